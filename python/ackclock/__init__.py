@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ackclock._results import Batch, Run
-    from ackclock._run import run, run_batch, run_many
+    from ackclock._results.result import Batch, Run
+    from ackclock._results.run import run, run_batch, run_many
     from ackclock.errors import AckclockError, ControllerError, InputError, ScenarioError, UnavailableError
     from ackclock.scenario import Scenario, load
 
@@ -40,17 +40,17 @@ __all__ = [
 # Where each name lives; imported at first use (PEP 562), so that `import ackclock` stays fast.
 _HOMES = {
     "AckclockError": "errors",
-    "Batch": "_results",
+    "Batch": "_results.result",
     "ControllerError": "errors",
     "InputError": "errors",
-    "Run": "_results",
+    "Run": "_results.result",
     "Scenario": "scenario",
     "ScenarioError": "errors",
     "UnavailableError": "errors",
     "load": "scenario",
-    "run": "_run",
-    "run_batch": "_run",
-    "run_many": "_run",
+    "run": "_results.run",
+    "run_batch": "_results.run",
+    "run_many": "_results.run",
 }
 
 

@@ -23,17 +23,17 @@ __all__ = [
     "estimate_time",
     "ideal_path",
     "mean_bps",
+    "netem",
     "path_facts",
     "peak_rss_bytes",
     "play_script",
     "profile",
+    "qdisc",
     "quantity",
     "read_capture",
     "read_share",
     "read_table",
     "read_toml",
-    "red_burst",
-    "red_weight",
     "registry",
     "run",
     "run_batch",
@@ -86,8 +86,17 @@ def read_table(
     family: str | None, kind: str, values: Mapping[str, Any], files: type[_Files]
 ) -> tuple[_Wrong, dict[str, Any], dict[str, Any]]: ...
 def shown(family: str | None, kind: str, key: str, value: object) -> Any: ...
-def red_weight(queue: Mapping[str, Any]) -> tuple[int, int, int]: ...
-def red_burst(wlog: int, min: float) -> int: ...
+def qdisc(family: str, queue: Mapping[str, Any], delay_ns: int) -> dict[str, Any]: ...
+def netem(
+    *,
+    limit: int,
+    delay_ns: int,
+    rate: int,
+    overhead: int,
+    loss: int,
+    gemodel: Sequence[int] | None,
+    seed: int,
+) -> dict[str, Any]: ...
 def path_facts(network: object, path: str | None, files: type[_Files]) -> tuple[int, int | None, int, int]: ...
 def mean_bps(link: object, files: type[_Files]) -> int | None: ...
 def dimensions() -> list[tuple[str, str, list[tuple[str, int]], str, int, str, bool]]: ...

@@ -143,13 +143,17 @@ class Placed(NamedTuple):
     value: Place
 
 
-def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Place | None:
+START = Place(1, 1, 1)
+"""The beginning of a text: where something is missing that belongs into no table."""
+
+
+def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Place:
     """The place of a key's value, or of its name; of a key that is not there, that of the table that lacks it."""
     here = key
     while here and here not in places:
         here, name = here.rpartition(".")[0], True
     if not here:
-        return None
+        return START
     return places[here].name if name else places[here].value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 from ackclock.errors import shown
 
@@ -77,6 +76,8 @@ def xml(text: str) -> str:
     >>> xml('<"\x00">')
     '\'&lt;"\\x00"&gt;\''
     """
+    from xml.sax.saxutils import quoteattr  # brings urllib along
+
     return quoteattr(shown(text))
 
 

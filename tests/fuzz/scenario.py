@@ -22,7 +22,7 @@ from typing import Any
 from draw import Draw, one_line
 
 from ackclock import AckclockError, Scenario, _engine, load
-from ackclock._run import engine_call
+from ackclock._results.run import engine_call
 from ackclock.errors import quote
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -194,9 +194,8 @@ def test_bad_options(capsys, scenario_file, argv, parts):
 
 
 def test_unwritable_out_is_refused_before_anything_runs(capsys, monkeypatch, scenario_file, tmp_path):
-    import ackclock
 
-    monkeypatch.setattr(ackclock, "run", lambda *a, **k: pytest.fail("ran"))
+    monkeypatch.setattr("ackclock._results.run.run", lambda *a, **k: pytest.fail("ran"))
     file = tmp_path / "file"
     file.write_text("")
     for out in (file, file / "below", "/proc/ackclock-out", "bad\0name"):
@@ -285,12 +284,11 @@ def test_a_verdict_that_differs_gives_one(capsys, monkeypatch):
 
 
 def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):
-    import ackclock
 
     def bug(*args, **options):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr(ackclock, "run", bug)
+    monkeypatch.setattr("ackclock._results.run.run", bug)
     code, _, err = call(capsys, "run", scenario_file)
     assert code == 70
     assert err.count("\n") == 1
@@ -301,12 +299,11 @@ def test_our_own_bugs_give_one_line(capsys, monkeypatch, scenario_file):
 
 
 def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
-    import ackclock
 
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ackclock, "run", interrupt)
+    monkeypatch.setattr("ackclock._results.run.run", interrupt)
     # the command ends its process where threads are still at work, and earlier tests may have left some in this one
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
     code, out, err = call(capsys, "run", scenario_file)
@@ -325,9 +322,10 @@ def test_interrupt_while_the_engine_is_busy(scenario_file):
 
 
 def test_environment_that_cannot(capsys, monkeypatch, scenario_file):
-    import ackclock
 
-    monkeypatch.setattr(ackclock, "run", lambda *a, **k: (_ for _ in ()).throw(ModuleNotFoundError(name="polars")))
+    monkeypatch.setattr(
+        "ackclock._results.run.run", lambda *a, **k: (_ for _ in ()).throw(ModuleNotFoundError(name="polars"))
+    )
     code, _, err = call(capsys, "run", scenario_file)
     assert code == 3
     assert err == "ackclock: polars is not installed; run `make setup`\n"
@@ -341,6 +339,14 @@ def python(*argv, **options):
 def test_start_is_light(code):
     heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "rich.table", "scipy", "ackclock._engine"]
     done = python("-c", f"{code}\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_is_light():
+    """What a plain run prints needs no frame, and typer no models."""
+    heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "scipy", "urllib.request"]
+    code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
+    done = python("-c", code)
     assert done.returncode == 0, done.stderr
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from ackclock import Scenario, run, run_batch
-from ackclock.controllers import RULES, Controller, check
+from ackclock._agents.controllers import RULES
+from ackclock.controllers import Controller, check
 from ackclock.errors import ControllerError, InputError, ScenarioError
 
 

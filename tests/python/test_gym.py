@@ -143,7 +143,7 @@ def test_what_cannot_be_is_one_line():
 
 
 def test_an_error_in_the_run_comes_to_the_agent(monkeypatch):
-    import ackclock.gym as gym
+    import ackclock._agents.gym as gym
 
     env = Env(scenario(), step="100 ms")
     env.reset(seed=1)

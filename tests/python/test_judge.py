@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ackclock.conform import predicates
 from ackclock.evaluate.verdict import outcome
+from ackclock.fidelity import verdict as fidelity
 from ackclock.judge import Bound, Evidence, Place, Verdict, above, at_least, at_most, below, between, conjunction, same
 from ackclock.judge.estimates import ratio, ratios_apart
-from ackclock.stats import Comparison, Estimate, mean_interval, quantile_interval
+from ackclock.stats import Comparison, Estimate, least_for_quantile, mean_interval, quantile_interval
 
 UNDECIDED = {Verdict.UNDECIDED, "no difference shown"}
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine makes single examples slow
+settings.load_profile("unhurried")
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 margins = st.sampled_from([0.0, 0.001, 0.5, 3.0, 100.0])
@@ -98,7 +103,7 @@ def test_an_exact_value_is_never_undecided(x, bound):
 
 
 @given(low=st.floats(-10, 10), width=st.floats(0, 10), margin=st.sampled_from([0.5, 1.0, 3.0]))
-def test_all_fronts_agree_on_equal_data(low, width, margin):
+def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
     """More of it is worse for `evaluate`, and the claim says "more": one and the same interval, one and the same place."""
     high = low + width
     claim, other = above(0, margin=margin).judge(low, high), outcome(estimate(low, high), margin)
@@ -112,6 +117,38 @@ def test_all_fronts_agree_on_equal_data(low, width, margin):
     if compared == "second is larger":
         assert claim is not Verdict.HOLDS
         assert other != "worse"
+
+
+NUMBER = 64.0
+"""A kernel's mean; a power of two, so that shares of it are exact."""
+
+
+@given(x=st.integers(-20, 20), margin=st.integers(0, 20))
+def test_all_five_fronts_place_a_number_alike(x, margin):
+    """A number known without doubt, and a margin on either side of none: below, within and above, on the margin itself too."""
+    exact = estimate(x, x)
+    place = same(margin).place(x)
+    claim = {Verdict.HOLDS: Place.WITHIN, Verdict.FAILS: Place.BELOW | Place.ABOVE}
+    assert place & claim[Evidence.of(exact, "x", same(margin)).verdict]
+    evaluated = {"better": Place.BELOW, "no worse": Place.WITHIN, "worse": Place.ABOVE}
+    assert evaluated[outcome(exact, margin)] is place
+    compared = {"second is larger": Place.BELOW, "equal in every pair": Place.WITHIN, "first is larger": Place.ABOVE}
+    found = Comparison(first=exact, second=exact, difference=exact).outcome
+    assert compared[found] is same(0).place(x)
+    row = fidelity.judge(
+        "a cell", "a number", kernel=[NUMBER], simulator=[NUMBER + x], bound=fidelity.Bound(relative=margin / NUMBER)
+    )
+    assert (row.verdict == "holds") == (place is Place.WITHIN)
+    asked = predicates.limits({"least": -margin, "most": margin})
+    assert predicates.found(asked, "", x).holds == (place is Place.WITHIN)
+
+
+@given(data=st.data(), margin=st.integers(0, 100))
+def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
+    """A case of a pack asks for every value from the least to the greatest."""
+    wide_low, low, high, wide_high = data.draw(nested())
+    asked = predicates.limits({"least": -margin, "most": margin})
+    assert predicates.found(asked, "", wide_low, wide_high).holds <= predicates.found(asked, "", low, high).holds
 
 
 @pytest.mark.parametrize(
@@ -129,7 +166,6 @@ def test_an_effect_smaller_than_what_counts_neither_holds_nor_fails(low, high, v
     assert above(1, margin=0.1).judge(low, high) is verdict
 
 
-@settings(deadline=None)  # scipy is imported at the first example
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0, 2)), min_size=1, max_size=4))
 def test_several_numbers_at_once_decide_once(found):
     """Numbers that become exact never turn the verdict on all of them into another one."""
@@ -170,6 +206,16 @@ def test_an_interval_that_cannot_exist_says_so():
     found = Evidence.of(quantile_interval([1.0, 2.0, 3.0], 0.5), "median", above(0))
     assert found.verdict is Verdict.UNDECIDED
     assert found.interval_text == "none with 3 runs"
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.75, 0.95])
+def test_so_many_runs_have_an_interval_and_one_fewer_has_not(q):
+    n = least_for_quantile(q)
+    enough = quantile_interval(range(n), q)
+    assert math.isfinite(enough.low)
+    assert math.isfinite(enough.high)
+    fewer = quantile_interval(range(n - 1), q)
+    assert math.isinf(fewer.low) or math.isinf(fewer.high)
 
 
 def test_a_difference_of_paired_ratios_keeps_its_pairs():

@@ -281,7 +281,7 @@ def test_the_laws_can_be_broken() -> None:
         "performance": run.performance.with_columns(pl.col("sent_packets") + pl.col("number")+ 1),
         "acks": run.acks.with_columns(pl.col("pipe") + 1),
     }.items():  # fmt: skip
-        from ackclock._columns import columns
+        from ackclock._results.columns import columns
 
         other = ackclock.Run(
             scenario=run.scenario, seed=run.seed, digest=run.digest, provenance=run.provenance,

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 from conftest import MINIMAL, ROOT
 
-from ackclock import InputError, Scenario, ScenarioError, _run, load, run, run_batch, run_many
+from ackclock import InputError, Scenario, ScenarioError, load, run, run_batch, run_many
 from ackclock._files import OWN, staged
-from ackclock._results import TABLES
-from ackclock._run import check_memory
+from ackclock._results import run as _run
+from ackclock._results.result import TABLES
+from ackclock._results.run import check_memory
 from ackclock.metrics import capacity_bps, goodput_bps, jain, sample_mean, utilisation
 
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 import ackclock
-from ackclock._results import TABLES
+from ackclock._results.result import TABLES
 from ackclock.cli import main
 from ackclock.tables import tables
 

@@ -12,6 +12,7 @@ pub mod link;
 pub mod loss;
 pub mod outage;
 pub mod pool;
+pub mod qdisc;
 pub mod queue;
 pub mod reorder;
 mod thin;

@@ -46,7 +46,7 @@ mod _engine {
         read_table, shown, PyScenario, PyTrace,
     };
     #[pymodule_export]
-    use super::schema::{columns, red_burst, red_weight, schema};
+    use super::schema::{columns, netem, qdisc, schema};
     #[pymodule_export]
     use super::toml::read_toml;
     #[pymodule_export]

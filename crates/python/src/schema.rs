@@ -1,7 +1,10 @@
 //! What the engine's mechanisms say of themselves, for Python.
 
 use ackclock_core::schema::{Described, Value};
-use ackclock_net::LinuxRedParams;
+use ackclock_core::Span;
+use ackclock_net::host::DisciplineConfig;
+use ackclock_net::qdisc::Netem;
+use ackclock_net::QueueConfig;
 use ackclock_sim::workload::{Carried, WorkloadConfig};
 use ackclock_sim::FAMILIES;
 use pyo3::prelude::*;
@@ -68,17 +71,36 @@ pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
     })
 }
 
-/// `min` and `max` of a queue `linux-red` in base units, bytes, and the weight that `tc red` finds for it.
+/// A queue of a link (family "queues") or of a host's device ("disciplines"), in base units, as the kernel has it.
 #[pyfunction]
-pub fn red_weight(queue: &Bound<'_, PyAny>) -> PyResult<(u64, u64, u8)> {
-    let params = LinuxRedParams::read(&crate::scenario::based(&crate::scenario::written(queue, 0)?));
-    let params = params.map_err(crate::scenario::raised)?;
-    let (min, max) = params.band();
-    Ok((min, max, params.wlog().map_err(crate::scenario::raised)?))
+pub fn qdisc<'py>(
+    py: Python<'py>,
+    family: &str,
+    queue: &Bound<'py, PyAny>,
+    delay_ns: u64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let queue = crate::scenario::based(&crate::scenario::written(queue, 0)?);
+    let made = match family {
+        "disciplines" => DisciplineConfig::read(&queue).map(|queue| queue.qdisc()),
+        _ => QueueConfig::read(&queue).and_then(|queue| queue.qdisc(Span(delay_ns))),
+    };
+    object(py, &made.map_err(crate::scenario::raised)?.value())
 }
 
-/// The burst for which `tc red` finds a weight, beside a `min` of so many packets.
+/// netem with these settings, as the kernel has it.
 #[pyfunction]
-pub fn red_burst(wlog: u8, min: f64) -> u32 {
-    ackclock_net::queue::tc_burst(wlog, min)
+#[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed))]
+#[allow(clippy::too_many_arguments, reason = "the settings of netem")]
+pub fn netem<'py>(
+    py: Python<'py>,
+    limit: u32,
+    delay_ns: u64,
+    rate: u64,
+    overhead: i32,
+    loss: u32,
+    gemodel: Option<[u32; 4]>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let netem = Netem { limit, delay_ns, rate, overhead, loss, model: gemodel, seed: Some(seed) };
+    object(py, &netem.qdisc().value())
 }

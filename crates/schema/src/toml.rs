@@ -51,7 +51,8 @@ pub fn read(text: &str) -> Result<Read, (Position, String)> {
 }
 
 impl Read {
-    /// The place of a value that is refused, or of its name; of a key that is not there, that of the table that lacks it.
+    /// The place of a value that is refused, or of its name; of a key that is not there, that of the table that lacks it: the
+    /// beginning of the text, if that is the whole.
     pub fn place(&self, refusal: &Refusal) -> Option<Position> {
         let mut name = refusal.found.starts_with("an unknown key");
         let mut key = refusal.key.as_str();
@@ -61,7 +62,7 @@ impl Read {
             }
             (key, name) = (key.rsplit_once('.').map_or("", |(outer, _)| outer), true);
         }
-        None
+        Some(Position { line: 1, column: 1, length: 1 })
     }
 }
 

@@ -1,5 +1,5 @@
-//! The tables of a run, one function each. Times in seconds from the start of the run, windows in segments, sizes in
-//! bytes; NaN = did not happen.
+//! The tables of a run: of each column name, unit, value, and meaning. Times in seconds from the start of the run, windows in
+//! segments, sizes in bytes; NaN = did not happen.
 //!
 //! Length: a list of columns; a table is looked up here, not read through.
 
@@ -14,6 +14,7 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{DestinationMetrics, SlowStartEnd, SlowStartExit, VarsRow, VarsTrace};
 
 use crate::build::Built;
+use crate::columns::columns;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
 use crate::observe::{GoodputRow, QueueRow, SampleRow};
 use crate::performance::performance;
@@ -70,309 +71,395 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
     found
 }
 
-fn flows(flows: &[Flow], world: &World) -> Table {
-    let rows = || flows.iter();
-    let sums = || flows.iter().map(Flow::sums);
-    let goodput = |f: &Flow| {
-        let acked = f.acked_at_stop.unwrap_or(f.sums().acked);
-        acked as f64 * 8.0 / f.stop.since(f.start).as_secs()
-    };
-    let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
-    let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
-    let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
-    // what only PCC has
-    let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
-    let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
-    Table::new("flows")
-        .u4("flow", rows().map(|f| f.id))
-        .u4("group", rows().map(|f| f.group))
-        .time("start_s", rows().map(|f| f.start))
-        .time("established_s", rows().map(|f| f.established))
-        .time("stop_s", rows().map(|f| f.stop))
-        .f8("completion_s", rows().map(|f| elapsed(f, f.completed)))
-        .i8("bytes_acked", sums().map(|s| s.acked))
-        .f8("goodput_bps", rows().map(goodput))
-        .i8("sent_packets", sums().map(|s| s.sent_packets))
-        .i8("retransmissions", sums().map(|s| s.retransmissions))
-        .i8("rtos", sums().map(|s| s.rtos))
-        .i8("rtos_open", sums().map(|s| s.rtos_open))
-        .i8("rtos_disorder", sums().map(|s| s.rtos_disorder))
-        .i8("rtos_recovery", sums().map(|s| s.rtos_recovery))
-        .i8("rtos_loss", sums().map(|s| s.rtos_loss))
-        .i8("tlps", sums().map(|s| s.tlps))
-        .i8("recoveries", sums().map(|s| s.recoveries))
-        .i8("lost_retransmits", sums().map(|s| s.lost_retransmits))
-        .i8("undos", sums().map(|s| s.undos))
-        .i8("spurious_rtos", sums().map(|s| s.spurious_rtos))
-        .i8("dsacks", sums().map(|s| s.dsacks))
-        .i8("syn_retransmissions", sums().map(|s| s.syn_retransmissions))
-        .i8("acks_received", sums().map(|s| s.acks_received))
-        .f8("mean_rtt_s", sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)))
-        .span("min_rtt_s", sums().map(|s| s.min_rtt))
-        .f8("slow_start_end_s", sums().map(|s| of_start(s, |exit| exit.at.as_secs())))
-        .text(
-            "slow_start_by",
-            &SlowStartEnd::NAMES,
-            sums().map(|s| s.slow_start.map_or(0, |exit| exit.by as u32)),
-        )
-        .f8("slow_start_cwnd", sums().map(|s| of_start(s, |exit| f64::from(exit.cwnd))))
-        .f8("slow_start_ssthresh", sums().map(|s| of_start(s, |exit| f64::from(exit.ssthresh))))
-        .f8("slow_start_lost", sums().map(|s| of_start(s, |exit| exit.lost as f64)))
-        .f8("send_rate_bps", rows().map(send_rate))
-        .f8("lost_packets", rows().map(|f| of_pcc(f, f.sums().lost_packets)))
-        .f8("intervals", rows().map(|f| of_pcc(f, f.sums().intervals)))
-        .flag("failed", rows().map(|f| f.failed))
-        .f8("departure_cv", rows().map(|f| world.departures(f.id).variation()))
-        .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()))
+columns! {
+    fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
+    "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` has what was after it), and are taken at the host that sends the data."
+    {
+        let rows = || flows.iter();
+        let sums = || flows.iter().map(Flow::sums);
+        let goodput = |f: &Flow| {
+            let acked = f.acked_at_stop.unwrap_or(f.sums().acked);
+            acked as f64 * 8.0 / f.stop.since(f.start).as_secs()
+        };
+        let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
+        let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+        let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
+        // what only PCC has
+        let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
+        let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
+    }
+    u4 flow = rows().map(|f| f.id), "Number of the flow, from 0, group after group.";
+    u4 group = rows().map(|f| f.group), "Number of its group in the scenario, from 0.";
+    time start_s ["s"] = rows().map(|f| f.start), "When the flow starts.";
+    time established_s ["s"] = rows().map(|f| f.established),
+        "When the end that opened the flow's first connection completed the handshake.", or "no handshake was completed, or the transport has none";
+    time stop_s ["s"] = rows().map(|f| f.stop),
+        "When the application stops: at the scenario's `stop`, when its last byte is acknowledged, or at the end of the run.";
+    f8 completion_s ["s"] = rows().map(|f| elapsed(f, f.completed)),
+        "Time from the start of the flow until all its data was acknowledged or its last response was complete.", or "the flow did not complete";
+    i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
+    f8 goodput_bps ["bit/s"] = rows().map(goodput),
+        "Payload acknowledged until `stop_s`, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
+    i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions.";
+    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions.";
+    i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";
+    i8 rtos_open = sums().map(|s| s.rtos_open), "Timeouts in state Open; of PCC, all.";
+    i8 rtos_disorder = sums().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
+    i8 rtos_recovery = sums().map(|s| s.rtos_recovery), "Timeouts in state Recovery.";
+    i8 rtos_loss = sums().map(|s| s.rtos_loss), "Timeouts in state Loss, that is, repeated timeouts.";
+    i8 tlps = sums().map(|s| s.tlps), "Tail loss probes (RFC 8985 §7).";
+    i8 recoveries = sums().map(|s| s.recoveries), "Episodes of fast recovery.";
+    i8 lost_retransmits ["segments"] = sums().map(|s| s.lost_retransmits), "Retransmissions that the sender marked lost.";
+    i8 undos = sums().map(|s| s.undos), "Window reductions that the sender undid.";
+    i8 spurious_rtos = sums().map(|s| s.spurious_rtos), "Timeouts that proved spurious (F-RTO, RFC 5682).";
+    i8 dsacks = sums().map(|s| s.dsacks), "ACKs with a DSACK (RFC 2883) that the sender received.";
+    i8 syn_retransmissions = sums().map(|s| s.syn_retransmissions), "Retransmissions of SYN and SYN-ACK by either end.";
+    i8 acks_received = sums().map(|s| s.acks_received), "ACKs that the sender received; for PCC, reports.";
+    f8 mean_rtt_s ["s"] = sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)), "Mean of all RTT samples.", or "there was no sample";
+    span min_rtt_s ["s"] = sums().map(|s| s.min_rtt), "Minimum of all RTT samples.", or "there was no sample";
+    f8 slow_start_end_s ["s"] = sums().map(|s| of_start(s, |exit| exit.at.as_secs())),
+        "When the flow's first slow start ended.", or "slow start did not end, or the transport has none";
+    text(&SlowStartEnd::NAMES) slow_start_by = sums().map(|s| s.slow_start.map_or(0, |exit| exit.by as u32)),
+        "Why it ended: \"rule\" (the slow-start algorithm ended it), \"loss\", \"mark\", \"timeout\", \"threshold\" (cwnd reached an ssthresh that was set before, or the controller set one); empty if it did not end.";
+    f8 slow_start_cwnd ["segments"] = sums().map(|s| of_start(s, |exit| f64::from(exit.cwnd))),
+        "cwnd at the end of slow start, before any reduction.", or "slow start did not end";
+    f8 slow_start_ssthresh ["segments"] = sums().map(|s| of_start(s, |exit| f64::from(exit.ssthresh))),
+        "ssthresh after slow start.", or "slow start did not end";
+    f8 slow_start_lost ["segments"] = sums().map(|s| of_start(s, |exit| exit.lost as f64)),
+        "Segments marked lost within two round trips after slow start.", or "slow start did not end";
+    f8 send_rate_bps ["bit/s"] = rows().map(send_rate),
+        "PCC: rate of the payload sent from `start_s` to `stop_s`, including retransmissions.", or "it is not a PCC flow";
+    f8 lost_packets ["packets"] = rows().map(|f| of_pcc(f, f.sums().lost_packets)),
+        "PCC: datagrams that the sender considered lost.", or "it is not a PCC flow";
+    f8 intervals = rows().map(|f| of_pcc(f, f.sums().intervals)), "PCC: number of monitor intervals.", or "it is not a PCC flow";
+    flag failed = rows().map(|f| f.failed), "Whether a connection gave up.";
+    f8 departure_cv = rows().map(|f| world.departures(f.id).variation()),
+        "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
+    u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),
+        "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
 }
 
-fn fetches(fetches: &[FetchRow]) -> Table {
-    let rows = || fetches.iter();
-    let counts = || fetches.iter().map(|f| &f.counts);
-    let stats = || fetches.iter().map(|f| &f.counts.server);
-    let elapsed = |f: &FetchRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - f.start).as_secs() };
-    Table::new("fetches")
-        .u4("flow", rows().map(|f| f.flow))
-        .u4("idx", rows().map(|f| f.idx))
-        .time("start_s", rows().map(|f| f.start))
-        .f8("connect_s", rows().map(|f| elapsed(f, f.connected)))
-        .f8("first_byte_s", rows().map(|f| elapsed(f, f.first_byte)))
-        .f8("total_s", rows().map(|f| elapsed(f, f.completed)))
-        .i8("bytes", rows().map(|f| f.bytes))
-        .flag("done", rows().map(|f| f.completed != Time::NEVER))
-        .i8("syn_retransmissions", counts().map(|c| c.syn_retransmissions))
-        .i8("synack_retransmissions", counts().map(|c| c.synack_retransmissions))
-        .i8("request_retransmissions", counts().map(|c| c.request_retransmissions))
-        .i8("data_retransmissions", stats().map(|s| s.retransmissions))
-        .i8("data_rtos", stats().map(|s| s.rtos))
-        .i8("rtos_open", stats().map(|s| s.rtos_open))
-        .i8("rtos_disorder", stats().map(|s| s.rtos_disorder))
-        .i8("rtos_recovery", stats().map(|s| s.rtos_recovery))
-        .i8("rtos_loss", stats().map(|s| s.rtos_loss))
-        .i8("data_segments_sent", stats().map(|s| s.data_segments_sent))
-        .i8("lost_retransmits", stats().map(|s| s.lost_retransmits))
-        .i8("recoveries", stats().map(|s| s.recoveries))
-        .i8("tlps", stats().map(|s| s.tlps))
-        .i8("undos", stats().map(|s| s.undos))
-        .i8("dsacks", stats().map(|s| s.dsacks_received))
-        .u4("cwnd_end", counts().map(|c| c.cwnd_end))
-        .ssthresh("ssthresh_end", counts().map(|c| c.ssthresh_end))
+columns! {
+    fn fetches(fetches: &[FetchRow]) as FETCHES "fetches"
+    "One row per fetch, burst or video frame, with the workloads `fetch`, `population`, `bursts` and `media`. Retransmissions and timeouts are counted until the client's FIN reaches the server."
+    {
+        let rows = || fetches.iter();
+        let counts = || fetches.iter().map(|f| &f.counts);
+        let stats = || fetches.iter().map(|f| &f.counts.server);
+        let elapsed = |f: &FetchRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - f.start).as_secs() };
+    }
+    u4 flow = rows().map(|f| f.flow), "Number of the flow.";
+    u4 idx = rows().map(|f| f.idx), "Number of the fetch, burst or frame within the flow, from 0.";
+    time start_s ["s"] = rows().map(|f| f.start), "When the fetch or burst began, or the frame was made.";
+    f8 connect_s ["s"] = rows().map(|f| elapsed(f, f.connected)),
+        "Time from the start until the client completed the handshake.", or "it did not, or an existing connection was used";
+    f8 first_byte_s ["s"] = rows().map(|f| elapsed(f, f.first_byte)), "Time from the start to the first byte of the response.", or "none arrived";
+    f8 total_s ["s"] = rows().map(|f| elapsed(f, f.completed)), "Time from the start to the last byte of the response.", or "it did not arrive";
+    i8 bytes ["bytes"] = rows().map(|f| f.bytes), "Size of the response.";
+    flag done = rows().map(|f| f.completed != Time::NEVER), "Whether the response arrived completely.";
+    i8 syn_retransmissions = counts().map(|c| c.syn_retransmissions), "Retransmissions of the client's SYN.";
+    i8 synack_retransmissions = counts().map(|c| c.synack_retransmissions), "Retransmissions of the server's SYN-ACK.";
+    i8 request_retransmissions ["segments"] = counts().map(|c| c.request_retransmissions), "Retransmissions of the request by the client.";
+    i8 data_retransmissions ["segments"] = stats().map(|s| s.retransmissions), "Retransmissions of the response by the server.";
+    i8 data_rtos = stats().map(|s| s.rtos), "Retransmission timeouts of the response.";
+    i8 rtos_open = stats().map(|s| s.rtos_open), "Timeouts in state Open.";
+    i8 rtos_disorder = stats().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
+    i8 rtos_recovery = stats().map(|s| s.rtos_recovery), "Timeouts in state Recovery.";
+    i8 rtos_loss = stats().map(|s| s.rtos_loss), "Timeouts in state Loss.";
+    i8 data_segments_sent ["segments"] = stats().map(|s| s.data_segments_sent), "Segments of the response that were sent, including retransmissions.";
+    i8 lost_retransmits ["segments"] = stats().map(|s| s.lost_retransmits), "Retransmissions that the sender marked lost.";
+    i8 recoveries = stats().map(|s| s.recoveries), "Episodes of fast recovery.";
+    i8 tlps = stats().map(|s| s.tlps), "Tail loss probes.";
+    i8 undos = stats().map(|s| s.undos), "Window reductions that the sender undid.";
+    i8 dsacks = stats().map(|s| s.dsacks_received), "ACKs with a DSACK that the server received (RFC 2883).";
+    u4 cwnd_end ["segments"] = counts().map(|c| c.cwnd_end), "cwnd of the server at the end of the fetch.";
+    ssthresh ssthresh_end ["segments"] = counts().map(|c| c.ssthresh_end), "ssthresh of the server at the end of the fetch.", or "not set";
 }
 
-fn recoveries(recoveries: &[(u32, Vec<RecoverySummary>)]) -> Table {
-    let all = recoveries.iter().flat_map(|(idx, of_connection)| of_connection.iter().map(move |r| (*idx, r)));
-    let mut all: Vec<(u32, &RecoverySummary)> = all.collect();
-    all.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
-    let rows = || all.iter().map(|(_, r)| r);
-    Table::new("recoveries")
-        .u4("flow", rows().map(|r| r.flow))
-        .u4("idx", all.iter().map(|(idx, _)| *idx))
-        .flag("responder", rows().map(|r| r.responder))
-        .time("t_enter_s", rows().map(|r| r.t_enter))
-        .time("t_exit_s", rows().map(|r| r.t_exit))
-        .u4("pipe_enter", rows().map(|r| r.pipe_enter))
-        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
-        .u4("cwnd_enter", rows().map(|r| r.cwnd_enter))
-        .u4("losses", rows().map(|r| r.losses))
-        .u4("retransmits", rows().map(|r| r.retransmits))
-        .u4("lost_retransmits", rows().map(|r| r.lost_retransmits))
-        .u4("max_burst", rows().map(|r| r.max_burst))
-        .u4("acks", rows().map(|r| r.acks))
-        .u4("cwnd_before_exit", rows().map(|r| r.cwnd_before_exit))
-        .u4("cwnd_after_exit", rows().map(|r| r.cwnd_after_exit))
-        .u4("pipe_exit", rows().map(|r| r.pipe_exit))
-        .span("srtt_s", rows().map(|r| r.srtt))
-        .text("cause", &ExitCause::NAMES, rows().map(|r| r.cause as u32))
+columns! {
+    fn recoveries(recoveries: &[(u32, Vec<RecoverySummary>)]) as RECOVERIES "recoveries"
+    "One row per episode of fast recovery, in every run."
+    {
+        let all = recoveries.iter().flat_map(|(idx, of_connection)| of_connection.iter().map(move |r| (*idx, r)));
+        let mut all: Vec<(u32, &RecoverySummary)> = all.collect();
+        all.sort_by_key(|(idx, r)| (r.flow, *idx, r.t_enter));
+        let rows = || all.iter().map(|(_, r)| r);
+    }
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    u4 idx = all.iter().map(|(idx, _)| *idx), "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
+    flag responder = rows().map(|r| r.responder), "Whether the sender accepted the connection (the other end opened it).";
+    time t_enter_s ["s"] = rows().map(|r| r.t_enter), "When recovery began.";
+    time t_exit_s ["s"] = rows().map(|r| r.t_exit), "When recovery ended.";
+    u4 pipe_enter ["segments"] = rows().map(|r| r.pipe_enter), "pipe when recovery began, before the recovery rule acts.";
+    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "ssthresh, the window at which the rule aims.", or "not set";
+    u4 cwnd_enter ["segments"] = rows().map(|r| r.cwnd_enter), "cwnd just before recovery.";
+    u4 losses ["segments"] = rows().map(|r| r.losses), "Segments marked lost during recovery.";
+    u4 retransmits ["segments"] = rows().map(|r| r.retransmits), "Retransmissions sent during recovery.";
+    u4 lost_retransmits ["segments"] = rows().map(|r| r.lost_retransmits), "Of these, retransmissions that were themselves lost.";
+    u4 max_burst ["segments"] = rows().map(|r| r.max_burst), "Maximum number of segments sent on one ACK.";
+    u4 acks = rows().map(|r| r.acks), "ACKs processed during recovery.";
+    u4 cwnd_before_exit ["segments"] = rows().map(|r| r.cwnd_before_exit), "cwnd before the recovery rule's final adjustment.";
+    u4 cwnd_after_exit ["segments"] = rows().map(|r| r.cwnd_after_exit), "cwnd after this adjustment.";
+    u4 pipe_exit ["segments"] = rows().map(|r| r.pipe_exit), "pipe at the end of recovery, before anything is sent.";
+    span srtt_s ["s"] = rows().map(|r| r.srtt), "Smoothed RTT when recovery began.";
+    text(&ExitCause::NAMES) cause = rows().map(|r| r.cause as u32),
+        "Why recovery ended: \"full_ack\" (the recovery point was acknowledged), \"rto\", \"undo\", \"run_end\".";
 }
 
-/// What passed the links.
-pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) -> Table {
-    let rows = || counters.iter().map(Borrow::borrow);
-    let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
-    const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
-    Table::new("links")
-        .u4("link", 0..counters.len() as u32)
-        .names("name", names)
-        .i8("arrivals", rows().map(|c| c.arrivals))
-        .i8("arrivals_data", rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])))
-        .i8("arrivals_syn_fin", rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)))
-        .i8("dropped_loss", rows().map(|c| c.dropped_loss))
-        .i8("dropped_queue", rows().map(|c| c.dropped_queue))
-        .i8("dropped_queue_data", rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])))
-        .i8("dropped_queue_syn_fin", rows().map(|c| sum(&c.dropped_by_class, &SET_UP)))
-        .i8("dropped_before", rows().map(|c| c.dropped_before))
-        .i8("delivered", rows().map(|c| c.delivered))
-        .i8("held", rows().map(|c| c.held))
-        .i8("held_before", rows().map(|c| c.held_before))
-        .i8("marked", rows().map(|c| c.marked))
-        .i8("bytes_delivered", rows().map(|c| c.bytes_delivered))
-        .f8("mean_packets", rows().map(|c| c.mean_packets))
-        .u4("max_packets", rows().map(|c| c.max_packets))
-        .f8("mean_wait_s", rows().map(|c| c.mean_wait_s))
-        .span("max_wait_s", rows().map(|c| c.max_wait))
-        .i8("seconds_queued", rows().map(|c| c.seconds_queued))
-        .span("busy_s", rows().map(|c| c.busy))
-        .i8("opportunities", rows().map(|c| c.opportunities))
-        .i8("opportunities_used", rows().map(|c| c.opportunities_used))
+columns! {
+    /// What passed the links.
+    pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) as LINKS "links"
+    "One row per link and direction, in every run; each link has one queue. Counting, means, maxima and waits begin at the end of the warm-up; table `flows` covers the whole run. A packet of several segments (`tso`) counts as that many packets."
+    {
+        let rows = || counters.iter().map(Borrow::borrow);
+        let sum = |classes: &[u64; 4], of: &[Class]| of.iter().map(|&class| classes[class as usize]).sum();
+        const SET_UP: [Class; 2] = [Class::Syn, Class::Fin];
+    }
+    u4 link = 0..counters.len() as u32, "Number of the link, from 0.";
+    names name = names, "Name of the link and its direction.";
+    i8 arrivals ["packets"] = rows().map(|c| c.arrivals), "Packets that arrived at the link.";
+    i8 arrivals_data ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])), "Of these, packets with data.";
+    i8 arrivals_syn_fin ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)), "Of these, SYNs and FINs.";
+    i8 dropped_loss ["packets"] = rows().map(|c| c.dropped_loss), "Packets that the loss model dropped.";
+    i8 dropped_queue ["packets"] = rows().map(|c| c.dropped_queue), "Packets that the queue dropped, because it was full or by its own rule.";
+    i8 dropped_queue_data ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])), "Of these, packets with data.";
+    i8 dropped_queue_syn_fin ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &SET_UP)), "Of these, SYNs and FINs.";
+    i8 dropped_before ["packets"] = rows().map(|c| c.dropped_before),
+        "Packets that loss model and queue dropped during the warm-up; no other column counts them.";
+    i8 delivered ["packets"] = rows().map(|c| c.delivered),
+        "Packets that reached the far end of the link. `arrivals` + `held_before` = `delivered` + `dropped_loss` + `dropped_queue` + `held`.";
+    i8 held ["packets"] = rows().map(|c| c.held), "Packets in the link at the end of the run: waiting, in transmission or propagating.";
+    i8 held_before ["packets"] = rows().map(|c| c.held_before), "Packets in the link when counting began.";
+    i8 marked ["packets"] = rows().map(|c| c.marked), "Packets that the queue marked CE.";
+    i8 bytes_delivered ["bytes"] = rows().map(|c| c.bytes_delivered), "Bytes of IP packets that reached the far end of the link.";
+    f8 mean_packets ["packets"] = rows().map(|c| c.mean_packets), "Mean number of waiting packets over time.", or "the backend cannot see it";
+    u4 max_packets ["packets"] = rows().map(|c| c.max_packets), "Maximum number of waiting packets.";
+    f8 mean_wait_s ["s"] = rows().map(|c| c.mean_wait_s), "Mean time that packets waited before transmission.", or "the backend cannot see it";
+    span max_wait_s ["s"] = rows().map(|c| c.max_wait), "Maximum time that a packet waited before transmission.", or "the backend cannot see it";
+    i8 seconds_queued = rows().map(|c| c.seconds_queued), "Number of whole seconds of the run at which packets were waiting.";
+    span busy_s ["s"] = rows().map(|c| c.busy),
+        "Time that the link spent transmitting; 0 on a link that follows a trace.", or "the backend cannot see it";
+    i8 opportunities = rows().map(|c| c.opportunities), "Delivery opportunities of a link that follows a trace.";
+    i8 opportunities_used = rows().map(|c| c.opportunities_used), "Delivery opportunities that were used, at least in part.";
 }
 
-fn hosts(world: &mut World) -> Table {
-    let end = world.now();
-    let (names, sums): (Vec<String>, Vec<_>) = world.host_sums().into_iter().unzip();
-    let names = names.iter().map(|name| name.trim_start_matches("host.").to_string()).collect();
-    let rows = || sums.iter();
-    Table::new("hosts")
-        .names("host", names)
-        .f8("stalled_share", rows().map(|s| s.stalled.as_secs() / end.as_secs()))
-        .i8("stalls", rows().map(|s| s.stalls))
-        .span("longest_stall_s", rows().map(|s| s.longest_stall))
-        .span("cpu_wait_s", rows().map(|s| s.waited))
-        .i8("interrupts", rows().map(|s| s.interrupts.times))
-        .i8("interrupt_packets", rows().map(|s| s.interrupts.packets))
-        .u4("largest_interrupt", rows().map(|s| s.interrupts.largest))
-        .i8("merged_packets", rows().map(|s| s.interrupts.merged))
-        .i8("batches", rows().map(|s| s.batches.times))
-        .i8("batch_packets", rows().map(|s| s.batches.packets))
-        .u4("largest_batch", rows().map(|s| s.batches.largest))
-        .i8("device_packets", rows().map(|s| s.device.sent))
-        .i8("device_refused", rows().map(|s| s.device.refused))
-        .i8("device_marked", rows().map(|s| s.device.marked))
-        .u4("device_max_packets", rows().map(|s| s.device.most))
-        .f8("device_mean_wait_s", rows().map(|s| s.device.mean_wait_s()))
+columns! {
+    fn hosts(world: &mut World) as HOSTS "hosts"
+    "One row per host that the scenario describes; perfect hosts have no row."
+    {
+        let end = world.now();
+        let (names, sums): (Vec<String>, Vec<_>) = world.host_sums().into_iter().unzip();
+        let names = names.iter().map(|name| name.trim_start_matches("host.").to_string()).collect();
+        let rows = || sums.iter();
+    }
+    names host = names, "Name of the host.";
+    f8 stalled_share = rows().map(|s| s.stalled.as_secs() / end.as_secs()), "Fraction of the run in which the host had no processor, 0 to 1.";
+    i8 stalls = rows().map(|s| s.stalls), "Number of such stalls.";
+    span longest_stall_s ["s"] = rows().map(|s| s.longest_stall), "Duration of the longest stall.";
+    span cpu_wait_s ["s"] = rows().map(|s| s.waited), "Total time that all processes waited for a core.";
+    i8 interrupts = rows().map(|s| s.interrupts.times), "Interrupts of a NIC that coalesces interrupts or merges packets.";
+    i8 interrupt_packets ["packets"] = rows().map(|s| s.interrupts.packets), "Packets that arrived with these interrupts.";
+    u4 largest_interrupt ["packets"] = rows().map(|s| s.interrupts.largest), "Maximum number of packets per interrupt.";
+    i8 merged_packets ["packets"] = rows().map(|s| s.interrupts.merged),
+        "Packets that the transports received from these interrupts; fewer if the NIC merges them (`gro`).";
+    i8 batches = rows().map(|s| s.batches.times), "Batches sent by a NIC that collects packets before it sends them.";
+    i8 batch_packets ["packets"] = rows().map(|s| s.batches.packets), "Packets sent in these batches.";
+    u4 largest_batch ["packets"] = rows().map(|s| s.batches.largest), "Maximum number of packets per batch.";
+    i8 device_packets ["packets"] = rows().map(|s| s.device.sent), "Packets that left the host's own device (`line_rate`, `queue`).";
+    i8 device_refused ["packets"] = rows().map(|s| s.device.refused), "Packets that the device refused because its queue was full.";
+    i8 device_marked ["packets"] = rows().map(|s| s.device.marked), "Packets that the device marked CE.";
+    u4 device_max_packets ["packets"] = rows().map(|s| s.device.most),
+        "Maximum number of packets that waited in the device; a packet of several segments counts once.";
+    f8 device_mean_wait_s ["s"] = rows().map(|s| s.device.mean_wait_s()),
+        "Mean time that packets waited in the device.", or "no packet left the device";
 }
 
-fn destinations(known: &[(String, DestinationMetrics)]) -> Table {
-    let set = |segments: u32| if segments == 0 { f64::NAN } else { segments as f64 };
-    let rows = || known.iter().map(|(_, cache)| cache);
-    Table::new("destinations")
-        .names("destination", known.iter().map(|(name, _)| name.clone()).collect())
-        .f8("ssthresh_segments", rows().map(|c| set(c.ssthresh)))
-        .f8("cwnd_segments", rows().map(|c| set(c.cwnd)))
-        .time("saved_s", rows().map(|c| c.saved))
+columns! {
+    fn destinations(known: &[(String, DestinationMetrics)]) as DESTINATIONS "destinations"
+    "One row per destination that hosts remember (`stack.metrics_cache`), with the state at the end of the run."
+    {
+        let set = |segments: u32| if segments == 0 { f64::NAN } else { segments as f64 };
+        let rows = || known.iter().map(|(_, cache)| cache);
+    }
+    names destination = known.iter().map(|(name, _)| name.clone()).collect(), "Name of the destination.";
+    f8 ssthresh_segments ["segments"] = rows().map(|c| set(c.ssthresh)),
+        "ssthresh with which the next connection would start.", or "no value is remembered";
+    f8 cwnd_segments ["segments"] = rows().map(|c| set(c.cwnd)), "Remembered cwnd. No connection starts with it.", or "no value is remembered";
+    time saved_s ["s"] = rows().map(|c| c.saved), "When the entry was last updated.";
 }
 
-fn goodput(rows: &[GoodputRow]) -> Table {
-    Table::new("goodput")
-        .time("t_s", rows.iter().map(|r| r.t))
-        .u4("flow", rows.iter().map(|r| r.flow))
-        .f8("goodput_bps", rows.iter().map(|r| r.bps))
-        .f8("delivered_bps", rows.iter().map(|r| r.delivered_bps))
+columns! {
+    fn goodput(rows: &[GoodputRow]) as GOODPUT "goodput"
+    "One row per flow and interval; requires `record.goodput_interval`."
+    {
+    }
+    time t_s ["s"] = rows.iter().map(|r| r.t), "End of the interval.";
+    u4 flow = rows.iter().map(|r| r.flow), "Number of the flow.";
+    f8 goodput_bps ["bit/s"] = rows.iter().map(|r| r.bps),
+        "Payload acknowledged in the interval, divided by its length. It is acknowledged in order: when a gap is filled, all that waited behind it counts at once.";
+    f8 delivered_bps ["bit/s"] = rows.iter().map(|r| r.delivered_bps),
+        "Payload that reached the receiving host in the interval for the first time, in order or not, divided by its length.";
 }
 
-fn queue_samples(rows: &[QueueRow]) -> Table {
-    Table::new("queue_samples")
-        .time("t_s", rows.iter().map(|r| r.t))
-        .u4("link", rows.iter().map(|r| r.link))
-        .u4("packets", rows.iter().map(|r| r.packets))
+columns! {
+    fn queue_samples(rows: &[QueueRow]) as QUEUE_SAMPLES "queue_samples"
+    "One row per link and interval; requires `record.queue_interval`."
+    {
+    }
+    time t_s ["s"] = rows.iter().map(|r| r.t), "Time of the sample.";
+    u4 link = rows.iter().map(|r| r.link), "Number of the link.";
+    u4 packets ["packets"] = rows.iter().map(|r| r.packets), "Waiting packets, without the one in transmission.";
 }
 
-fn samples(samples: &[SampleRow]) -> Table {
-    let rows = || samples.iter();
-    Table::new("samples")
-        .time("t_s", rows().map(|r| r.t))
-        .u4("flow", rows().map(|r| r.flow))
-        .u4("cwnd", rows().map(|r| r.cwnd))
-        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
-        .span("srtt_s", rows().map(|r| r.srtt))
-        .u4("in_flight", rows().map(|r| r.in_flight))
-        .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
-        .i8("bytes_acked", rows().map(|r| r.bytes_acked))
-        .i8("retransmissions", rows().map(|r| r.retransmissions))
+columns! {
+    fn samples(samples: &[SampleRow]) as SAMPLES "samples"
+    "One row per open flow and interval; requires `record.sample_interval`."
+    {
+        let rows = || samples.iter();
+    }
+    time t_s ["s"] = rows().map(|r| r.t), "Time of the sample.";
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    u4 cwnd ["segments"] = rows().map(|r| r.cwnd), "Congestion window.";
+    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "Slow-start threshold.", or "not set yet";
+    span srtt_s ["s"] = rows().map(|r| r.srtt), "Smoothed RTT.";
+    u4 in_flight ["segments"] = rows().map(|r| r.in_flight), "pipe: segments that the sender considers in flight.";
+    text(&CaState::NAMES) ca_state = rows().map(|r| r.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
+    i8 bytes_acked ["bytes"] = rows().map(|r| r.bytes_acked), "Payload acknowledged so far.";
+    i8 retransmissions ["segments"] = rows().map(|r| r.retransmissions), "Retransmissions so far.";
 }
 
-fn drop_rows(drops: &[Dropped]) -> Table {
-    let rows = || drops.iter();
-    let reason = |d: &Dropped| match d.reason {
-        Refused::Loss => 0,
-        Refused::QueueFull => 1,
-        Refused::Aqm => 2,
-    };
-    Table::new("drops")
-        .time("t_s", rows().map(|d| d.t))
-        .u4("link", rows().map(|d| d.link))
-        .u4("flow", rows().map(|d| d.packet.flow))
-        .u4("seg_no", rows().map(|d| d.packet.header.ordinal().0))
-        .u1("rexmit", rows().map(|d| d.packet.header.ordinal().1))
-        .flag("forward", rows().map(|d| d.packet.forward))
-        .u4("bytes", rows().map(|d| d.packet.bytes))
-        .text("reason", &["loss", "queue", "aqm"], rows().map(reason))
+columns! {
+    fn drop_rows(drops: &[Dropped]) as DROPS "drops"
+    "One row per packet that a link dropped; requires `record.drops`."
+    {
+        let rows = || drops.iter();
+        let reason = |d: &Dropped| match d.reason {
+            Refused::Loss => 0,
+            Refused::QueueFull => 1,
+            Refused::Aqm => 2,
+        };
+    }
+    time t_s ["s"] = rows().map(|d| d.t), "Time of the event.";
+    u4 link = rows().map(|d| d.link), "Number of the link.";
+    u4 flow = rows().map(|d| d.packet.flow), "Number of the flow.";
+    u4 seg_no = rows().map(|d| d.packet.header.ordinal().0), "Number of the segment or datagram within its connection; 0 for a packet without data.";
+    u1 rexmit = rows().map(|d| d.packet.header.ordinal().1), "Which transmission of the segment: 0 is the first.";
+    flag forward = rows().map(|d| d.packet.forward), "Whether the packet travelled in the forward direction, that of the data.";
+    u4 bytes ["bytes"] = rows().map(|d| d.packet.bytes), "Size of the IP packet.";
+    text(&["loss", "queue", "aqm"]) reason = rows().map(reason), "\"loss\" (the loss model), \"queue\" (full), \"aqm\" (the queue's own rule).";
 }
 
-fn acks(records: &[(u32, Vec<Record>)]) -> Table {
-    let rows = || records.iter().flat_map(|(_, records)| records);
-    let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
-    let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
-    // NaN where a deadline or a length of time is not set
-    let when = |t: Time| seconds(t);
-    Table::new("acks")
-        .time("t_s", rows().map(|r| r.t))
-        .i8("t_ns", rows().map(|r| r.t.0))
-        .u4("flow", rows().map(|r| r.flow))
-        .flag("responder", rows().map(|r| r.responder))
-        .text("event", &Event::NAMES, rows().map(|r| r.event as u32))
-        .u4("ack_no", rows().map(|r| r.ack_no))
-        .i8("seq", rows().map(|r| r.seq))
-        .u4("len", rows().map(|r| r.len))
-        .u4("seg_no", rows().map(|r| r.seg_no))
-        .u1("rexmit", rows().map(|r| r.rexmit))
-        .u1("sack_blocks", rows().map(|r| r.sack_blocks))
-        .i8("sack0_start", rows().map(|r| edge(r, 0, false)))
-        .i8("sack0_end", rows().map(|r| edge(r, 0, true)))
-        .i8("sack1_start", rows().map(|r| edge(r, 1, false)))
-        .i8("sack1_end", rows().map(|r| edge(r, 1, true)))
-        .i8("sack2_start", rows().map(|r| edge(r, 2, false)))
-        .i8("sack2_end", rows().map(|r| edge(r, 2, true)))
-        .flag("dsack", rows().map(|r| r.dsack))
-        .flag("is_dup", rows().map(|r| r.is_dup))
-        .u4("newly_sacked", rows().map(|r| r.newly_sacked))
-        .u4("delivered", rows().map(|r| r.delivered))
-        .u4("newly_lost", rows().map(|r| r.newly_lost))
-        .u4("lost_retransmits", rows().map(|r| r.lost_retransmits))
-        .flag("safe_ack", rows().map(|r| r.safe_ack))
-        .u4("cwnd_before", rows().map(|r| r.cwnd_before))
-        .u4("cwnd", rows().map(|r| r.cwnd))
-        .ssthresh("ssthresh", rows().map(|r| r.ssthresh))
-        .u4("pipe_before", rows().map(|r| r.pipe_before))
-        .u4("pipe", rows().map(|r| r.pipe))
-        .u4("flight_size", rows().map(|r| r.flight_size))
-        .u4("sacked_out", rows().map(|r| r.sacked_out))
-        .u4("lost_out", rows().map(|r| r.lost_out))
-        .u4("retrans_out", rows().map(|r| r.retrans_out))
-        .u4("rwnd", rows().map(|r| r.rwnd))
-        .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
-        .i8("recovery_point", rows().map(|r| r.recovery_point))
-        .u4("reordering", rows().map(|r| r.reordering))
-        .text("branch", &Branch::NAMES, rows().map(|r| r.rule.branch as u32))
-        .u4("sndcnt", rows().map(|r| r.rule.sndcnt))
-        .u4("prr_delivered", rows().map(|r| r.rule.prr_delivered))
-        .u4("prr_out", rows().map(|r| r.rule.prr_out))
-        .u4("recover_fs", rows().map(|r| r.rule.recover_fs))
-        .span("rto_s", rows().map(|r| r.rto))
-        .u1("backoff", rows().map(|r| r.backoff))
-        .span("srtt_s", rows().map(|r| r.srtt))
-        .span("rttvar_s", rows().map(|r| r.rttvar))
-        .span("min_rtt_s", rows().map(|r| r.min_rtt))
-        .span("reo_wnd_s", rows().map(|r| r.reo_wnd))
-        .f8("deadline_s", rows().map(|r| when(r.deadline)))
-        .u4("idx", idx)
+columns! {
+    fn acks(records: &[(u32, Vec<Record>)]) as ACKS "acks"
+    "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
+    {
+        let rows = || records.iter().flat_map(|(_, records)| records);
+        let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
+        let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
+        // NaN where a deadline or a length of time is not set
+        let when = |t: Time| seconds(t);
+    }
+    time t_s ["s"] = rows().map(|r| r.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
+    i8 t_ns ["ns"] = rows().map(|r| r.t.0), "The same, exact.";
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    flag responder = rows().map(|r| r.responder), "Whether the sender accepted the connection (the other end opened it).";
+    text(&Event::NAMES) event = rows().map(|r| r.event as u32),
+        "\"ack\"; \"send\" (a new segment) and \"rtx\" (a retransmission); \"rto\", \"tlp\", \"reo_timer\" (timers); \"enter\" and \"exit\" (fast recovery); \"undo\".";
+    u4 ack_no = rows().map(|r| r.ack_no), "Number of ACKs received so far, including this one.";
+    i8 seq ["bytes"] = rows().map(|r| r.seq), "Acknowledgment number, or offset of the first byte sent.";
+    u4 len ["bytes"] = rows().map(|r| r.len), "Bytes sent, or bytes newly acknowledged cumulatively.";
+    u4 seg_no = rows().map(|r| r.seg_no), "Number of the data segment sent; for ACKs, of the segment at SND.UNA.";
+    u1 rexmit = rows().map(|r| r.rexmit), "Which transmission of the segment: 0 is the first.";
+    u1 sack_blocks = rows().map(|r| r.sack_blocks), "Number of SACK blocks in the ACK.";
+    i8 sack0_start ["bytes"] = rows().map(|r| edge(r, 0, false)), "First SACK block: offset of its first byte; 0 if there is no block.";
+    i8 sack0_end ["bytes"] = rows().map(|r| edge(r, 0, true)), "First SACK block: offset after its last byte; 0 if there is no block.";
+    i8 sack1_start ["bytes"] = rows().map(|r| edge(r, 1, false)), "Second SACK block: offset of its first byte.";
+    i8 sack1_end ["bytes"] = rows().map(|r| edge(r, 1, true)), "Second SACK block: offset after its last byte.";
+    i8 sack2_start ["bytes"] = rows().map(|r| edge(r, 2, false)), "Third SACK block: offset of its first byte.";
+    i8 sack2_end ["bytes"] = rows().map(|r| edge(r, 2, true)), "Third SACK block: offset after its last byte.";
+    flag dsack = rows().map(|r| r.dsack), "Whether the ACK carries a DSACK.";
+    flag is_dup = rows().map(|r| r.is_dup), "Whether the ACK is a duplicate ACK (RFC 6675 §2).";
+    u4 newly_sacked ["segments"] = rows().map(|r| r.newly_sacked), "Segments that the ACK SACKs for the first time.";
+    u4 delivered ["segments"] = rows().map(|r| r.delivered), "DeliveredData of this ACK.";
+    u4 newly_lost ["segments"] = rows().map(|r| r.newly_lost), "Segments marked lost on this ACK.";
+    u4 lost_retransmits ["segments"] = rows().map(|r| r.lost_retransmits), "Retransmissions marked lost on this ACK.";
+    flag safe_ack = rows().map(|r| r.safe_ack), "SafeACK (RFC 9937 §6.2).";
+    u4 cwnd_before ["segments"] = rows().map(|r| r.cwnd_before), "cwnd before the event.";
+    u4 cwnd ["segments"] = rows().map(|r| r.cwnd), "cwnd after the event.";
+    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "Slow-start threshold.", or "not set yet";
+    u4 pipe_before ["segments"] = rows().map(|r| r.pipe_before), "pipe before the ACK was processed.";
+    u4 pipe ["segments"] = rows().map(|r| r.pipe), "pipe after the event, before anything is sent.";
+    u4 flight_size ["segments"] = rows().map(|r| r.flight_size), "SND.NXT - SND.UNA.";
+    u4 sacked_out ["segments"] = rows().map(|r| r.sacked_out), "Segments marked SACKed.";
+    u4 lost_out ["segments"] = rows().map(|r| r.lost_out), "Segments believed lost.";
+    u4 retrans_out ["segments"] = rows().map(|r| r.retrans_out), "Retransmissions in flight.";
+    u4 rwnd ["bytes"] = rows().map(|r| r.rwnd), "The peer's receive window.";
+    text(&CaState::NAMES) ca_state = rows().map(|r| r.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
+    i8 recovery_point ["bytes"] = rows().map(|r| r.recovery_point), "RecoveryPoint (RFC 6675; Linux high_seq).";
+    u4 reordering ["segments"] = rows().map(|r| r.reordering), "Degree of reordering that the sender assumes (DupThresh).";
+    text(&Branch::NAMES) branch = rows().map(|r| r.rule.branch as u32),
+        "Branch of the recovery rule that set cwnd: \"prop\", \"bound\", \"forced\" (PRR); \"rh_dec\", \"rh_clamp\" (rate halving); \"hold\"; empty outside recovery.";
+    u4 sndcnt ["segments"] = rows().map(|r| r.rule.sndcnt), "PRR: segments that this ACK allows to be sent (sndcnt).";
+    u4 prr_delivered ["segments"] = rows().map(|r| r.rule.prr_delivered), "PRR: segments delivered since recovery began.";
+    u4 prr_out ["segments"] = rows().map(|r| r.rule.prr_out), "PRR: segments sent since recovery began.";
+    u4 recover_fs ["segments"] = rows().map(|r| r.rule.recover_fs), "PRR: RecoverFS (Linux prior_cwnd).";
+    span rto_s ["s"] = rows().map(|r| r.rto), "Retransmission timeout in force.";
+    u1 backoff = rows().map(|r| r.backoff), "Number of times that the retransmission timeout was doubled.";
+    span srtt_s ["s"] = rows().map(|r| r.srtt), "Smoothed RTT.";
+    span rttvar_s ["s"] = rows().map(|r| r.rttvar), "RTT variation as used in the timeout: 4 * RTTVAR of RFC 6298.";
+    span min_rtt_s ["s"] = rows().map(|r| r.min_rtt), "Minimum RTT.", or "there was no RTT sample yet";
+    span reo_wnd_s ["s"] = rows().map(|r| r.reo_wnd), "RACK's reordering window.";
+    f8 deadline_s ["s"] = rows().map(|r| when(r.deadline)), "When the sender's timer expires next.", or "no timer is armed";
+    u4 idx = idx, "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
+}
+
+columns! {
+    fn variables(traces: &[(FlowId, u32, VarsTrace)]) as CONTROLLERS "controllers"
+    "Variables of the congestion controllers, one row per ACK or interval; requires `record.controller`. The table has a column for a variable only if a controller of the run has it."
+    {
+        let rows =
+            || traces.iter().flat_map(|(flow, idx, trace)| trace.rows.iter().map(move |r| (*flow, *idx, r)));
+        let pacing = |r: &VarsRow| match r.pacing_rate {
+            Window::UNPACED => f64::NAN,
+            rate => rate as f64 * 8.0,
+        };
+    }
+    time t_s ["s"] = rows().map(|(_, _, r)| r.t), "Time of the event.";
+    u4 flow = rows().map(|(flow, _, _)| flow), "Number of the flow.";
+    u4 idx = rows().map(|(_, idx, _)| idx), "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
+    u4 ack_no = rows().map(|(_, _, r)| r.ack_no), "Number of ACKs received so far.";
+    u4 cwnd ["segments"] = rows().map(|(_, _, r)| r.cwnd), "Congestion window.";
+    ssthresh ssthresh ["segments"] = rows().map(|(_, _, r)| r.ssthresh), "Slow-start threshold.", or "not set yet";
+    f8 pacing_bps ["bit/s"] = rows().map(|(_, _, r)| pacing(r)), "Pacing rate.", or "the sender does not pace";
+    + {
+        estimate_bps ["bit/s"]: "Rate that the controller estimates the path to offer (BBR's bw, Westwood's estimate).", or "the flow's controller has no such variable";
+        rtt_min_s ["s"]: "Westwood: minimum RTT.", or "no sample yet, or no such variable";
+        base_rtt_s ["s"]: "Delay-based controllers: their estimate of the RTT without queueing.", or "no sample yet, or no such variable";
+        avg_rtt_s ["s"]: "FAST: mean RTT.", or "no sample yet, or no such variable";
+        queued_packets ["packets"]: "FAST, Vegas: the controller's estimate of its packets in queues.", or "no sample yet, or no such variable";
+        target_segments ["segments"]: "FAST: the window at which it aims.", or "no sample yet, or no such variable";
+        sample_bps ["bit/s"]: "Westwood: latest rate sample.", or "the flow's controller has no such variable";
+        interval_s ["s"]: "Westwood: interval over which the rate sample was taken.", or "none yet, or no such variable";
+        tau_s ["s"]: "Westwood: time constant of its filter.", or "none yet, or no such variable";
+        u_bps ["bit/s"]: "Westwood, ABSE: U, the variation of the samples.", or "the flow's controller has no such variable";
+        u_max_bps ["bit/s"]: "Westwood, ABSE: the recent maximum of U.", or "the flow's controller has no such variable";
+        sample_rtt_s ["s"]: "Westwood: latest RTT sample.", or "no sample yet, or no such variable";
+        min_rtt_s ["s"]: "BBR: minimum RTT of the last ten seconds.", or "no sample yet, or no such variable";
+        mode: "BBR: 0 Startup, 1 Drain, 2 ProbeBW (version 3: 2.0 to 2.3, its phases DOWN, CRUISE, REFILL, UP), 3 ProbeRTT.", or "the flow's controller has no such variable";
+        pacing_gain: "BBR: gain of the pacing rate.", or "the flow's controller has no such variable";
+        cwnd_gain: "BBR: gain of cwnd.", or "the flow's controller has no such variable";
+        inflight_longterm ["segments"]: "BBR version 3: long-term bound on the data in flight, learnt from losses.", or "not set yet, or no such variable";
+        inflight_shortterm ["segments"]: "BBR version 3: short-term bound on the data in flight, learnt from losses.", or "not set yet, or no such variable";
+        delay_s ["s"]: "LEDBAT++: queueing delay.", or "no such variable";
+        delay_window_segments ["segments"]: "Compound: the delay-based part of the window.", or "no such variable";
+        alpha: "DCTCP, Prague: estimated fraction of marked packets, 0 to 1.", or "no such variable";
+        frac_cwnd ["segments"]: "Prague: fractional window, which cwnd approaches by one segment per ACK.", or "no such variable";
+    }
 }
 
 /// The controllers' variables: one column for each name that any of them has, NaN in the rows of the others.
 fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
-    let rows =
-        || traces.iter().flat_map(|(flow, idx, trace)| trace.rows.iter().map(move |r| (*flow, *idx, r)));
-    let pacing = |r: &VarsRow| match r.pacing_rate {
-        Window::UNPACED => f64::NAN,
-        rate => rate as f64 * 8.0,
-    };
-    let mut table = Table::new("controllers")
-        .time("t_s", rows().map(|(_, _, r)| r.t))
-        .u4("flow", rows().map(|(flow, _, _)| flow))
-        .u4("idx", rows().map(|(_, idx, _)| idx))
-        .u4("ack_no", rows().map(|(_, _, r)| r.ack_no))
-        .u4("cwnd", rows().map(|(_, _, r)| r.cwnd))
-        .ssthresh("ssthresh", rows().map(|(_, _, r)| r.ssthresh))
-        .f8("pacing_bps", rows().map(|(_, _, r)| pacing(r)));
+    let mut table = variables(traces);
     let mut names: Vec<&'static str> = Vec::new();
     let recorded = flows.iter().filter(|f| f.controller_trace.is_some()).filter_map(|f| f.config.tcp());
     for name in recorded.flat_map(|config| config.controller.needs().vars) {
@@ -390,27 +477,32 @@ fn controllers(flows: &[Flow], traces: &[(FlowId, u32, VarsTrace)]) -> Table {
     table
 }
 
-/// PCC's monitor intervals in order of their results.
-pub fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) -> Table {
-    flows.sort_by_key(|(flow, _)| *flow);
-    let rows = || flows.iter().flat_map(|(flow, rows)| rows.iter().map(move |row| (*flow, row)));
-    let measured = || rows().map(|(_, row)| &row.measured);
-    Table::new("intervals")
-        .u4("flow", rows().map(|(flow, _)| flow))
-        .u4("interval", measured().map(|m| m.id))
-        .time("start_s", measured().map(|m| m.start))
-        .time("end_s", measured().map(|m| m.end))
-        .time("known_s", measured().map(|m| m.known))
-        .text("state", &STATES, rows().map(|(_, row)| state(row.state)))
-        .f8("rate_bps", measured().map(|m| m.rate))
-        .f8("send_rate_bps", measured().map(|m| m.rate_mbps() * 1e6))
-        .u4("sent", measured().map(|m| m.sent))
-        .u4("lost", measured().map(|m| m.lost))
-        .f8("utility", rows().map(|(_, row)| row.utility))
-        .f8("mean_rtt_s", measured().map(|m| if m.rtt_mean > 0.0 { m.rtt_mean } else { f64::NAN }))
-        .f8("rtt_gradient", measured().map(|m| m.rtt_gradient))
-        .f8("rtt_deviation_s", measured().map(|m| m.rtt_deviation))
-        .flag("limited", measured().map(|m| m.limited))
+columns! {
+    /// PCC's monitor intervals in order of their results.
+    pub fn intervals(flows: &mut [(FlowId, Vec<IntervalRow>)]) as INTERVALS "intervals"
+    "One row per monitor interval of PCC, in the order in which they ended; requires `record.controller`."
+    {
+        flows.sort_by_key(|(flow, _)| *flow);
+        let rows = || flows.iter().flat_map(|(flow, rows)| rows.iter().map(move |row| (*flow, row)));
+        let measured = || rows().map(|(_, row)| &row.measured);
+    }
+    u4 flow = rows().map(|(flow, _)| flow), "Number of the flow.";
+    u4 interval = measured().map(|m| m.id), "Number of the monitor interval, from 0.";
+    time start_s ["s"] = measured().map(|m| m.start), "Time of the first transmission.";
+    time end_s ["s"] = measured().map(|m| m.end), "Time of the first transmission of the next interval.";
+    time known_s ["s"] = measured().map(|m| m.known), "When the sender knew the fate of all datagrams of the interval.";
+    text(&STATES) state = rows().map(|(_, row)| state(row.state)),
+        "What the controller was doing: \"starting\", \"decision\", \"adjusting\", \"probing\".";
+    f8 rate_bps ["bit/s"] = measured().map(|m| m.rate), "Rate that the controller set, of IP packets.";
+    f8 send_rate_bps ["bit/s"] = measured().map(|m| m.rate_mbps() * 1e6), "Rate at which the datagrams left, the x of the utility function.";
+    u4 sent ["packets"] = measured().map(|m| m.sent), "Datagrams sent.";
+    u4 lost ["packets"] = measured().map(|m| m.lost), "Of these, lost.";
+    f8 utility = rows().map(|(_, row)| row.utility), "Value of the utility function.", or "the controller did not evaluate the interval";
+    f8 mean_rtt_s ["s"] = measured().map(|m| if m.rtt_mean > 0.0 { m.rtt_mean } else { f64::NAN }), "Mean RTT.", or "there was no sample";
+    f8 rtt_gradient = measured().map(|m| m.rtt_gradient), "dRTT/dt, by least squares; 0 if there are fewer than two samples.";
+    f8 rtt_deviation_s ["s"] = measured().map(|m| m.rtt_deviation), "Standard deviation of the RTT.";
+    flag limited = measured().map(|m| m.limited),
+        "Whether the sender had nothing to send during part of the interval; such an interval says nothing about the path.";
 }
 
 const STATES: [&str; 4] = ["starting", "decision", "adjusting", "probing"];
@@ -419,115 +511,132 @@ fn state(name: &str) -> u32 {
     STATES.iter().position(|s| *s == name).expect("invariant: states of its controllers") as u32
 }
 
-/// Plain datagram flows.
-pub fn datagrams(flows: &mut [DatagramRow]) -> Table {
-    flows.sort_by_key(|row| row.flow);
-    let rows = || flows.iter();
-    let received = || flows.iter().map(|row| &row.received);
-    let share = |n: u64, of: u64| if of == 0 { f64::NAN } else { n as f64 / of as f64 };
-    let mean = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
-    let seen = |r: &Received, delay: Span| if r.packets == 0 { f64::NAN } else { delay.as_secs() };
-    let quantile = |r: &Received, share: f64| r.delay_quantile(share).map_or(f64::NAN, Span::as_secs);
-    Table::new("datagrams")
-        .u4("flow", rows().map(|row| row.flow))
-        .i8("sent", rows().map(|row| row.sent))
-        .i8("received", received().map(|r| r.packets))
-        .i8("lost", received().map(Received::lost))
-        .f8("loss_rate", received().map(|r| share(r.lost(), r.expected)))
-        .i8("reordered", received().map(|r| r.reordered))
-        .i8("bytes_received", received().map(|r| r.bytes))
-        .f8("mean_delay_s", received().map(|r| mean(r.delay_sum_ns, r.packets)))
-        .f8("min_delay_s", received().map(|r| seen(r, r.delay_min)))
-        .f8("p50_delay_s", received().map(|r| quantile(r, 0.5)))
-        .f8("p95_delay_s", received().map(|r| quantile(r, 0.95)))
-        .f8("p99_delay_s", received().map(|r| quantile(r, 0.99)))
-        .f8("max_delay_s", received().map(|r| seen(r, r.delay_max)))
-        .f8(
-            "mean_delay_variation_s",
-            received().map(|r| mean(r.variation_sum_ns, r.packets.saturating_sub(1))),
-        )
-        .f8("jitter_s", received().map(|r| seen(r, r.jitter())))
+columns! {
+    /// Plain datagram flows.
+    pub fn datagrams(flows: &mut [DatagramRow]) as DATAGRAMS "datagrams"
+    "One row per flow of UDP datagrams, in every run."
+    {
+        flows.sort_by_key(|row| row.flow);
+        let rows = || flows.iter();
+        let received = || flows.iter().map(|row| &row.received);
+        let share = |n: u64, of: u64| if of == 0 { f64::NAN } else { n as f64 / of as f64 };
+        let mean = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
+        let seen = |r: &Received, delay: Span| if r.packets == 0 { f64::NAN } else { delay.as_secs() };
+        let quantile = |r: &Received, share: f64| r.delay_quantile(share).map_or(f64::NAN, Span::as_secs);
+    }
+    u4 flow = rows().map(|row| row.flow), "Number of the flow.";
+    i8 sent ["packets"] = rows().map(|row| row.sent), "Datagrams sent.";
+    i8 received ["packets"] = received().map(|r| r.packets), "Datagrams that arrived.";
+    i8 lost ["packets"] = received().map(Received::lost), "Datagrams missing below the largest sequence number that arrived.";
+    f8 loss_rate = received().map(|r| share(r.lost(), r.expected)),
+        "Lost datagrams divided by the largest sequence number that arrived, 0 to 1.", or "no packet arrived";
+    i8 reordered ["packets"] = received().map(|r| r.reordered), "Datagrams that arrived after one with a larger sequence number.";
+    i8 bytes_received ["bytes"] = received().map(|r| r.bytes), "Payload that arrived.";
+    f8 mean_delay_s ["s"] = received().map(|r| mean(r.delay_sum_ns, r.packets)), "Mean one-way delay.", or "no packet arrived";
+    f8 min_delay_s ["s"] = received().map(|r| seen(r, r.delay_min)), "Minimum one-way delay.", or "no packet arrived";
+    f8 p50_delay_s ["s"] = received().map(|r| quantile(r, 0.5)), "Median one-way delay, accurate to 1/64.", or "no packet arrived";
+    f8 p95_delay_s ["s"] = received().map(|r| quantile(r, 0.95)), "95th percentile of the one-way delay, accurate to 1/64.", or "no packet arrived";
+    f8 p99_delay_s ["s"] = received().map(|r| quantile(r, 0.99)), "99th percentile of the one-way delay, accurate to 1/64.", or "no packet arrived";
+    f8 max_delay_s ["s"] = received().map(|r| seen(r, r.delay_max)), "Maximum one-way delay.", or "no packet arrived";
+    f8 mean_delay_variation_s ["s"] = received().map(|r| mean(r.variation_sum_ns, r.packets.saturating_sub(1))),
+        "Mean difference between the one-way delays of consecutive datagrams.", or "fewer than two datagrams arrived";
+    f8 jitter_s ["s"] = received().map(|r| seen(r, r.jitter())),
+        "Interarrival jitter at the end, by the estimator of RFC 3550 §6.4.1.", or "no packet arrived";
 }
 
-/// Clients of populations, as drawn.
-pub fn clients(clients: &[ClientRow]) -> Table {
-    let rows = || clients.iter();
-    Table::new("clients")
-        .u4("flow", rows().map(|c| c.flow))
-        .span("rtt_s", rows().map(|c: &ClientRow| -> Span { c.rtt }))
-        .i8("rate_bps", rows().map(|c| c.rate_bps))
-        .f8("loss", rows().map(|c| c.loss))
-        .i8("bytes", rows().map(|c| c.bytes))
+columns! {
+    /// Clients of populations, as drawn.
+    pub fn clients(clients: &[ClientRow]) as CLIENTS "clients"
+    "One row per client of a population, with the values it drew."
+    {
+        let rows = || clients.iter();
+    }
+    u4 flow = rows().map(|c| c.flow), "Number of the flow.";
+    span rtt_s ["s"] = rows().map(|c: &ClientRow| -> Span { c.rtt }), "Round-trip propagation delay.";
+    i8 rate_bps ["bit/s"] = rows().map(|c| c.rate_bps), "Rate of the client's link.";
+    f8 loss = rows().map(|c| c.loss), "Probability that the client's link loses a packet, 0 to 1.";
+    i8 bytes ["bytes"] = rows().map(|c| c.bytes), "Size of the client's response.";
 }
 
-/// A row for each transaction.
-pub fn transactions(transactions: &[TransactionRow]) -> Table {
-    let rows = || transactions.iter();
-    let since =
-        |r: &TransactionRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - r.arrival).as_secs() };
-    let connect = |r: &TransactionRow| if r.request > 0 { f64::NAN } else { since(r, r.connected) };
-    Table::new("transactions")
-        .u4("flow", rows().map(|r| r.flow))
-        .u4("idx", rows().map(|r| r.idx))
-        .u4("batch", rows().map(|r| r.batch))
-        .u4("request", rows().map(|r| r.request))
-        .u4("initial_window", rows().map(|r| r.iw))
-        .time("arrival_s", rows().map(|r| r.arrival))
-        .f8("connect_s", rows().map(connect))
-        .f8("first_byte_s", rows().map(|r| since(r, r.first_byte)))
-        .f8("total_s", rows().map(|r| since(r, r.completed)))
-        .i8("bytes", rows().map(|r| r.bytes))
-        .flag("done", rows().map(|r| r.completed != Time::NEVER))
-        .flag("failed", rows().map(|r| r.failed))
-        .i8("segments_sent", rows().map(|r| r.counts.segments_sent))
-        .i8("retransmissions", rows().map(|r| r.counts.retransmissions))
-        .i8("rtos", rows().map(|r| r.counts.rtos))
-        .i8("syn_retransmissions", rows().map(|r| r.counts.syn_retransmissions))
-        .i8("synack_retransmissions", rows().map(|r| r.counts.synack_retransmissions))
+columns! {
+    /// A row for each transaction.
+    pub fn transactions(transactions: &[TransactionRow]) as TRANSACTIONS "transactions"
+    "One row per transaction; with the workload `transactions`, unless `record.transactions` is \"summary\". Durations are measured from the client's arrival."
+    {
+        let rows = || transactions.iter();
+        let since =
+            |r: &TransactionRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - r.arrival).as_secs() };
+        let connect = |r: &TransactionRow| if r.request > 0 { f64::NAN } else { since(r, r.connected) };
+    }
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    u4 idx = rows().map(|r| r.idx), "Number of the transaction within the flow, from 0.";
+    u4 batch = rows().map(|r| r.batch), "Number of the client; all connections that it opens at once have this number.";
+    u4 request = rows().map(|r| r.request), "Number of the request within its connection, from 0.";
+    u4 initial_window ["segments"] = rows().map(|r| r.iw), "Initial window of the responder.";
+    time arrival_s ["s"] = rows().map(|r| r.arrival), "When the client arrived, or sent its next request.";
+    f8 connect_s ["s"] = rows().map(connect),
+        "Time until the client completed the handshake.", or "it did not, or this is not the connection's first request";
+    f8 first_byte_s ["s"] = rows().map(|r| since(r, r.first_byte)), "Time until the first byte of the response.", or "none arrived";
+    f8 total_s ["s"] = rows().map(|r| since(r, r.completed)), "Time until the last byte of the response.", or "it did not arrive";
+    i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the response.";
+    flag done = rows().map(|r| r.completed != Time::NEVER), "Whether the response arrived completely.";
+    flag failed = rows().map(|r| r.failed), "Whether the connection gave up.";
+    i8 segments_sent ["segments"] = rows().map(|r| r.counts.segments_sent), "Segments of the response that were sent, including retransmissions.";
+    i8 retransmissions ["segments"] = rows().map(|r| r.counts.retransmissions), "Of these, retransmissions.";
+    i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts.";
+    i8 syn_retransmissions = rows().map(|r| r.counts.syn_retransmissions), "Retransmissions of the client's SYN.";
+    i8 synack_retransmissions = rows().map(|r| r.counts.synack_retransmissions), "Retransmissions of the server's SYN-ACK.";
 }
 
-/// Sums and quantiles by group and initial window.
-pub fn transaction_summary(tallies: &[Tally]) -> Table {
-    let rows = || tallies.iter();
-    // the middle of a bin may lie beyond the extremes
-    let quantile =
-        |p: f64| rows().map(move |t| t.times.quantile(p).map_or(Span::MAX, |s| s.clamp(t.least, t.most)));
-    let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
-    Table::new("transaction_summary")
-        .u4("group", rows().map(|t| t.group))
-        .u4("initial_window", rows().map(|t| t.iw))
-        .i8("started", rows().map(|t| t.started))
-        .i8("completed", rows().map(|t| t.completed))
-        .i8("failed", rows().map(|t| t.failed))
-        .i8("incomplete", rows().map(|t| t.incomplete()))
-        .i8("refused", rows().map(|t| t.refused))
-        .u4("max_open", rows().map(|t| t.max_open))
-        .i8("bytes", rows().map(|t| t.bytes))
-        .i8("offered_bytes", rows().map(|t| t.offered_bytes))
-        .f8("mean_s", rows().map(|t| t.mean_s()))
-        .f8("std_s", rows().map(|t| t.deviation_s()))
-        .span("min_s", rows().map(|t| t.least))
-        .span("p50_s", quantile(0.5))
-        .span("p95_s", quantile(0.95))
-        .span("p99_s", quantile(0.99))
-        .span("p999_s", quantile(0.999))
-        .span("max_s", rows().map(|t| ended(t, t.most)))
-        .f8("mean_connect_s", rows().map(|t| t.mean_connect_s()))
-        .i8("segments_sent", rows().map(|t| t.counts.segments_sent))
-        .i8("retransmissions", rows().map(|t| t.counts.retransmissions))
-        .i8("rtos", rows().map(|t| t.counts.rtos))
-        .i8("syn_retransmissions", rows().map(|t| t.counts.syn_retransmissions))
-        .i8("synack_retransmissions", rows().map(|t| t.counts.synack_retransmissions))
+columns! {
+    /// Sums and quantiles by group and initial window.
+    pub fn transaction_summary(tallies: &[Tally]) as TRANSACTION_SUMMARY "transaction_summary"
+    "One row per group and initial window; with the workload `transactions`. Counting starts after the warm-up."
+    {
+        let rows = || tallies.iter();
+        // the middle of a bin may lie beyond the extremes
+        let quantile =
+            |p: f64| rows().map(move |t| t.times.quantile(p).map_or(Span::MAX, |s| s.clamp(t.least, t.most)));
+        let ended = |t: &Tally, span: Span| if t.completed == 0 { Span::MAX } else { span };
+    }
+    u4 group = rows().map(|t| t.group), "Number of the group.";
+    u4 initial_window ["segments"] = rows().map(|t| t.iw), "Initial window of the responders.";
+    i8 started = rows().map(|t| t.started), "Transactions that started.";
+    i8 completed = rows().map(|t| t.completed), "Of these, transactions that completed.";
+    i8 failed = rows().map(|t| t.failed), "Of these, transactions whose connection gave up.";
+    i8 incomplete = rows().map(|t| t.incomplete()), "Of these, transactions that were still open at the end of the run.";
+    i8 refused = rows().map(|t| t.refused), "Connections refused because `max_open` connections were open.";
+    u4 max_open = rows().map(|t| t.max_open), "Maximum number of transactions open at the same time.";
+    i8 bytes ["bytes"] = rows().map(|t| t.bytes), "Payload of the completed responses.";
+    i8 offered_bytes ["bytes"] = rows().map(|t| t.offered_bytes),
+        "Bytes that the data packets of all requested responses take on the wire when each is sent once.";
+    f8 mean_s ["s"] = rows().map(|t| t.mean_s()), "Mean completion time of transactions.", or "no transaction completed";
+    f8 std_s ["s"] = rows().map(|t| t.deviation_s()), "Standard deviation of the completion times.", or "fewer than two transactions completed";
+    span min_s ["s"] = rows().map(|t| t.least), "Minimum completion time.", or "no transaction completed";
+    span p50_s ["s"] = quantile(0.5), "Median completion time, accurate to 0.4 %.", or "no transaction completed";
+    span p95_s ["s"] = quantile(0.95), "95th percentile of the completion times, accurate to 0.4 %.", or "no transaction completed";
+    span p99_s ["s"] = quantile(0.99), "99th percentile of the completion times, accurate to 0.4 %.", or "no transaction completed";
+    span p999_s ["s"] = quantile(0.999), "99.9th percentile of the completion times, accurate to 0.4 %.", or "no transaction completed";
+    span max_s ["s"] = rows().map(|t| ended(t, t.most)), "Maximum completion time.", or "no transaction completed";
+    f8 mean_connect_s ["s"] = rows().map(|t| t.mean_connect_s()), "Mean time to complete the handshake.", or "no handshake completed";
+    i8 segments_sent ["segments"] = rows().map(|t| t.counts.segments_sent), "Segments of responses that were sent, including retransmissions.";
+    i8 retransmissions ["segments"] = rows().map(|t| t.counts.retransmissions), "Of these, retransmissions.";
+    i8 rtos = rows().map(|t| t.counts.rtos), "Retransmission timeouts.";
+    i8 syn_retransmissions = rows().map(|t| t.counts.syn_retransmissions), "Retransmissions of SYN by clients.";
+    i8 synack_retransmissions = rows().map(|t| t.counts.synack_retransmissions), "Retransmissions of SYN-ACK by servers.";
 }
 
-/// Histograms of the times that transactions took.
-pub fn transaction_times(tallies: &[Tally]) -> Table {
-    let bins: Vec<_> = tallies.iter().flat_map(|t| t.times.bins().map(move |bin| (t, bin))).collect();
-    let rows = || bins.iter();
-    Table::new("transaction_times")
-        .u4("group", rows().map(|(t, _)| t.group))
-        .u4("initial_window", rows().map(|(t, _)| t.iw))
-        .span("low_s", rows().map(|(_, bin)| bin.0))
-        .span("high_s", rows().map(|(_, bin)| bin.1))
-        .i8("count", rows().map(|(_, bin)| bin.2))
+columns! {
+    /// Histograms of the times that transactions took.
+    pub fn transaction_times(tallies: &[Tally]) as TRANSACTION_TIMES "transaction_times"
+    "Histogram of completion times per group and initial window, one row per non-empty bin; with the workload `transactions`."
+    {
+        let bins: Vec<_> = tallies.iter().flat_map(|t| t.times.bins().map(move |bin| (t, bin))).collect();
+        let rows = || bins.iter();
+    }
+    u4 group = rows().map(|(t, _)| t.group), "Number of the group.";
+    u4 initial_window ["segments"] = rows().map(|(t, _)| t.iw), "Initial window of the responders.";
+    span low_s ["s"] = rows().map(|(_, bin)| bin.0), "Lower bound of the bin, inclusive.";
+    span high_s ["s"] = rows().map(|(_, bin)| bin.1), "Upper bound of the bin, exclusive.";
+    i8 count = rows().map(|(_, bin)| bin.2), "Transactions in the bin.";
 }

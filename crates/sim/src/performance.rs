@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use ackclock_core::{FlowId, Packet, Span, Time};
 
+use crate::columns::columns;
 use crate::flow::Flow;
 use crate::histogram::Histogram;
 use crate::table::Table;
@@ -337,43 +338,47 @@ pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges
     table(&flows, meter.zip(gauges))
 }
 
-/// A row for each flow, then one for each group, then one for all; none unless they were asked for.
-pub fn table(flows: &[Whole], measured: Option<(&Meter, &Gauges)>) -> Table {
-    let rows = measured.map_or(Vec::new(), |(meter, gauges)| rows(flows, meter, gauges));
-    let all = rows.last().map_or(0.0, |row| row.goodput_bps);
-    let rows = || rows.iter();
-    let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
-    let rtts: Vec<_> = rows().map(|r| r.gauge.rtt.quantiles()).collect();
-    let delays: Vec<_> = rows().map(|r| r.gauge.delay.quantiles()).collect();
-    let rtt = |at: usize| rtts.iter().map(move |spans| spans[at]);
-    let delay = |at: usize| delays.iter().map(move |spans| spans[at]);
-    let lost = |g: &Gauge| share(g.dropped as f64, (g.dropped + g.arrived) as f64);
-    Table::new("performance")
-        .text("of", &OF, rows().map(|r| r.of))
-        .u4("number", rows().map(|r| r.number))
-        .n4("group", rows().map(|r| r.group))
-        .u4("flows", rows().map(|r| r.flows))
-        .f8("goodput_bps", rows().map(|r| r.goodput_bps))
-        .f8("share", rows().map(|r| share(r.goodput_bps, all)))
-        .i8("bytes_acked", rows().map(|r| r.counts.acked))
-        .i8("sent_packets", rows().map(|r| r.counts.sent))
-        .i8("retransmissions", rows().map(|r| r.counts.retransmissions))
-        .f8(
-            "retransmission_share",
-            rows().map(|r| share(r.counts.retransmissions as f64, r.counts.sent as f64)),
-        )
-        .i8("rtos", rows().map(|r| r.counts.rtos))
-        .i8("dropped_packets", rows().map(|r| r.gauge.dropped))
-        .f8("loss_share", rows().map(|r| lost(&r.gauge)))
-        .f8("mean_rtt_s", rows().map(|r| r.gauge.rtt.mean_s()))
-        .span("p50_rtt_s", rtt(0))
-        .span("p95_rtt_s", rtt(1))
-        .span("p99_rtt_s", rtt(2))
-        .f8("mean_delay_s", rows().map(|r| r.gauge.delay.mean_s()))
-        .span("p50_delay_s", delay(0))
-        .span("p95_delay_s", delay(1))
-        .span("p99_delay_s", delay(2))
-        .f8("time_to_share_s", rows().map(|r| r.time_to_share_s))
+columns! {
+    /// A row for each flow, then one for each group, then one for all; none unless they were asked for.
+    pub fn table(flows: &[Whole], measured: Option<(&Meter, &Gauges)>) as PERFORMANCE "performance"
+    "One row per flow, then one per group, then one for the whole run, all after the warm-up; requires `record.performance`."
+    {
+        let rows = measured.map_or(Vec::new(), |(meter, gauges)| rows(flows, meter, gauges));
+        let all = rows.last().map_or(0.0, |row| row.goodput_bps);
+        let rows = || rows.iter();
+        let share = |part: f64, whole: f64| if whole == 0.0 { f64::NAN } else { part / whole };
+        let rtts: Vec<_> = rows().map(|r| r.gauge.rtt.quantiles()).collect();
+        let delays: Vec<_> = rows().map(|r| r.gauge.delay.quantiles()).collect();
+        let rtt = |at: usize| rtts.iter().map(move |spans| spans[at]);
+        let delay = |at: usize| delays.iter().map(move |spans| spans[at]);
+        let lost = |g: &Gauge| share(g.dropped as f64, (g.dropped + g.arrived) as f64);
+    }
+    text(&OF) of = rows().map(|r| r.of), "What the row describes: a \"flow\", a \"group\" or the \"run\".";
+    u4 number = rows().map(|r| r.number), "Number of the flow or of the group; 0 for the run.";
+    n4 group = rows().map(|r| r.group), "Number of the group.", or "the row describes the run";
+    u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
+    f8 goodput_bps ["bit/s"] = rows().map(|r| r.goodput_bps),
+        "Payload acknowledged after the warm-up, divided by the time that the flow ran after it; for groups and the run, the sum of their flows.", or "the flow had no time after the warm-up";
+    f8 share = rows().map(|r| share(r.goodput_bps, all)), "Share of the run's goodput, 0 to 1.", or "nothing was delivered";
+    i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
+    i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
+    i8 retransmissions ["packets"] = rows().map(|r| r.counts.retransmissions), "Of these, retransmissions.";
+    f8 retransmission_share = rows().map(|r| share(r.counts.retransmissions as f64, r.counts.sent as f64)),
+        "Retransmissions divided by packets sent, 0 to 1.", or "nothing was sent";
+    i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts of data.";
+    i8 dropped_packets ["packets"] = rows().map(|r| r.gauge.dropped), "Data packets that links and their queues dropped.";
+    f8 loss_share = rows().map(|r| lost(&r.gauge)),
+        "Dropped data packets divided by all that were dropped or arrived, 0 to 1.", or "there was no such packet";
+    f8 mean_rtt_s ["s"] = rows().map(|r| r.gauge.rtt.mean_s()), "Mean of all RTT samples.", or "there was no sample";
+    span p50_rtt_s ["s"] = rtt(0), "Median RTT, accurate to 0.4 %.", or "there was no sample";
+    span p95_rtt_s ["s"] = rtt(1), "95th percentile of the RTT, accurate to 0.4 %.", or "there was no sample";
+    span p99_rtt_s ["s"] = rtt(2), "99th percentile of the RTT, accurate to 0.4 %.", or "there was no sample";
+    f8 mean_delay_s ["s"] = rows().map(|r| r.gauge.delay.mean_s()), "Mean one-way delay of data packets between the hosts.", or "no packet arrived";
+    span p50_delay_s ["s"] = delay(0), "Median one-way delay, accurate to 0.4 %.", or "no packet arrived";
+    span p95_delay_s ["s"] = delay(1), "95th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
+    span p99_delay_s ["s"] = delay(2), "99th percentile of the one-way delay, accurate to 0.4 %.", or "no packet arrived";
+    f8 time_to_share_s ["s"] = rows().map(|r| r.time_to_share_s),
+        "Time from the start of the flow until its goodput, measured over 1/32 of the run, first reached 90 % of an equal share of the goodput of all flows.", or "it never reached it, it ran alone, or the row does not describe a flow";
 }
 
 fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> {

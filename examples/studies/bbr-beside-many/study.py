@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ackclock import Scenario
-from ackclock.judge.trend import trend
+from ackclock.judge.trend import settling
 from ackclock.plot import Figure, new
 from ackclock.stats import Estimate, mean_interval, paired_difference
 from ackclock.study import Data, Experiment, Plan, Quantity, Tables
@@ -16,6 +16,7 @@ from ackclock.study.cells import Cell, collect
 OTHERS, QUEUES = (1, 4, 16), (0.5, 8, 32)
 DURATION_S, STEP_S = 480, 5
 LAST_S = 120  # the measured window, at the end
+SETTLED = 1.0  # percent of the link: a change that does not matter
 
 
 def scenario(others: int, queue_bdp: float) -> Scenario:
@@ -88,7 +89,7 @@ def share_beside_16_minus_beside_1(tables: Tables) -> list[Quantity]:
             estimate=less(tables, queue, 16, 1),
             unit="points",
             key=key,
-            trend=trend(last(tables, 16, queue)),
+            trend=settling(last(tables, 16, queue), SETTLED),
         )
         for queue, key in ((8, "eight"), (32, "thirtytwo"))
     ]
@@ -113,7 +114,7 @@ def share_beside_16(tables: Tables) -> list[Quantity]:
                 estimate=mean_interval(window.mean(axis=1)),
                 unit="%",
                 key=f"share{queue}",
-                trend=trend(window),
+                trend=settling(window, SETTLED),
             )
         )
     return found
@@ -122,7 +123,9 @@ def share_beside_16(tables: Tables) -> list[Quantity]:
 def share_of_two_minutes_minus_final(tables: Tables) -> Quantity:
     early = series(tables, 16, 32, 60, 120)
     difference = paired_difference(early.mean(axis=1), last(tables, 16, 32).mean(axis=1))
-    return Quantity(label="second minute less the end", estimate=difference, unit="points", trend=trend(early))
+    return Quantity(
+        label="second minute less the end", estimate=difference, unit="points", trend=settling(early, SETTLED)
+    )
 
 
 MEASURES = {

@@ -59,184 +59,44 @@ pub struct Stage {
     pub merging: Option<Card>,
 }
 
-/// A queueing discipline.
+/// A queueing discipline of a device, below a shaper or alone.
 #[derive(Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Qdisc {
-    /// Loss, then rate, then delay; `limit` packets in all.
-    Netem {
-        /// Packets.
-        limit: u32,
-        /// Delay, ns.
-        delay_ns: u64,
-        /// Bytes per second; 0 = infinite.
-        rate: u64,
-        /// Bytes charged on top of the frame.
-        overhead: i32,
-        /// Lost packets in 2^32.
-        loss: u32,
-        /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
-        gemodel: Option<[u32; 4]>,
-        /// Seed of the random losses.
-        seed: u64,
-    },
-    /// A rate (HTB), packets leave at the start of their transmission; the leaf decides what waits.
-    Shaper {
-        /// Bytes per second.
-        rate: u64,
-        /// Bytes that may leave at once after an idle time; 0 = one packet.
-        burst: u32,
-        /// Bytes charged on top of the frame.
-        overhead: i32,
-        /// Queue.
-        leaf: Leaf,
-    },
-    /// A queue that needs no shaper above it.
-    Alone {
-        /// Queue.
-        leaf: Leaf,
-    },
+#[serde(deny_unknown_fields)]
+pub struct Qdisc {
+    /// The rate, if this is what limits it.
+    pub shaper: Option<Shaper>,
+    /// The queue.
+    pub leaf: Leaf,
 }
 
-/// What waits for the shaper.
+/// A rate (HTB): packets leave at the start of their transmission, the leaf decides what waits.
 #[derive(Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Leaf {
-    /// A delay below the shaper, as Mininet builds its links: what is under way counts as what waits.
-    Netem {
-        /// Packets.
-        limit: u32,
-        /// ns.
-        delay_ns: u64,
-    },
-    /// First in, first out.
-    Pfifo {
-        /// Packets.
-        limit: u32,
-    },
-    /// fq; times in us.
-    Fq {
-        /// Packets.
-        limit: u32,
-        /// Packets of a flow.
-        flow_limit: u32,
-        /// Bytes.
-        quantum: u32,
-        /// Bytes.
-        initial_quantum: u32,
-        /// us.
-        refill_delay: u32,
-        /// Bytes per second; none = no bound.
-        max_rate: Option<u32>,
-        /// Bytes per second.
-        low_rate_threshold: u32,
-        /// us.
-        horizon: u32,
-        /// Drops beyond it.
-        horizon_drop: bool,
-        /// us; none = no marks.
-        ce_threshold: Option<u32>,
-        /// ns.
-        timer_slack: u32,
-    },
-    /// First in, first out.
-    Bfifo {
-        /// Bytes.
-        limit: u32,
-    },
-    /// CoDel.
-    Codel {
-        /// Packets.
-        limit: u32,
-        /// us.
-        target: u32,
-        /// us.
-        interval: u32,
-        /// Marks.
-        ecn: bool,
-        /// us; 0: none.
-        ce_threshold: u32,
-    },
-    /// FQ-CoDel.
-    FqCodel {
-        /// Packets.
-        limit: u32,
-        /// us.
-        target: u32,
-        /// us.
-        interval: u32,
-        /// Marks.
-        ecn: bool,
-        /// Number of queues.
-        flows: u32,
-        /// Bytes a queue may send in a turn.
-        quantum: u32,
-        /// us; 0: none.
-        ce_threshold: u32,
-        /// It marks ECT(1) alone.
-        ce_ect1: bool,
-    },
-    /// RED, all in bytes.
-    Red {
-        /// Limit.
-        limit: u32,
-        /// Least mean at which it drops.
-        min: u32,
-        /// Mean at which it drops with `max_p`.
-        max: u32,
-        /// In 2^32.
-        max_p: u32,
-        /// Weight of an arrival: 2^-wlog.
-        wlog: u8,
-        /// Marks.
-        ecn: bool,
-        /// Above `max` it drops even what it could mark.
-        harddrop: bool,
-        /// `max_p` adapts.
-        adaptive: bool,
-    },
-    /// DualPI2.
-    Dualpi2 {
-        /// Packets.
-        limit: u32,
-        /// us.
-        target: u32,
-        /// us.
-        update: u32,
-        /// In 1/256.
-        alpha: u32,
-        /// In 1/256.
-        beta: u32,
-        /// k.
-        coupling: u8,
-        /// us.
-        step: u32,
-        /// Packets.
-        step_from: u32,
-        /// Share of the C queue, in percent.
-        classic_share: u8,
-        /// Whatever can be marked goes into the L queue.
-        any_ect: bool,
-        /// Above a probability of 1 it drops.
-        drops: bool,
-    },
-    /// CAKE, all packets in one tin.
-    Cake {
-        /// Target round-trip time, us.
-        rtt: u32,
-        /// Bytes; 0 = its own choice.
-        memory: u32,
-        /// Bytes per second of its own shaper; 0 = none.
-        rate: u64,
-        /// Bytes charged beyond the IP packet; none = the frame as it is.
-        overhead: Option<i32>,
-        /// Least bytes charged.
-        mpu: u32,
-        /// 0 = none, 1 = ATM, 2 = PTM.
-        atm: u32,
-        /// CAKE_FLOW_*.
-        flow_mode: u32,
-    },
+#[serde(deny_unknown_fields)]
+pub struct Shaper {
+    /// Bytes per second.
+    pub rate: u64,
+    /// Bytes that may leave at once after an idle time; 0 = one packet.
+    pub burst: u32,
+    /// Bytes charged on top of the frame.
+    pub overhead: i32,
+}
+
+/// A discipline as `ackclock_net::qdisc` describes it; the guest hands it to the kernel as it is.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leaf {
+    /// The kernel's name.
+    pub kind: String,
+    /// What its options begin with.
+    pub head: Vec<u8>,
+    /// Number and value of each attribute.
+    pub attributes: Vec<(u16, Vec<u8>)>,
+    /// Its options are flagged as nested.
+    pub nested: bool,
+    /// It is set anew when the run begins.
+    pub renews: bool,
+    /// For `tc`, which the guest has not.
+    pub words: String,
 }
 
 /// Settings of the hosts of a group of flows.

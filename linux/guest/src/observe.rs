@@ -271,7 +271,7 @@ impl World<'_> {
         for ((stage, _, _), stats) in self.wiring.stages.iter().zip(held) {
             if stage.queues {
                 // netem holds the packet in transmission, too
-                let own = u32::from(matches!(stage.qdisc, crate::job::Qdisc::Netem { .. }));
+                let own = u32::from(stage.qdisc.shaper.is_none() && stage.qdisc.leaf.kind == "netem");
                 self.notes.queues.push((t, stage.link, stats.held.saturating_sub(own)));
             }
         }

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ackclock._run import run
+from ackclock._results.run import run
 from ackclock.attack.attack import Found
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.plot import Figure
 
 APART, LEAST_PACKETS = 0.1, 10

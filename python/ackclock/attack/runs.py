@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _files
-from ackclock._columns import series
+from ackclock._results.columns import series
 from ackclock.attack.budget import Budget, Candidate
 from ackclock.attack.objective import Objective, Tables, delivered, keys
 from ackclock.errors import InputError, ScenarioError

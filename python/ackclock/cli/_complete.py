@@ -115,7 +115,7 @@ def _studies() -> list[str]:
 
 
 def _tables() -> list[str]:
-    from ackclock.tables import tables
+    from ackclock._results.tables import tables
 
     return list(tables())
 
@@ -143,8 +143,7 @@ def _axes(file: str) -> dict[str, list[str]]:
 
 def _changes(file: str) -> Iterator[str]:
     """Every `KEY=` of the scenario that the command names, and `KEY=VALUE` where the values are known."""
-    from ackclock import load
-    from ackclock.scenario import Scenario
+    from ackclock.scenario import Scenario, load
 
     held = load(file, own_code=True).to_dict() if file else {}
     schema = Scenario.json_schema()

@@ -34,8 +34,8 @@ def diff(
     as_json: bool,
 ) -> None:
     """Compare one scenario, the patterns of loss, the measured cells, or scenarios drawn from the seed."""
-    import ackclock
     from ackclock import diff as comparing
+    from ackclock.scenario import load
 
     if (file is not None) + patterns + reference + drawn != 1:
         raise InputError(
@@ -64,7 +64,7 @@ def diff(
         _all_drawn(seed, families, count, jobs or _terminal.cpus(), as_json=as_json)
         return
     assert file is not None
-    scenario = ackclock.load(file)
+    scenario = load(file)
     for text in changes:
         scenario = _run.change(scenario, text)
     if seeds is not None:
@@ -94,9 +94,9 @@ def kernels(
     as_json: bool,
 ) -> None:
     """Compare two kernels on one scenario, or on scenarios that are drawn."""
-    import ackclock
     from ackclock import diff as comparing
     from ackclock import linux
+    from ackclock.scenario import load
 
     if len(names) != 2 or names[0] == names[1]:
         raise InputError(f"--kernel: found {len(set(names))} names; allowed: two, of different kernels")
@@ -117,7 +117,7 @@ def kernels(
         _all_drawn(1, families, count, slots, pair=pair, as_json=as_json)
         return
     assert file is not None
-    scenario = ackclock.load(file)
+    scenario = load(file)
     if seeds is not None:
         _over_seeds(scenario, seeds, 1, kind, slots, pair, as_json=as_json)
         return

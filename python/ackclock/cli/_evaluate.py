@@ -184,7 +184,7 @@ def resolved(controller: str) -> str:
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     """The name of a controller, which exists and obeys the rules of all controllers."""
-    from ackclock.controllers import check
+    from ackclock._agents.controllers import check
     from ackclock.own import described, named, short
     from ackclock.scenario import Scenario
 

@@ -11,7 +11,8 @@ from ackclock.errors import InputError, ScenarioError, one_of, quote
 
 def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_code: bool) -> None:
     """Write a scenario or a run as another tool has it."""
-    from ackclock import Run, formats
+    from ackclock import formats
+    from ackclock._results.result import Run
 
     known = ("tc", *formats.FORMATS)
     if kind not in known:
@@ -39,12 +40,12 @@ def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_
 
 
 def _script(target: Path, out: Path, *, own_code: bool) -> None:
-    import ackclock
     from ackclock.formats import tc
+    from ackclock.scenario import load
 
     if target.is_dir():
         raise InputError(f"{target}: found a folder; allowed: with --as tc a scenario (TOML)")
-    made = tc.export(ackclock.load(target, own_code=own_code))
+    made = tc.export(load(target, own_code=own_code))
     _terminal.writable_file(out, "--out")
     _files.write(out, made.text, f"--out {out}")
     for line in made.missing:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock import _files
 from ackclock._files import OWN, reason, staged
-from ackclock._results import check_folder, names
-from ackclock._summary import dropped, players, quantile, warmed_up, without_limit
+from ackclock._results.result import check_folder, names
+from ackclock._results.summary import dropped, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 from ackclock.scenario._toml import read_toml
@@ -24,9 +24,9 @@ from ackclock.text import NONE, rate, seconds, share
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ackclock import Run, Scenario
+    from ackclock._results.result import Run
     from ackclock.formats import Measured
-    from ackclock.scenario import CapturePoint
+    from ackclock.scenario import CapturePoint, Scenario
 
 BACKENDS = ("sim", "linux")
 
@@ -62,8 +62,9 @@ def run(
 ) -> None:
     """Read, check everything that can be checked, run, print, write."""
     # Length: each option is checked before anything runs
-    import ackclock
     from ackclock import units
+    from ackclock._results.run import run as simulate
+    from ackclock.scenario import load
     from ackclock.scenario._bursts import hangs_on_bursts
 
     drawn = _check_drawings(report, plots, width)
@@ -86,7 +87,7 @@ def run(
             raise InputError(f"{option}: found {quote(value)}; allowed: with --backend linux only")
     if network not in (None, "auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
-    scenario = ackclock.load(file, own_code=own_code)
+    scenario = load(file, own_code=own_code)
     for text in changes:
         scenario = change(scenario, text)
     for text in controllers:
@@ -137,7 +138,7 @@ def run(
             result = _terminal.interruptible(
                 (lambda: _in_linux(scenario, seed, captured, side, network, wall_limit))
                 if backend == "linux"
-                else lambda: ackclock.run(
+                else lambda: simulate(
                     scenario,
                     seed=seed,
                     pcap=captured,
@@ -174,7 +175,7 @@ def run(
 
 def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str, beside: Sequence[str] = ()) -> None:
     """Draw a run that was written before."""
-    from ackclock import Run
+    from ackclock._results.result import Run
 
     if page is None and not plots:
         raise InputError("report: found nothing to write; allowed: --report FILE.html, --plot FILE, or both")
@@ -263,7 +264,7 @@ def _check_capture(pcap: Path, out: Path | None) -> None:
 def _tell_room(scenario: Scenario, pcap: Path) -> None:
     """Say it before the run if the capture may not fit: it would take the room of all who write there, and be lost."""
     from ackclock import _engine
-    from ackclock._run import engine_call, sizes
+    from ackclock._results.run import engine_call, sizes
 
     if pcap.exists() and not pcap.is_file():
         return

@@ -136,14 +136,14 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
 
 def rerun(target: Path, *, out: Path | None, cell: int, seed: int, own_code: bool) -> None:
     """Make one run of a sweep again, here and now, and print what came of it; nothing is kept."""
-    import ackclock
+    from ackclock._results.run import run as simulate
     from ackclock.cli import _run
 
     sweep, _ = _find(target, out, own_code=own_code)
     if not 0 <= cell < len(sweep.points):
         raise InputError(f"--cell: found {cell}; allowed: 0 to {len(sweep.points) - 1}")
     scenario = sweep.cells[cell].scenario
-    result = _terminal.interruptible(lambda: ackclock.run(scenario, seed=seed))
+    result = _terminal.interruptible(lambda: simulate(scenario, seed=seed))
     _terminal.say(f"cell {cell}: {sweep.told(cell)}")
     _terminal.show(*_run.tables(result))
     _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
@@ -241,14 +241,14 @@ def compare(
     as_json: bool,
 ) -> None:
     """Run two scenarios under the same seeds and print what differs."""
-    import ackclock
+    from ackclock.scenario import load
     from ackclock.sweep import Precision
     from ackclock.sweep import compare as arms
     from ackclock.sweep.precision import parse_width
 
     workers.check()
     arms.check_metrics(metrics)
-    scenarios = [ackclock.load(path, own_code=own_code) for path in (first, second)]
+    scenarios = [load(path, own_code=own_code) for path in (first, second)]
     names = (first.stem, second.stem)
     if names[0] == names[1]:
         names = (str(first), str(second))

@@ -201,9 +201,9 @@ def busy() -> bool:
 
 def end() -> None:
     """End interrupted work: what the engine does in an instant, what else there is in its own time, up to `GRACE_S`."""
-    from ackclock import _run
+    from ackclock._results import run
 
-    _run.stopped.set()
+    run.stopped.set()
     until = time.monotonic() + GRACE_S
     while busy() and time.monotonic() < until:
         time.sleep(0.01)

@@ -49,7 +49,7 @@ def tables(name: str | None, *, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ackclock.tables import tables as described
+    from ackclock._results.tables import tables as described
 
     known = described()
     if name is not None and name not in known:

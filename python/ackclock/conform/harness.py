@@ -10,7 +10,7 @@ from ackclock.conform.packs import Case, Pack
 from ackclock.conform.predicates import PREDICATES, Found, seconds, stays
 
 if TYPE_CHECKING:
-    from ackclock import Run
+    from ackclock._results.result import Run
     from ackclock.scenario import Scenario
 
 Outcome = Literal["holds", "fails", "void", "not applicable", "not expressible"]
@@ -90,12 +90,12 @@ def _case(case: Case, controller: str, options: Mapping[str, Any]) -> Result:
         return Result(case=case, outcome="not expressible", said=f"needs {case.missing}")
     if case.only and controller not in case.only:
         return Result(case=case, outcome="not applicable", said=f"for {', '.join(case.only)}")
-    import ackclock
+    from ackclock._results.run import run as simulate
 
     made = scenario(case, controller, options)
     worst: Result | None = None
     for seed in range(1, case.seeds + 1):
-        run: Run | None = ackclock.run(made, seed=seed)
+        run: Run | None = simulate(made, seed=seed)
         if case.trigger is not None:
             assert run is not None
             run = _triggered(case, made, run, seed)
@@ -121,7 +121,7 @@ def _outcome(found: Sequence[Found]) -> Outcome:
 
 def _triggered(case: Case, made: Scenario, first: Run, seed: int) -> Run | None:
     """The same run again, with a change 1 ns after the candidate entered a state: up to then both are the same."""
-    import ackclock
+    from ackclock._results.run import run as simulate
 
     trigger = case.trigger
     assert trigger is not None
@@ -135,7 +135,7 @@ def _triggered(case: Case, made: Scenario, first: Run, seed: int) -> Run | None:
     if "then" in trigger:
         steps.append({"at": f"{at_ns + round(seconds(trigger['lasts']) * 1e9)} ns", **trigger["then"]})
     changed = made.set("network.bottleneck.capacity", {"kind": "schedule", "steps": steps})
-    run = ackclock.run(changed, seed=seed)
+    run = simulate(changed, seed=seed)
     before = [s for s in stays(first) if s[2] * 1e9 < at_ns]
     assert stays(run)[: len(before)] == before, "a run is a function of its past"
     return run

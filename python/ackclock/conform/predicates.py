@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ackclock.judge.bound import Bound, at_least, at_most, between, same
 from ackclock.units import DURATION, RATE, whole
 
 if TYPE_CHECKING:
-    from ackclock import Run
+    from ackclock._results.result import Run
 
 PAYLOAD = 1448 / 1500
 
@@ -33,6 +34,16 @@ class Found:
 
     holds: bool | None
     said: str
+
+
+def found(bound: Bound, said: str, value: float, most: float | None = None) -> Found:
+    """Whether a number of a run, or everything from one number to another, is where the case wants it: it is exact, and has no margin."""
+    return Found(holds=bound.places(value, value if most is None else most) is bound.asked, said=said)
+
+
+def limits(asked: Mapping[str, Any]) -> Bound:
+    """What a case asks of a number by "least" and "most"."""
+    return Bound(low=asked.get("least", -math.inf), high=asked.get("most", math.inf))
 
 
 def seconds(text: object) -> float:
@@ -86,7 +97,7 @@ def completion(run: Run, asked: Mapping[str, Any]) -> Found:
     if took is None or not math.isfinite(took):
         return Found(holds=False, said=f"not complete within {limit:g} s")
     ended = took + row["start_s"]
-    return Found(holds=ended <= limit, said=f"{ended:.2f} s, asked {limit:g} s")
+    return found(at_most(limit), f"{ended:.2f} s, asked {limit:g} s", ended)
 
 
 def goodput(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -94,8 +105,7 @@ def goodput(run: Run, asked: Mapping[str, Any]) -> Found:
     rate = bits(asked["rate"]) * PAYLOAD
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     share = _goodput(run, begin, end) / rate
-    holds = share >= asked.get("least", 0.0) and share <= asked.get("most", math.inf)
-    return Found(holds=holds, said=f"{share * 100:.1f} % of {asked['rate']} from {begin:g} to {end:g} s")
+    return found(limits(asked), f"{share * 100:.1f} % of {asked['rate']} from {begin:g} to {end:g} s", share)
 
 
 def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -105,7 +115,7 @@ def reaches(run: Run, asked: Mapping[str, Any]) -> Found:
     step = 0.1
     t = at
     while t <= at + within + 1e-9:
-        if _goodput(run, t, t + 0.5) >= 0.9 * rate:
+        if _goodput(run, t, t + 0.5) in at_least(0.9 * rate):
             return Found(holds=True, said=f"{t - at:.1f} s after the change")
         t += step
     return Found(holds=False, said=f"not within {within:g} s")
@@ -117,44 +127,40 @@ def loss(run: Run, asked: Mapping[str, Any]) -> Found:
 
     link = run.links.filter(pl.col("name") == "bottleneck.forward").row(0, named=True)
     share = (link["dropped_queue"] + link["dropped_loss"]) / max(link["arrivals"], 1)
-    return Found(holds=share <= asked["most"], said=f"{share * 100:.2f} % lost, at most {asked['most'] * 100:g} %")
+    return found(limits(asked), f"{share * 100:.2f} % lost, at most {asked['most'] * 100:g} %", share)
 
 
 def count(run: Run, asked: Mapping[str, Any]) -> Found:
     """A counter of the flow is within bounds."""
     value = float(run.flows[asked["column"]][0])
-    holds = asked.get("least", -math.inf) <= value <= asked.get("most", math.inf)
-    return Found(holds=holds, said=f"{asked['column']} {value:g}")
+    return found(limits(asked), f"{asked['column']} {value:g}", value)
 
 
 def rtt(run: Run, asked: Mapping[str, Any]) -> Found:
     """The mean RTT is at most this many times the least."""
     row = run.flows.row(0, named=True)
     ratio = row["mean_rtt_s"] / row["min_rtt_s"]
-    return Found(holds=ratio <= asked["most"], said=f"{ratio:.2f} times the least RTT")
+    return found(limits(asked), f"{ratio:.2f} times the least RTT", ratio)
 
 
 def sequence(run: Run, asked: Mapping[str, Any]) -> Found:
     """The states begin with these."""
     wanted = list(asked["states"])
-    found = [name for name, _, _ in stays(run)][: len(wanted)]
-    return Found(holds=found == wanted, said=" > ".join(found))
+    seen = [name for name, _, _ in stays(run)][: len(wanted)]
+    return Found(holds=seen == wanted, said=" > ".join(seen))
 
 
 def state_lasts(run: Run, asked: Mapping[str, Any]) -> Found:
     """The n-th stay in a state lasts at least, or at most, this long."""
     number = int(asked.get("which", 1))
-    found = [s for s in stays(run) if s[0] == asked["state"]]
-    if len(found) < number:
-        return Found(holds=None, said=f"{asked['state']} was entered {len(found)} times")
-    _, begin, end = found[number - 1]
-    lasted = end - begin
+    entered = [s for s in stays(run) if s[0] == asked["state"]]
+    if len(entered) < number:
+        return Found(holds=None, said=f"{asked['state']} was entered {len(entered)} times")
+    _, begin, end = entered[number - 1]
     unit = _rtt_s(run) if asked.get("in") == "rtt" else 1.0
-    value = lasted / unit
-    holds = asked.get("least", 0.0) <= value <= asked.get("most", math.inf)
-    return Found(
-        holds=holds, said=f"{value:.3g} {'RTT' if unit != 1.0 else 's'} in {asked['state']}, from {begin:.3f} s"
-    )
+    value = (end - begin) / unit
+    said = f"{value:.3g} {'RTT' if unit != 1.0 else 's'} in {asked['state']}, from {begin:.3f} s"
+    return found(limits(asked), said, value)
 
 
 def state_follows(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -182,7 +188,7 @@ def state_at(run: Run, asked: Mapping[str, Any]) -> Found:
     first = next((b for name, b, _ in stays(run) if name == asked["state"]), None)
     if first is None:
         return Found(holds=False, said=f"{asked['state']} is never entered")
-    return Found(holds=begin <= first <= end, said=f"{asked['state']} at {first:.2f} s")
+    return found(between(begin, end), f"{asked['state']} at {first:.2f} s", first)
 
 
 def variable(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -199,8 +205,7 @@ def variable(run: Run, asked: Mapping[str, Any]) -> Found:
         return Found(holds=None, said=f"{asked['name']} has no value there")
     numbers = [float(v) for v in values]
     low, high = min(numbers), max(numbers)
-    holds = low >= asked.get("least", -math.inf) and high <= asked.get("most", math.inf)
-    return Found(holds=holds, said=f"{asked['name']} from {low:.4g} to {high:.4g}")
+    return found(limits(asked), f"{asked['name']} from {low:.4g} to {high:.4g}", low, high)
 
 
 def estimate(run: Run, asked: Mapping[str, Any]) -> Found:
@@ -220,7 +225,7 @@ def estimate(run: Run, asked: Mapping[str, Any]) -> Found:
         return Found(holds=None, said="no estimate")
     value = float(rows["estimate_bps"][-1])
     off = value / rate - 1
-    return Found(holds=abs(off) <= asked["within"], said=f"{value / 1e6:.3f} Mbit/s at {at:.2f} s, {off * 100:+.1f} %")
+    return found(same(asked["within"]), f"{value / 1e6:.3f} Mbit/s at {at:.2f} s, {off * 100:+.1f} %", off)
 
 
 PREDICATES: Mapping[str, Predicate] = {

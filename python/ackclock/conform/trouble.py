@@ -235,7 +235,7 @@ def comes_back(
 
 def _reached(drawn: Drawn, number: int) -> float:
     """Best window after the trouble, as a share of the mean of the second half without."""
-    from ackclock import run
+    from ackclock._results.run import run
 
     calm = _rates(run(drawn.calm, seed=number))
     rates = _rates(run(drawn.scenario, seed=number))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ackclock import linux
-from ackclock._results import Run
-from ackclock._run import run
+from ackclock._results.result import Run
+from ackclock._results.run import run
 from ackclock.errors import ScenarioError, quote
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario

@@ -16,7 +16,7 @@ from ackclock.errors import ScenarioError
 if TYPE_CHECKING:
     import polars as pl
 
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.fidelity.drawn import Drawn
 
 __all__ = ["Judged", "judge", "table"]

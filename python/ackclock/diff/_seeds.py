@@ -22,7 +22,7 @@ from ackclock.scenario import Scenario
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ackclock._results import Run
+    from ackclock._results.result import Run
 
 __all__ = ["LEAST_SEEDS", "Distributions", "Spread", "over_seeds", "two_samples"]
 

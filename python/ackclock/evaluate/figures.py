@@ -9,9 +9,9 @@ from typing import Any
 
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.verdict import Judged, RowVerdict, Verdict, judge, judge_part
+from ackclock.judge.intervals import bootstrap_mean
 from ackclock.plot import Figure
 from ackclock.plot.grid import Line, draw_bars, log_axis, series, wide
-from ackclock.stats import bootstrap_mean
 
 
 def named(evaluation: Evaluation, arm: str) -> str:

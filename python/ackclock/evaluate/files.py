@@ -13,7 +13,7 @@ from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.situation import Row
 from ackclock.evaluate.verdict import Judged, RowVerdict
-from ackclock.stats import Estimate
+from ackclock.judge.intervals import Estimate
 from ackclock.text import xml
 
 if TYPE_CHECKING:

@@ -331,7 +331,7 @@ def _made(
 
     The kernel's are made again if they failed: what ends them may be the machine.
     """
-    from ackclock._results import named_groups
+    from ackclock._results.result import named_groups
     from ackclock.sweep import Campaign, Cell, Recipe
 
     if not entries:  # only rows that do not apply were asked for

@@ -19,7 +19,7 @@ from ackclock.linux._run import identity, play
 from ackclock.scenario import Scenario
 
 if TYPE_CHECKING:
-    from ackclock._columns import Columns
+    from ackclock._results.columns import Columns
     from ackclock.sweep import Threads
     from ackclock.sweep.task import Done, Task
 
@@ -103,7 +103,7 @@ def _kept(table: Columns, columns: Sequence[str] | None) -> Columns:
     """The columns wanted, in kinds that do not depend on what a run told: numbers are floats, but for those that name a flow."""
     import numpy as np
 
-    from ackclock._columns import series
+    from ackclock._results.columns import series
 
     found: dict[str, tuple[str, object]] = {}
     rows = 0

@@ -34,7 +34,7 @@ from typing import Literal
 
 from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
-from ackclock.stats import Estimate, bootstrap_mean, mean_interval
+from ackclock.judge.intervals import Estimate, bootstrap_mean, mean_interval
 
 Verdict = Literal["worse", "mixed", "no worse", "better", "no difference shown", "not tested", "not applicable"]
 

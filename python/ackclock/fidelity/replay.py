@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ackclock._run import run
+from ackclock._results.run import run
 from ackclock.errors import InputError
 from ackclock.fidelity.path import FRAMING, SAMPLE_MS, VETH, MeasuredPath
 from ackclock.scenario import Scenario

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ackclock._run import run, run_batch
+from ackclock._results.run import run, run_batch
 from ackclock.fidelity import path, reference, replay
 from ackclock.fidelity.reference import Values
 from ackclock.scenario import Scenario

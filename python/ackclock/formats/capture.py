@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock._columns import series
+from ackclock._results.columns import series
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ackclock.errors import InputError, quote, shown
 if TYPE_CHECKING:
     import polars as pl
 
-    from ackclock._results import Run
+    from ackclock._results.result import Run
 
 __all__ = ["Measured", "frames", "of_run", "read"]
 
@@ -129,7 +129,7 @@ def read(path: str | Path) -> Measured:
 
     path = Path(path)
     if path.is_dir():
-        from ackclock._results import Run
+        from ackclock._results.result import Run
 
         return of_run(Run.read(path), name=path.name)
     if capture.is_capture(path):

@@ -29,7 +29,7 @@ from ackclock.errors import InputError, quote
 from ackclock.formats.measured import DECODER, Measured, frames
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
 
 __all__ = ["contained", "read", "sequence"]
 

@@ -19,7 +19,7 @@ from ackclock.errors import InputError, quote, shown
 from ackclock.formats.measured import Measured, frames
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
 
 __all__ = ["lines", "read"]
 

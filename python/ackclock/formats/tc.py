@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _engine
 from ackclock.errors import ScenarioError, quote
 from ackclock.formats import shell
 from ackclock.formats._disciplines import disciplines
@@ -280,7 +281,7 @@ class _Plan:
                 key, found = error.args
                 part = key.removeprefix(f"{place}.").split(".")
                 if part[:2] == ["queue", "kind"] and link["queue"]["kind"] == "pie":
-                    leaf = {**link["queue"], "place": place}
+                    leaf = _engine.qdisc("queues", link["queue"], 0)
                     link["queue"] = {"kind": "drop-tail", "limit": {"bytes": 1}}  # the leaf takes its place
                     continue
                 instead = {"queue": "a plain queue instead", "capacity": "its mean rate instead"}.get(

@@ -11,7 +11,7 @@ from ackclock import _files
 from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.scenario import Scenario
 
 __all__ = ["FORMATS", "segment", "write"]

@@ -12,6 +12,7 @@ import numpy as np
 from ackclock.judge.bound import Bound, Place, Verdict, interval, number, same
 from ackclock.judge.estimates import Array
 from ackclock.judge.intervals import Estimate, quantile_interval
+from ackclock.judge.trend import Settling
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +33,8 @@ class Quantity:
         False for numbers that are only shown and decide nothing.
     trend
         How much the number still changed from the first to the second half of the measured window, with its interval over runs
-        (`ackclock.judge.trend.trend`); None if it is no mean over time.
+        (`ackclock.judge.trend.trend`), or also how long a window would show it settled (`settling`); None if it is no mean over
+        time.
     """
 
     label: str
@@ -40,7 +42,7 @@ class Quantity:
     unit: str = ""
     key: str = ""
     weighs: bool = True
-    trend: Estimate | None = None
+    trend: Estimate | Settling | None = None
 
     def asked(self, bound: Bound) -> Evidence:
         """The number as evidence for a claim that asks for `bound`."""
@@ -93,7 +95,7 @@ class Evidence:
     key: str = ""
     not_reached: int = 0
     cap: float = math.inf
-    trend: Estimate | None = None
+    trend: Estimate | Settling | None = None
 
     @classmethod
     def of(
@@ -180,7 +182,13 @@ class Evidence:
     @property
     def drifts(self) -> bool:
         """Whether the number was still changing where it was measured: the interval of its change leaves zero out."""
-        return self.trend is not None and same(0).places(self.trend.low, self.trend.high) in (Place.BELOW, Place.ABOVE)
+        change = self.change
+        return change is not None and same(0).places(change.low, change.high) in (Place.BELOW, Place.ABOVE)
+
+    @property
+    def change(self) -> Estimate | None:
+        """From the first half of the measured window to the second; None if the number is no mean over time."""
+        return self.trend.change if isinstance(self.trend, Settling) else self.trend
 
     @property
     def verdict(self) -> Verdict:
@@ -228,8 +236,9 @@ class Evidence:
         text = interval(*self.interval).replace("∞", f"more than {number(self.cap)}" if self.not_reached else "∞")
         if self.not_reached:
             text += f"; {self.not_reached} of {self.seeds} not reached"
-        if self.trend is not None and self.drifts:
-            text += f"; still changes, by {number(self.trend.value)} from the first half of the window to the second"
+        if (change := self.change) is not None and self.drifts:
+            text += f"; still changes, by {number(change.value)} from the first half of the window to the second"
+            text += f"; {self.trend.told}" if isinstance(self.trend, Settling) else ""
         return text
 
     def to_json(self) -> dict[str, Any]:
@@ -247,12 +256,10 @@ class Evidence:
         }
         if self.not_reached:
             found |= {"not_reached": self.not_reached, "cap": self.cap}
-        if self.trend is not None:
-            found["trend"] = {
-                "value": self.trend.value,
-                "interval": [self.trend.low, self.trend.high],
-                "drifts": self.drifts,
-            }
+        if (change := self.change) is not None:
+            found["trend"] = {"value": change.value, "interval": [change.low, change.high], "drifts": self.drifts}
+            if isinstance(self.trend, Settling):
+                found["trend"]["times_as_long"] = finite(self.trend.factor)
         return found
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "bootstrap_interval",
     "bootstrap_mean",
     "compare_pairs",
+    "least_for_quantile",
     "mean_interval",
     "paired_difference",
     "proportion_interval",
@@ -359,6 +360,32 @@ def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estim
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return Estimate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half), level=level, n=n)
+
+
+def least_for_quantile(q: float, *, level: float = 0.95) -> int:
+    """The fewest observations for which `quantile_interval` has two ends.
+
+    Parameters
+    ----------
+    q
+        Which quantile, above 0 and below 1.
+    level
+        As for `quantile_interval`.
+
+    Examples
+    --------
+    >>> least_for_quantile(0.5), least_for_quantile(0.95)
+    (6, 73)
+    """
+    from itertools import count
+
+    if not 0 < q < 1:
+        raise ValueError(f"quantile {q}; it has to lie between 0 and 1")
+    return next(n for n in count(1) if all(map(math.isfinite, _ends(quantile_interval(range(n), q, level=level)))))
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    return estimate.low, estimate.high
 
 
 def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estimate:

@@ -30,6 +30,13 @@ class Settling:
     drifts: bool
     factor: float
 
+    @property
+    def told(self) -> str:
+        """What follows for the length of the window, in words."""
+        if math.isinf(self.factor):
+            return "nothing shows that it settles"
+        return f"a window {self.factor:.2g} times as long would show it settled"
+
 
 def trend(series: NDArray[np.float64]) -> Estimate:
     """Change from the first half of a window to the second, with Student's t interval over runs.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ackclock import _engine
 from ackclock.errors import quote
-from ackclock.scenario import Link, LinuxRed
+from ackclock.scenario import Link
 
 __all__ = ["ENOUGH", "FRAME", "NotByQdiscError", "links_of", "merge", "qdiscs", "stages_of"]
 
@@ -28,6 +28,9 @@ ENOUGH = 1_000_000
 LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
 NEUTRAL = {"thin_acks": 1}
 """Values of a link's keys that ask for nothing, beside 0 and absent."""
+
+NOT_COMPARED = ("pie",)
+"""Queues that the kernel has, too, but whose packets nobody compared with the simulator's."""
 
 MININET_BURST = 15 * 1024
 """Bytes of HTB's burst as Mininet sets it."""
@@ -89,7 +92,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         for position, stage in enumerate(merged := merge(stages)):
             if stage["qdisc"]["kind"] == "netem":
                 stage["qdisc"]["seed"] = _mix(4 * seed + 2 * direction + 1, position)
-        ways[way] = merged
+        ways[way] = [{**stage, "qdisc": finished(stage["qdisc"])} for stage in merged]
     return {"kind": "qdisc", "links": links, **ways}
 
 
@@ -114,35 +117,16 @@ def _lay_device(
             raise NotByQdiscError(f"flows.{i}.{key}", "a host with a device of its own, among several hosts")
         if queue["kind"] == "fq" and not host["small_queues"]:
             raise NotByQdiscError(f"flows.{i}.stack.small_queues", "false with fq at the host")
-        leaf = _discipline(queue)
+        leaf = _engine.qdisc("disciplines", queue, 0)
         own = _shaper(rate, overhead, leaf) if rate else {"kind": "alone", "leaf": leaf}
         if host["small_queues"]:
-            card["device"] = own
+            card["device"] = finished(own)
         else:
             card["device"] = None
             behind.append({"link": number, "qdisc": own, "loses": False, "queues": False})
         if rate:
             behind.append({"link": number, "qdisc": _netem(overhead, rate=rate), "loses": False, "queues": False})
     return behind
-
-
-def _discipline(queue: Mapping[str, Any]) -> dict[str, Any]:
-    """The queue of a host's own device; times in us, as fq wants them."""
-    if queue["kind"] == "fifo":
-        return {"kind": "pfifo", "limit": queue["limit"]}
-    threshold, most = queue.get("ce_threshold"), queue.get("max_rate")
-    return {
-        "kind": "fq",
-        **{
-            key: queue[key]
-            for key in ("limit", "flow_limit", "quantum", "initial_quantum", "horizon_drop", "timer_slack")
-        },
-        "refill_delay": queue["refill_delay"] // 1000,
-        "horizon": queue["horizon"] // 1000,
-        "low_rate_threshold": queue["low_rate_threshold"] // 8,
-        "ce_threshold": None if threshold is None else threshold // 1000,
-        "max_rate": None if most is None else most // 8,
-    }
 
 
 def links_of(network: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -224,8 +208,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
-        leaf = {"kind": "netem", "limit": queue["limit"], "delay_ns": delay}
-        out.append(stage(_shaper(rate, overhead, leaf, burst=MININET_BURST), queues=True))
+        out.append(stage(_shaper(rate, overhead, _leaf(queue, place, delay), burst=MININET_BURST), queues=True))
         return out
     if kind == "drop-tail" and "bytes" not in queue.get("limit", {}):
         packets = queue.get("limit", {}).get("packets")
@@ -254,81 +237,23 @@ def _shaper(rate: int, overhead: int, leaf: Mapping[str, Any], *, burst: int = 0
     return {"kind": "shaper", "rate": rate, "burst": burst, "overhead": overhead, "leaf": leaf}
 
 
-def _leaf(queue: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = queue["kind"]
-    limit = queue.get("limit", ENOUGH)
-    if kind == "drop-tail":
-        return {"kind": "bfifo", "limit": limit["bytes"]}
-    if kind in ("codel", "fq-codel"):
-        times = {"target": queue["target"] // 1000, "interval": queue["interval"] // 1000}
-        times["ce_threshold"] = max(queue["ce_threshold"] // 1000, 1) if "ce_threshold" in queue else 0
-        codel = {"kind": kind, "limit": limit, **times, "ecn": queue["ecn"]}
-        if kind == "codel":
-            return codel
-        only_ect1 = queue["ce_threshold_for"] == "l4s"
-        return {**codel, "flows": queue["queues"], "quantum": queue["quantum"], "ce_ect1": only_ect1}
-    if kind == "dualpi2":
-        gains = {key: int(queue[key] * 256 + 0.5) for key in ("alpha", "beta")}
-        for key, steps in gains.items():
-            if steps < 1:
-                raise NotByQdiscError(f"{place}.queue.{key}", f"{queue[key]:g}, less than 1/256 (the kernel's least)")
-        return {
-            "kind": "dualpi2",
-            "limit": limit,
-            "target": queue["target"] // 1000,
-            "update": max(queue["update"] // 1000, 1),
-            **gains,
-            "coupling": queue["coupling"],
-            "step": queue["step"] // 1000,
-            "step_from": queue["step_from"],
-            "classic_share": int(queue["classic_share"] * 100 + 0.5),
-            "any_ect": queue["classifier"] == "any-ect",
-            "drops": queue["overload"] == "drop",
-        }
-    if kind == "cake":
-        return {
-            "kind": "cake",
-            "rtt": queue["rtt"] // 1000,
-            "memory": queue.get("limit", 0),
-            "rate": queue.get("bandwidth", 0) // 8,
-            "overhead": queue.get("overhead"),
-            "mpu": queue["mpu"],
-            "atm": ("noatm", "atm", "ptm").index(queue["framing"]),
-            "flow_mode": {"flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}[queue["isolation"]],
-        }
-    if kind == "red":
-        weight = queue["weight"]
-        wlog = next((n for n in range(1, 32) if abs(weight * 2**n - 1) < 0.05), None)
-        if wlog is None:
-            raise NotByQdiscError(f"{place}.queue.weight", f"{weight:g}, which is no power of 1/2 (the kernel's)")
-        return {
-            "kind": "red",
-            "limit": limit * FULL_FRAME,
-            "min": round(queue["min"] * FULL_FRAME),
-            "max": round(queue["max"] * FULL_FRAME),
-            "max_p": _share(queue["max_p"]),
-            "wlog": wlog,
-            "ecn": queue["ecn"],
-            "harddrop": False,
-            "adaptive": False,
-        }
-    if kind == "linux-red":
-        for key in ("bandwidth", "nodrop"):
-            if queue.get(key):
-                raise NotByQdiscError(f"{place}.queue.{key}", quote(LinuxRed.shown(key, queue[key])))
-        minimum, maximum, wlog = _engine.red_weight(queue)
-        return {
-            "kind": "red",
-            "limit": limit,
-            "min": minimum,
-            "max": maximum,
-            "max_p": _share(queue["probability"]),
-            "wlog": wlog,
-            "ecn": queue["ecn"],
-            "harddrop": queue["harddrop"],
-            "adaptive": queue["adaptive"],
-        }
-    raise NotByQdiscError(f"{place}.queue.kind", quote(kind))
+def _leaf(queue: Mapping[str, Any], place: str, delay: int = 0) -> dict[str, Any]:
+    """A queue as the kernel has it, which the engine says (`qdisc` beside each queue in `crates/net`)."""
+    if queue["kind"] in NOT_COMPARED:
+        raise NotByQdiscError(f"{place}.queue.kind", quote(queue["kind"]))
+    try:
+        return _engine.qdisc("queues", queue, delay)
+    except _engine.Refusal as error:
+        key, found, _ = error.args
+        raise NotByQdiscError(f"{place}.queue.{key}", found) from None
+
+
+def finished(qdisc: Mapping[str, Any]) -> dict[str, Any]:
+    """A discipline with its options, as guest and `tc` take it: a shaper, if there is one, and what waits for it."""
+    if qdisc["kind"] == "netem":
+        return {"shaper": None, "leaf": _engine.netem(**{k: v for k, v in qdisc.items() if k != "kind"})}
+    shaper = {key: qdisc[key] for key in ("rate", "burst", "overhead")} if qdisc["kind"] == "shaper" else None
+    return {"shaper": shaper, "leaf": qdisc["leaf"]}
 
 
 def merge(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _engine
-from ackclock._results import Batch, Run
-from ackclock._run import check_arguments
+from ackclock._results.result import Batch, Run
+from ackclock._results.run import check_arguments
 from ackclock.errors import InputError, one_of, quote
 from ackclock.linux import _cache, _guest, _translate
 from ackclock.linux._cache import Kernel

@@ -17,7 +17,7 @@ from ackclock.plot import grid, panels
 from ackclock.plot.style import WIDTHS, new, saved, styled
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.formats import Measured
 
 __all__ = ["FORMATS", "WIDTHS", "check", "write"]
@@ -48,7 +48,7 @@ def check(wanted: str) -> tuple[str | None, str, Path]:
     InputError
         If the text names no format or no column.
     """
-    from ackclock._results import TABLES
+    from ackclock._results.result import TABLES
 
     what, equals, file = wanted.rpartition("=")
     path = Path(file)

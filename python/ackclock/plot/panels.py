@@ -15,7 +15,7 @@ from ackclock.plot.style import Series
 from ackclock.plot.traces import STATES, state_spans
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.formats import Measured
 
 __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", "panels", "thinned"]

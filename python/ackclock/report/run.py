@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ackclock import metrics, units
-from ackclock._summary import dropped, warmed_up, without_limit
+from ackclock import units
+from ackclock._results import metrics
+from ackclock._results.summary import dropped, warmed_up, without_limit
 from ackclock.plot import interactive, panels
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
 from ackclock.text import rate, seconds, share
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.formats import Measured
     from ackclock.scenario import Scenario
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ackclock import _engine, own
 from ackclock._files import reads
-from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.errors import START, InputError, Place, ScenarioError, quote
 from ackclock.own import OwnClass
 from ackclock.scenario import _shipped
 from ackclock.scenario._base import Files, Table, asked, made, refused, table_keys
@@ -212,13 +212,17 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
         if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
-            raise ScenarioError(source=source, found="an empty file", allowed=allowed)
+            raise ScenarioError(source=source, found="an empty file", allowed=allowed, place=START)
         # Editors on Windows begin UTF-8 with a byte order mark.
         reads(path)
         text = Path(path).read_bytes().decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode(errors="replace").split("\n")
         raise ScenarioError(
-            source=source, found=f"a byte that is not UTF-8 at offset {error.start}", allowed=allowed
+            source=source,
+            found=f"a byte that is not UTF-8 at offset {error.start}",
+            allowed=allowed,
+            place=Place(len(before), len(before[-1]) + 1, 1),
         ) from None
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from ackclock import Batch
+from ackclock._results.result import Batch
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 from ackclock.study import stored

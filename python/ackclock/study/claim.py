@@ -85,6 +85,9 @@ class Criterion:
         The number as the publication prints it; empty if it prints none.
     reads
         What is left open about the measurement itself (`Reading.of(tables)`); experiments declare their own.
+    needs
+        The fewest independent runs with which it can be decided, such as six for a median (`judge.intervals.least_for_quantile`).
+        A study whose plan has fewer is refused when it is loaded.
     """
 
     measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
@@ -93,6 +96,7 @@ class Criterion:
     bound: BoundBy = "ours"
     printed: str = ""
     reads: tuple[Reading, ...] = ()
+    needs: int = 2
 
     def judge(self, tables: Tables) -> Judged:
         """Measure and decide."""

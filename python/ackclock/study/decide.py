@@ -130,7 +130,7 @@ def _times(e: Evidence) -> float:
 
 
 ENOUGH = 6
-"""Runs from which on a median has an interval that needs no distribution."""
+"""Runs from which on a median has an interval that needs no distribution (`least_for_quantile`)."""
 
 
 def limits(bound: Bound) -> list[float]:

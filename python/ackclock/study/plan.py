@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
-    from ackclock import Batch, Scenario
+    from ackclock._results.result import Batch
+    from ackclock.scenario import Scenario
     from ackclock.sweep import Executor, Store
 
 Progress = Callable[[str, float], None]

@@ -30,6 +30,7 @@ from ackclock.judge.bound import Bound, above, at_least, at_most, below, between
 from ackclock.judge.evidence import Quantity
 from ackclock.own import Source
 from ackclock.study.claim import Asked, Cause, Claim, Criterion, Tables
+from ackclock.study.plan import SCALES
 from ackclock.study.reading import Reading
 from ackclock.study.study import Chapter, Headline, Publication, Study
 
@@ -92,11 +93,22 @@ def load(folder: Path) -> Study:
         headline=_headline(program),
         record=folder / RECORD,
         source=folder,
+        runs=_runs(table),
     )
     table.done()
     if not study.experiments:
         raise InputError(f"{folder / PROGRAM}: found no EXPERIMENTS; allowed: a tuple of ackclock.study.Experiment")
     return study
+
+
+def _runs(table: _Table) -> dict[str, int]:
+    """Seeds of the smallest cell, by scale, where the table says how many."""
+    if "runs" not in table.raw:
+        return {}
+    one = table.table("runs")
+    found = {scale: one.whole(scale, least=2) for scale in SCALES if scale in one.raw}
+    one.done()
+    return found
 
 
 def _headline(program: Any) -> Callable[[Any], Headline] | None:
@@ -150,6 +162,7 @@ def _criterion(one: _Table, measures: Mapping[str, Any], readings: Mapping[str, 
         bound=one.word("bound", ("stated", "printed", "ours"), default="ours"),  # type: ignore[arg-type]
         printed=one.text("printed", default=""),
         reads=tuple(readings[r] for r in one.texts("readings")),
+        needs=one.whole("needs", least=2, default=2),
     )
     one.done()
     return made
@@ -284,6 +297,13 @@ class _Table:
     def number(self, key: str, default: float | None = None) -> float:
         """A number."""
         return float(self._of(key, (int, float), "a number", default))
+
+    def whole(self, key: str, *, least: int, default: int | None = None) -> int:
+        """A whole number."""
+        found = int(self._of(key, (int,), f"a whole number, {least} or more", default))
+        if found < least:
+            raise InputError(f"{self.place}.{key}: found {found}; allowed: a whole number, {least} or more")
+        return found
 
     def numbers(self, key: str) -> list[float]:
         """A list of numbers."""

@@ -72,6 +72,7 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
         "bound_by": criterion.bound,
         "printed": criterion.printed,
         "readings": [r.name for r in criterion.reads],
+        "needs": criterion.needs,
     }
     if isinstance(criterion.measure, Asked | Stated):
         bound = criterion.measure.bound

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ackclock import linux, run_batch
-from ackclock._columns import columns
-from ackclock._results import TABLES, Batch
+from ackclock import linux
+from ackclock._results.columns import columns
+from ackclock._results.result import TABLES, Batch
+from ackclock._results.run import run_batch
 from ackclock.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ackclock._columns import Columns
+    from ackclock._results.columns import Columns
     from ackclock.scenario import Scenario
     from ackclock.study.plan import Plan
     from ackclock.sweep import Campaign, Executor, Recipe, Status, Store

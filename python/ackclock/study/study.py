@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ackclock.errors import InputError
 from ackclock.study.claim import Claim, Criterion, Tables
 from ackclock.study.plan import Plan, Progress
 from ackclock.study.reading import Choice, Curve, Read, Reading, Specification, grid
@@ -180,6 +181,8 @@ class Study:
         Folder of a study that is not part of the package.
     sentences
         Every sentence, number, table and figure of its publications, and what became of it.
+    runs
+        The fewest seeds that a cell has, by scale. No criterion may need more.
     """
 
     name: str
@@ -195,6 +198,20 @@ class Study:
     kernel: Callable[[], KernelPart] | None = field(default=None, repr=False)
     source: Path | None = field(default=None, repr=False)
     sentences: tuple[Sentence, ...] = field(default=(), repr=False)
+    runs: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for scale, seeds in self.runs.items():
+            self._enough(seeds, f"{seeds} runs at scale {scale}")
+
+    def _enough(self, seeds: int, found: str) -> None:
+        """Refuse a number of runs that cannot decide a claim, however often it is run."""
+        for claim in self.claims:
+            for half, criterion in claim.halves:
+                if seeds < criterion.needs and not claim.not_comparable:
+                    raise InputError(
+                        f"claim {claim.id}, {half}: found {found}, which cannot decide it; allowed: {criterion.needs} or more"
+                    )
 
     @property
     def named(self) -> str:
@@ -308,6 +325,8 @@ class Study:
             name=self.name,
             salt=registered,
         )
+        if seeds is not None:
+            self._enough(seeds, f"--seeds {seeds}")
         started = time.perf_counter()
         ran = carry_out(self.experiments, plan.part(0.0, 0.2 if readings else 1.0, ""))
         outcomes = tuple(claim.judge(ran.tables) for claim in self.claims)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ackclock._run import MEMORY_LIMIT, check_memory
+from ackclock._results.run import MEMORY_LIMIT, check_memory
 from ackclock.errors import AckclockError, UnavailableError
 from ackclock.own import OwnClass
 from ackclock.sweep.apart import SUSPECT_AFTER

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.judge.intervals import Comparison, Estimate, compare_pairs
 from ackclock.scenario import Scenario
-from ackclock.stats import Comparison, Estimate, compare_pairs
 from ackclock.sweep.campaign import Campaign, Status
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.measures import SAME, all_same, by_cell, measure

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import InputError, one_of, quote
+from ackclock.judge.intervals import Estimate, stratified_mean
 from ackclock.plot import Figure, new
 from ackclock.plot.grid import (
     Line,
@@ -30,7 +31,6 @@ from ackclock.plot.grid import (
     wide,
 )
 from ackclock.plot.style import GREY, WIDTHS, narrow_rc, read_style
-from ackclock.stats import Estimate, stratified_mean
 from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view
 from ackclock.sweep.measures import distinct, measure
 from ackclock.sweep.results import Results

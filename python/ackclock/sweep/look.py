@@ -309,7 +309,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
 
 def _whole(unit: str, scenario: Scenario, metric: str) -> float:
     """What a metric is divided by: goodput of a full bottleneck, or the base RTT, of the path that its flows take; of all flows, that of the first."""
-    from ackclock.metrics import capacity_bps
+    from ackclock._results.metrics import capacity_bps
 
     found = measure(metric)
     named = [

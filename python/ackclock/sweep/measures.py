@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ackclock import _engine
-from ackclock._run import SAME, engine_call
+from ackclock._results.run import SAME, engine_call
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.scenario import Scenario
 
@@ -124,7 +124,7 @@ def _checked(found: Measure) -> Measure:
 
 def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> list[pl.DataFrame]:
     """Columns `seed`, `digest` and the metric, a frame for each cell in the order of its seeds."""
-    from ackclock._results import named_groups
+    from ackclock._results.result import named_groups
 
     runs = campaign.by_cell("runs")
     found = measure(metric)

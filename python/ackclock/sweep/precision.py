@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from ackclock.errors import InputError, ScenarioError, quote
-from ackclock.stats import Estimate, seeds_needed
+from ackclock.judge.intervals import Estimate, seeds_needed
 from ackclock.units import parse_share
 
 LEAST_SEEDS = 5

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _html
 from ackclock._files import OWN, refused, regular, staged
 from ackclock.errors import InputError, one_of, quote
+from ackclock.judge.intervals import Estimate, bootstrap_mean
 from ackclock.scenario._toml import to_toml
-from ackclock.stats import Estimate, bootstrap_mean
 from ackclock.sweep.axes import base_unit, base_value, label
 from ackclock.sweep.integrity import DamagedError
 from ackclock.sweep.measures import TABLE, distinct, measure

@@ -13,7 +13,7 @@ from typing import Any
 
 from ackclock import _engine, units
 from ackclock._files import reads
-from ackclock._run import engine_call
+from ackclock._results.run import engine_call
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import OwnClass, anchored, named, refuse
 from ackclock.scenario import Scenario

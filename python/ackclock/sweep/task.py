@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _engine
-from ackclock._columns import Columns, series
-from ackclock._run import engine_call
+from ackclock._results.columns import Columns, series
+from ackclock._results.run import engine_call
 from ackclock.own import OwnClass, classes
 from ackclock.sweep.apart import compute_apart
 

@@ -14,7 +14,7 @@ import ackclock
 from ackclock import linux
 from ackclock.cli import main
 from ackclock.errors import ScenarioError, UnavailableError
-from ackclock.formats import _disciplines, read, tc
+from ackclock.formats import read, tc
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 TOOLS = ("bash", "ip", "tc", "ss", "iperf3")
@@ -114,7 +114,9 @@ def test_queues_have_their_disciplines(queue, leaf):
 @pytest.mark.parametrize("wlog", [3, 7, 9])
 def test_tc_comes_to_the_weight_of_red(wlog):
     """The reckoning of tc (tc_red.c), from the burst that we give it."""
-    burst, least = _disciplines.red_burst({"min": 7570, "wlog": wlog}), 7570 / 1514
+    queue = {"kind": "red", "limit": "60 packets", "min": "5 packets", "max": "15 packets", "weight": 2.0**-wlog}
+    text, least = tc.export(scenario(queue=queue)).text, 7570 / 1514
+    burst = int(re.search(r"min 7570 .* burst (\d+) bandwidth 8000000bit", text)[1])
     found = next(w for w in range(1, 32) if burst + 1 - least <= (1 - (1 - 2.0**-w) ** burst) * 2.0**w)
     assert found == wlog
 

@@ -331,7 +331,7 @@ RECORD = "JSON of a study's own names, into the source tree"
 
 SITES: dict[str, str] = {
     "_files.py": GATE,
-    "_results.py": "JSON, Parquet",
+    "_results/result.py": "JSON, Parquet",
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
     "attack/runs.py": "JSON",
     "cli/__init__.py": "messages",

@@ -19,7 +19,7 @@ import ackclock
 from ackclock import linux
 from ackclock.cli import main
 from ackclock.errors import InputError, ScenarioError, UnavailableError
-from ackclock.linux import _build, _cache, _guest, _qdiscs, _source, _translate
+from ackclock.linux import _build, _cache, _guest, _source, _translate
 
 CONTROLLERS = ["bbr", "cubic", "cubic_prr_crb", "cubic_rh", "reno"]
 ROOT = Path(__file__).resolve().parents[3]
@@ -236,38 +236,34 @@ def test_recovery_rules_are_controllers_of_ours() -> None:
     assert _translate.kernel_controller("reno", "freebsd-4") == ""
 
 
-def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[tuple[Any, ...]]:
+def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
+    """The disciplines in a row, in words of `tc`."""
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", CONTROLLERS)
-    row = []
-    for stage in job["network"][way]:
-        q = stage["qdisc"]
-        row.append(tuple(q.get(k, q["kind"]) for k in ("rate", "limit", "delay_ns", "overhead")))
-    return row
+    return [stage["qdisc"]["leaf"]["words"] for stage in job["network"][way]]
 
 
 def test_a_dumbbell_becomes_three_hops() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
-    many = _qdiscs.ENOUGH
-    assert stages(scenario) == [
-        (125_000_000, many, 1_000_000, -14),
-        (12_500_000, 334, 0, -14),  # netem counts the packet in transmission
-        (125_000_000, many, 19_000_000, -14),  # the bottleneck's delay goes into the next unlimited link
-    ]
+    assert (
+        stages(scenario)
+        == [
+            "netem limit 1000000 delay 1000us rate 1000000000bit -14",
+            "netem limit 334 rate 100000000bit -14",  # netem counts the packet in transmission
+            "netem limit 1000000 delay 19000us rate 1000000000bit -14",  # the bottleneck's delay goes into the next unlimited link
+        ]
+    )
 
 
 def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", CONTROLLERS)
     first, second = job["network"]["forward"]
-    assert first["qdisc"]["leaf"] == {
-        "kind": "codel",
-        "limit": 1000,
-        "target": 5000,
-        "interval": 100_000,
-        "ce_threshold": 0,
-        "ecn": False,
-    }
-    assert (second["qdisc"]["rate"], second["qdisc"]["delay_ns"]) == (2_500_000, 25_000_000)
+    assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14}
+    leaf = first["qdisc"]["leaf"]
+    assert leaf["words"] == "codel limit 1000 target 5000us interval 100000us noecn"
+    # TCA_CODEL_LIMIT, TARGET, INTERVAL, ECN
+    assert {n: int.from_bytes(v, sys.byteorder) for n, v in leaf["attributes"]} == {2: 1000, 1: 5000, 3: 100_000, 4: 0}
+    assert second["qdisc"]["leaf"]["words"] == "netem limit 1000000 delay 25000us rate 20000000bit -14"
 
 
 def test_losses_by_list_need_the_relay() -> None:
@@ -296,7 +292,8 @@ def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
     seeds = set()
     for seed in (1, 2):
         network = _translate.job(text, seed, "qdisc", CONTROLLERS)["network"]
-        seeds |= {stage["qdisc"]["seed"] for stage in [*network["forward"], *network["backward"]]}
+        for stage in [*network["forward"], *network["backward"]]:
+            seeds.add(bytes(dict(stage["qdisc"]["leaf"]["attributes"])[14]))  # TCA_NETEM_PRNG_SEED
     assert len(seeds) == 12
 
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from ackclock import run_batch
-from ackclock._run import check_memory
+from ackclock._results.run import check_memory
 from ackclock.errors import InputError
 from ackclock.studies.pcc import STUDY, hypotheses, pair, processors, prototype, sharing, sweep, testbed
 from ackclock.studies.pcc.testbed import (

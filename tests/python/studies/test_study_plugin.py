@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ackclock import studies
+from ackclock import Scenario, studies
 from ackclock.errors import InputError
 from ackclock.judge import Quantity, Verdict, above, below
 from ackclock.judge.intervals import mean_interval
@@ -17,6 +17,7 @@ from ackclock.judge.trend import settling, trend
 from ackclock.report import render
 from ackclock.study import Asked, Cause, Claim, Criterion, Data, Experiment, Plan, plugin, register
 from ackclock.study import decide as more
+from ackclock.study.cells import Cell, collect
 from ackclock.study.study import Chapter, Study
 
 TABLE = """
@@ -160,6 +161,86 @@ def test_a_wrong_program_is_refused_in_one_line(folder, program, said):
     assert "\n" not in str(refused.value)
 
 
+def test_a_plan_that_cannot_decide_a_claim_is_refused_when_it_is_loaded(folder):
+    """The median of three runs has no interval, however often they are run."""
+    table = folder / "study.toml"
+    table.write_text(
+        "runs = { quick = 4, paper = 20 }\n" + TABLE.replace("more_than = 0,", "more_than = 0, needs = 6,")
+    )
+    with pytest.raises(InputError) as refused:
+        plugin.load(folder)
+    assert (
+        str(refused.value)
+        == "claim X1, direction: found 4 runs at scale quick, which cannot decide it; allowed: 6 or more"
+    )
+    table.write_text(table.read_text().replace("quick = 4", "quick = 6"))
+    with pytest.raises(InputError, match="--seeds 3, which cannot decide it"):
+        plugin.load(folder).run(seeds=3)
+    for wrong in ("needs = 0", "needs = 1.5", 'needs = "six"'):
+        table.write_text(TABLE.replace("more_than = 0,", f"more_than = 0, {wrong},"))
+        with pytest.raises(InputError, match=r"needs: found .*; allowed: a whole number, 2 or more"):
+            plugin.load(folder)
+
+
+def test_a_wrong_cause_is_caught_by_its_intervention():
+    """A flow is slow behind random losses. The planted cause, a short queue, is taken away, and the effect stays; losses are the cause."""
+
+    def cell(loss: str, queue: str) -> Cell:
+        link = {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "bernoulli", "p": loss}}
+        flow = {"congestion_control": "reno", "start": {"kind": "uniform", "low": "0 s", "high": "1 s"}}
+        values = {
+            "duration": "10 s",
+            "network": {"bottleneck": {**link, "queue": {"kind": "drop-tail", "limit": queue}}},
+            "flows": [flow],
+        }
+        needs = {"flows": ("goodput_bps",)}
+        return Cell(
+            scenario=Scenario.from_dict(values), keys={"loss": loss, "queue": queue}, stream="", seeds=4, needs=needs
+        )
+
+    def run(plan: Plan) -> Data:
+        return collect("slow", [cell(loss, queue) for loss in ("0 %", "1 %") for queue in ("1 BDP", "4 BDP")], plan)
+
+    def lost(tables, queue: str, loss: str = "1 %") -> np.ndarray:
+        """What of the link the flow does not use, percent."""
+        rows = tables["slow.flows"].filter(pl.col("loss") == loss, pl.col("queue") == queue).sort("seed")
+        return 100 - 100 * rows["goodput_bps"].to_numpy() / (10e6 * 1448 / 1500)
+
+    def share(taken_away: dict[str, str]):
+        def of(tables) -> list[Quantity]:
+            both = zip(lost(tables, "1 BDP"), lost(tables, **{"queue": "1 BDP", **taken_away}), strict=True)
+            return [Quantity(label="left", estimate=mean_interval([100 * b / a for a, b in both]), unit="%")]
+
+        return of
+
+    def cause(because: str, taken_away: dict[str, str]) -> Cause:
+        left = Criterion(measure=Asked(bound=below(50), of=share(taken_away)))
+        return Cause(because=because, intervention=str(taken_away), criterion=left)
+
+    claim = Claim(
+        id="X1",
+        place="p. 1",
+        statement="A flow behind random losses leaves a part of the link unused.",
+        direction=Criterion(
+            measure=Asked(
+                bound=above(0, margin=1),
+                of=lambda t: [Quantity(label="unused", estimate=mean_interval(lost(t, "1 BDP")))],
+            )
+        ),
+        causes=(cause("the queue is short", {"queue": "4 BDP"}), cause("packets are lost", {"loss": "0 %"})),
+    )
+    chapter = Chapter(title="One", experiments=(Experiment(name="slow", title="slow", run=run),), claims=(claim,))
+    study = Study(
+        name="planted", title="Planted", summary="One.", publications=(), chapters=(chapter,), findings=lambda _: ()
+    )
+    (outcome,) = study.run().outcomes
+    assert {name: str(verdict) for name, verdict in outcome.verdicts.items()} == {
+        "direction": "holds",
+        "because the queue is short": "fails",
+        "because packets are lost": "holds",
+    }
+
+
 def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"found no such file; allowed: a folder with study\.toml"):
         studies.get(f"{tmp_path}/")
@@ -273,5 +354,8 @@ def test_a_share_that_still_changes_is_flagged():
     assert shown.drifts
     assert "still changes" in shown.interval_text
     assert json.dumps(shown.to_json())
+    told = Quantity(label="share", estimate=mean_interval(falling.mean(axis=1)), trend=found).asked(above(0))
+    assert told.interval_text.endswith("times as long would show it settled")
+    assert told.to_json()["trend"]["times_as_long"] == found.factor
     calm = Quantity(label="share", estimate=mean_interval(settled.mean(axis=1)), trend=trend(settled)).asked(above(0))
     assert "still" not in calm.interval_text

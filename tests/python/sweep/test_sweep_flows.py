@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from ackclock import Scenario, run, run_batch
-from ackclock._run import SameRunWarning
+from ackclock._results.run import SameRunWarning
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.plot.figure import styled

@@ -10,6 +10,7 @@ use ackclock_core::schema::{Takes, COUNT};
 use ackclock_core::{family, table, Flags, Header, Packet, Rate, Time};
 
 use super::fq::{Fq, FqParams};
+use crate::qdisc::Qdisc;
 use crate::transmitter::Transmitter;
 
 table! {
@@ -32,6 +33,16 @@ family! {
 impl DisciplineConfig {
     /// What a key takes that is one.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
+    /// What it is in the kernel.
+    pub fn qdisc(&self) -> Qdisc {
+        match self {
+            DisciplineConfig::Fifo(params) => {
+                Qdisc::new("pfifo").begins(&[params.limit]).says(&format!("limit {}", params.limit))
+            }
+            DisciplineConfig::Fq(params) => params.qdisc(),
+        }
+    }
+
     /// Linux `txqueuelen`.
     pub const USUAL: DisciplineConfig = DisciplineConfig::Fifo(FifoParams { limit: 1000 });
 }

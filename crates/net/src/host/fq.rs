@@ -20,6 +20,7 @@ use ackclock_core::schema::{Takes, COUNT, DURATION, FLAG, RATE};
 use ackclock_core::{table, Rate, Span, Time};
 
 use super::device::Queued;
+use crate::qdisc::{us, Qdisc};
 
 table! {
     /// Linux fq: a queue for each connection, served in turn, that holds packets until they are due.
@@ -49,6 +50,26 @@ table! {
         ce_threshold: Option<Span> = DURATION;
         /// How late the timer may fire, so that it can release several packets at once.
         timer_slack: Span = Takes::Duration(0), Span::from_us(10);
+    }
+}
+
+impl FqParams {
+    /// Linux `sch_fq`.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        let rate = |rate: Rate| (rate.0 / 8).min(u32::MAX as u64) as u32; // bytes per second
+        let most = self.max_rate.map(rate);
+        Qdisc::new("fq")
+            .row(1, self.limit, "limit {}")
+            .row(2, self.flow_limit, "flow_limit {}")
+            .row(3, self.quantum, "quantum {}")
+            .row(4, self.initial_quantum, "initial_quantum {}")
+            .row(9, us(self.refill_delay), "refill_delay {}us")
+            .row(11, rate(self.low_rate_threshold), "low_rate_threshold {}bps")
+            .row(14, us(self.horizon), "horizon {}us")
+            .row(15, self.horizon_drop as u8, if self.horizon_drop { "horizon_drop" } else { "horizon_cap" })
+            .row(13, self.timer_slack.0 as u32, "timer_slack {}ns")
+            .some(7, most, "maxrate {}bps")
+            .some(12, self.ce_threshold.map(us), "ce_threshold {}us")
     }
 }
 

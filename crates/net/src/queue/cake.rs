@@ -26,6 +26,7 @@ use ackclock_core::{choice, table, Packet, Rate, Span, Stream, Time};
 
 use super::cobalt::{Cobalt, CobaltParams, Verdict};
 use super::{ecn_capable, Dropped, Refused};
+use crate::qdisc::{us, Qdisc};
 
 table! {
     /// CAKE (Høiland-Jørgensen, Täht and Morton 2018): a shaper, fairness between hosts and flows, and the AQM COBALT.
@@ -48,6 +49,38 @@ table! {
         /// Between whom the rate is shared equally. Hosts are those of the scenario's `hosts`; ends without one count
         /// as one host per group of flows.
         isolation: Isolation = Isolation::TAKES, Isolation::TripleIsolate;
+    }
+}
+
+impl CakeParams {
+    /// Linux `sch_cake`, all packets in one tin.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        const BEST_EFFORT: u32 = 3;
+        let rate = self.bandwidth.map_or(0, |rate| rate.0 / 8);
+        let paced = if rate > 0 { format!("bandwidth {}bit", 8 * rate) } else { "unlimited".to_string() };
+        let (isolation, mode) = match self.isolation {
+            Isolation::Flows => ("flows", 4u32),
+            Isolation::DualSrchost => ("dual-srchost", 5),
+            Isolation::DualDsthost => ("dual-dsthost", 6),
+            Isolation::TripleIsolate => ("triple-isolate", 7),
+        };
+        let (code, atm) = match self.framing {
+            LineCode::NoAtm => ("noatm", 0u32),
+            LineCode::Atm => ("atm", 1),
+            LineCode::Ptm => ("ptm", 2),
+        };
+        let rtt = us(self.rtt);
+        Qdisc::new("cake")
+            .row(2, rate, &paced)
+            .row(3, BEST_EFFORT, "besteffort")
+            .row(5, mode, isolation)
+            .row(7, rtt, "rtt {}us")
+            .row(8, (rtt / 20).max(1), "") // target
+            .row(17, 0u32, "no-split-gso")
+            .some(6, self.overhead.map(|bytes| bytes as i32), "overhead {}")
+            .row(4, atm, if self.overhead.is_some() { code } else { "" })
+            .row(14, self.mpu, if self.mpu > 0 { "mpu {}" } else { "" })
+            .some(10, self.limit.map(|bytes| bytes.min(u32::MAX as u64) as u32), "memlimit {}b")
     }
 }
 

@@ -24,6 +24,7 @@ use ackclock_core::{table, Packet, Span, Time};
 
 use super::{ecn_capable, Classifier, Dropped, Refused, Served};
 use crate::pool::{PacketId, Pool};
+use crate::qdisc::{us, Qdisc, ENOUGH};
 
 table! {
     /// CoDel (RFC 8289): drops packets when their sojourn time stays above a target.
@@ -41,6 +42,18 @@ table! {
         ce_threshold: Option<Span> = DURATION;
     }
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
+}
+
+impl CodelParams {
+    /// Linux `sch_codel`.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        Qdisc::new("codel")
+            .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
+            .row(1, us(self.target), "target {}us")
+            .row(3, us(self.interval), "interval {}us")
+            .flag(4, self.ecn, ["ecn", "noecn"])
+            .some(5, self.ce_threshold.map(|t| us(t).max(1)), "ce_threshold {}us")
+    }
 }
 
 /// CoDel's target is at most its interval.

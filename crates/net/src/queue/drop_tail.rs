@@ -7,12 +7,25 @@ use ackclock_core::schema::{Limit, Takes};
 use ackclock_core::{table, Time};
 
 use super::backlog::Backlog;
+use crate::qdisc::{Qdisc, ENOUGH};
 
 table! {
     /// First in, first out. A packet that arrives at a full queue is dropped.
     pub struct DropTailParams "drop-tail" {
         /// Maximum length of the queue: packets, bytes or multiples of the bandwidth-delay product. Default: unlimited.
         limit: Option<Limit> = Takes::Limit;
+    }
+}
+
+impl DropTailParams {
+    /// Linux `pfifo` or `bfifo`.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        let (kind, most) = match self.limit {
+            None => ("pfifo", ENOUGH),
+            Some(Limit::Packets(packets)) => ("pfifo", packets),
+            Some(Limit::Bytes(bytes)) => ("bfifo", bytes.min(u32::MAX as u64) as u32),
+        };
+        Qdisc::new(kind).begins(&[most]).says(&format!("limit {most}"))
     }
 }
 

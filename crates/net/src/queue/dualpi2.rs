@@ -18,10 +18,11 @@
 use std::collections::VecDeque;
 
 use ackclock_core::packet::Ecn;
-use ackclock_core::schema::{Takes, DURATION};
+use ackclock_core::schema::{Refusal, Takes, DURATION};
 use ackclock_core::{choice, table, Packet, Span, Stream, Time};
 
 use super::{ecn_capable, Classifier, Dropped, Refused};
+use crate::qdisc::{general, refused, us, Qdisc, ENOUGH};
 
 /// What happens where the coupled probability passes 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +64,38 @@ table! {
         /// What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the
         /// L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit.
         overload: Overload = Overload::TAKES, Overload::Drop;
+    }
+}
+
+impl DualPi2Params {
+    /// Linux `sch_dualpi2`; its gains are multiples of 1/256.
+    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+        let gain = |key, value: f64| match (value * 256.0 + 0.5) as u32 {
+            0 => {
+                Err(refused(key, format_args!("{}, less than 1/256 (the kernel's least)", general(value, 6))))
+            }
+            steps => Ok((steps, format!("{key} {}", general(steps as f64 / 256.0, 6)))),
+        };
+        let ((alpha, alpha_words), (beta, beta_words)) =
+            (gain("alpha", self.alpha)?, gain("beta", self.beta)?);
+        let drops = self.overload == Overload::Drop;
+        let any = self.classifier == Classifier::AnyEct;
+        Ok(Qdisc::new("dualpi2")
+            .nested()
+            .row(1, self.limit.unwrap_or(ENOUGH), "limit {}")
+            .row(2, u32::MAX, "") // memory
+            .row(10, self.coupling as u8, "coupling_factor {}")
+            .row(8, us(self.step), "step_thresh {}us")
+            .row(9, self.step_from, "min_qlen_step {}")
+            .row(11, drops as u8, if drops { "drop_on_overload" } else { "overflow" })
+            .row(12, 0u8, "drop_dequeue")
+            .row(14, if any { 3u8 } else { 1 }, if any { "any_ect" } else { "l4s_ect" })
+            .row(13, (self.classic_share * 100.0 + 0.5) as u8, "classic_protection {}%")
+            .row(3, us(self.target), "target {}us")
+            .row(4, us(self.update).max(1), "tupdate {}us")
+            .row(5, alpha, &alpha_words)
+            .row(6, beta, &beta_words)
+            .row(15, 0u8, "")) // packets of several segments stay whole
     }
 }
 

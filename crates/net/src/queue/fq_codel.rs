@@ -23,6 +23,7 @@ use ackclock_core::{table, Packet, Span, Time};
 use super::codel::{target_within_interval, Codel, CodelParams, INTERVAL, TARGET};
 use super::{Classifier, Dropped, Refused, Served};
 use crate::pool::{PacketId, Pool};
+use crate::qdisc::{us, Qdisc, ENOUGH};
 
 table! {
     /// FQ-CoDel (RFC 8290): a queue for each connection, served in turn, each managed by CoDel.
@@ -49,6 +50,24 @@ table! {
         ce_threshold_for: Classifier = Classifier::TAKES, Classifier::AnyEct;
     }
     rules |codel, rules| target_within_interval(codel.target, codel.interval, rules)
+}
+
+impl FqCodelParams {
+    /// Linux `sch_fq_codel`.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        let made = Qdisc::new("fq_codel")
+            .row(2, self.limit.unwrap_or(ENOUGH), "limit {}")
+            .row(5, self.queues, "flows {}")
+            .row(6, self.quantum, "quantum {}")
+            .row(1, us(self.target), "target {}us")
+            .row(3, us(self.interval), "interval {}us")
+            .flag(4, self.ecn, ["ecn", "noecn"])
+            .some(7, self.ce_threshold.map(|t| us(t).max(1)), "ce_threshold {}us");
+        match (self.ce_threshold, self.ce_threshold_for) {
+            (Some(_), Classifier::L4s) => made.row(10, 1u8, "ce_threshold_selector 0x1/0x3").row(11, 3u8, ""),
+            _ => made,
+        }
+    }
 }
 
 pub(crate) struct FqCodel {

@@ -18,10 +18,12 @@
 //! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run, as where `tc` sets
 //! RED up at that moment.
 
+use ackclock_core::schema::words::rate as rate_in_words;
 use ackclock_core::schema::{Refusal, Rules, Takes, COUNT, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span, Stream, Time};
 
 use super::{ecn_capable, Admission, Arrival, Refused};
+use crate::qdisc::{general, refused, Qdisc, FULL_FRAME};
 
 table! {
     /// RED as in Linux: counts bytes, signals every packet above `max`, and can adapt its probability.
@@ -57,9 +59,75 @@ table! {
     rules LinuxRedParams::judge_thresholds
 }
 
+/// What `sch_red` is told.
+pub(super) struct LinuxRedOptions {
+    pub limit: u32,
+    pub min: u32,
+    pub max: u32,
+    /// In 2^-32.
+    pub max_p: u32,
+    pub wlog: u8,
+    pub ecn: bool,
+    pub harddrop: bool,
+    pub adaptive: bool,
+}
+
+impl LinuxRedOptions {
+    /// As netlink and `tc` have it; `tc` comes to the weight by way of a burst.
+    pub fn qdisc(&self) -> Qdisc {
+        let flags = self.ecn as u8 | (self.harddrop as u8) << 1 | (self.adaptive as u8) << 2;
+        let mut parameters: Vec<u8> =
+            [self.limit, self.min, self.max].into_iter().flat_map(u32::to_ne_bytes).collect();
+        parameters.extend([self.wlog, 0, 10, flags]); // Plog is superseded by MAX_P; no idle damping table
+        let parameters: [u8; 16] = parameters.try_into().expect("invariant: sixteen bytes");
+        let burst = tc_burst(self.wlog, self.min as f64 / FULL_FRAME as f64);
+        let words = format!(
+            "limit {} min {} max {} probability {} avpkt {FULL_FRAME} burst {burst} bandwidth {{bits}}bit{}{}{}",
+            self.limit,
+            self.min,
+            self.max,
+            general(self.max_p as f64 / 4_294_967_296.0, 6),
+            if self.ecn { " ecn" } else { "" },
+            if self.harddrop { " harddrop" } else { "" },
+            if self.adaptive { " adaptive" } else { "" },
+        );
+        Qdisc::new("red")
+            .row(1, parameters, "")
+            .row(2, [0u8; 256], "")
+            .row(3, self.max_p, "")
+            .renews(self.adaptive)
+            .says(&words)
+    }
+}
+
+impl LinuxRedParams {
+    /// Linux `sch_red`.
+    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+        if let Some(rate) = self.bandwidth {
+            return Err(refused("bandwidth", format_args!("{:?}", rate_in_words(rate.0))));
+        }
+        if self.nodrop {
+            return Err(refused("nodrop", true));
+        }
+        let (min, max) = self.band();
+        let fits = |bytes: u64| bytes.min(u32::MAX as u64) as u32;
+        Ok(LinuxRedOptions {
+            limit: fits(self.limit),
+            min: fits(min),
+            max: fits(max),
+            max_p: self.max_p(),
+            wlog: self.wlog()?,
+            ecn: self.ecn,
+            harddrop: self.harddrop,
+            adaptive: self.adaptive,
+        }
+        .qdisc())
+    }
+}
+
 /// The weight that `tc red` finds for a burst and a `min` of so many packets: the least w with
 /// burst + 1 - min <= (1 - (1 - 2^-w)^burst) 2^w.
-pub fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
+fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
     let room = burst as f64 + 1.0 - min;
     (1..32u8).find(|&w| {
         let weight = libm::ldexp(1.0, -(w as i32));
@@ -68,7 +136,7 @@ pub fn tc_wlog(burst: u32, min: f64) -> Option<u8> {
 }
 
 /// The burst for which `tc red` finds this weight, or the next greater one, beside a `min` of so many packets.
-pub fn tc_burst(wlog: u8, min: f64) -> u32 {
+fn tc_burst(wlog: u8, min: f64) -> u32 {
     const MOST: u32 = 100_000;
     let first = (libm::ceil(min) as u32).max(1);
     (first..MOST).find(|&burst| tc_wlog(burst, min).is_none_or(|found| found >= wlog)).unwrap_or(MOST)

@@ -21,10 +21,11 @@ mod threshold;
 use std::rc::Rc;
 
 use ackclock_core::packet::{Ecn, Load};
-use ackclock_core::schema::Limit;
+use ackclock_core::schema::{Limit, Refusal};
 use ackclock_core::{choice, family, Packet, Span, Stream, Time};
 
 use crate::pool::{PacketId, Pool};
+use crate::qdisc::{refused, Qdisc};
 use crate::wire::Wire;
 use backlog::Backlog;
 use cake::Cake;
@@ -40,7 +41,7 @@ pub use dualpi2::{DualPi2Params, Overload};
 use fq_codel::FqCodel;
 pub use fq_codel::FqCodelParams;
 use linux_red::LinuxRed;
-pub use linux_red::{tc_burst, LinuxRedParams};
+pub use linux_red::LinuxRedParams;
 use netem_limit::NetemLimit;
 pub use netem_limit::NetemLimitParams;
 use pie::Pie;
@@ -95,6 +96,23 @@ impl QueueConfig {
             QueueConfig::Choke(params) => Some(Limit::Packets(params.limit)),
             QueueConfig::DualPi2(params) => params.limit.map(Limit::Packets),
             QueueConfig::Cake(params) => params.limit.map(Limit::Bytes),
+        }
+    }
+
+    /// What it is in the kernel, on a link with this delay.
+    pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
+        match self {
+            QueueConfig::DropTail(params) => Ok(params.qdisc()),
+            QueueConfig::NetemLimit(params) => Ok(params.qdisc(delay)),
+            QueueConfig::Codel(params) => Ok(params.qdisc()),
+            QueueConfig::FqCodel(params) => Ok(params.qdisc()),
+            QueueConfig::Pie(params) => Ok(params.qdisc()),
+            QueueConfig::Red(params) => params.qdisc(),
+            QueueConfig::LinuxRed(params) => params.qdisc(),
+            QueueConfig::DualPi2(params) => params.qdisc(),
+            QueueConfig::Cake(params) => Ok(params.qdisc()),
+            QueueConfig::Threshold(_) => Err(refused("kind", "\"threshold\"")),
+            QueueConfig::Choke(_) => Err(refused("kind", "\"choke\"")),
         }
     }
 

@@ -9,9 +9,10 @@
 //! A packet of several segments (TSO) counts once.
 
 use ackclock_core::schema::Takes;
-use ackclock_core::table;
+use ackclock_core::{table, Span};
 
 use super::{Admission, Arrival, Refused};
+use crate::qdisc::{Netem, Qdisc};
 
 table! {
     /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link.
@@ -20,6 +21,13 @@ table! {
     pub struct NetemLimitParams "netem-limit" {
         /// Maximum length of the queue: packets or multiples of the bandwidth-delay product.
         limit: u32 = Takes::PacketLimit;
+    }
+}
+
+impl NetemLimitParams {
+    /// netem below a shaper, with the link's delay in it.
+    pub(crate) fn qdisc(&self, delay: Span) -> Qdisc {
+        Netem { limit: self.limit, delay_ns: delay.0, ..Netem::PLAIN }.qdisc()
     }
 }
 

@@ -17,6 +17,7 @@ use ackclock_core::schema::{Takes, DURATION, FLAG};
 use ackclock_core::{table, Span, Stream, Time};
 
 use super::{ecn_capable, Admission, Arrival, Refused};
+use crate::qdisc::{time, Qdisc, ENOUGH};
 
 table! {
     /// PIE (RFC 8033): drops arriving packets at random to hold the queueing delay near a reference.
@@ -31,6 +32,16 @@ table! {
         max_burst: Span = DURATION, Span::from_ms(150);
         /// Mark ECN-capable packets instead of dropping them while the drop probability is at most 10 % (§5.1).
         ecn: bool = FLAG, false;
+    }
+}
+
+impl PieParams {
+    /// The words of `tc` for Linux `sch_pie`; the kernel's PIE has not been compared with this one, so the linux backend does not take it.
+    pub(crate) fn qdisc(&self) -> Qdisc {
+        Qdisc::new("pie")
+            .says(&format!("limit {}", self.limit.unwrap_or(ENOUGH)))
+            .says(&format!("target {} tupdate {}", time(self.target.0), time(self.update.0)))
+            .says(if self.ecn { "ecn" } else { "noecn" })
     }
 }
 

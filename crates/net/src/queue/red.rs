@@ -18,10 +18,12 @@
 //! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
 
 use ackclock_core::rng::threshold;
-use ackclock_core::schema::{Rules, Takes, FLAG};
+use ackclock_core::schema::{Refusal, Rules, Takes, FLAG};
 use ackclock_core::{table, Span, Stream};
 
+use super::linux_red::LinuxRedOptions;
 use super::{ecn_capable, Admission, Arrival, Refused};
+use crate::qdisc::{general, refused, share, Qdisc, FULL_FRAME};
 
 table! {
     /// Gentle RED (Floyd and Jacobson 1993): drops at random, more often the longer the mean queue.
@@ -41,6 +43,29 @@ table! {
         ecn: bool = FLAG, false;
     }
     rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
+}
+
+impl RedParams {
+    /// Linux `sch_red`, which counts bytes, where the weight is a power of 1/2.
+    pub(crate) fn qdisc(&self) -> Result<Qdisc, Refusal> {
+        let wlog = (1..32u8).find(|&n| libm::fabs(libm::ldexp(self.weight, n as i32) - 1.0) < 0.05);
+        let wlog = wlog.ok_or_else(|| {
+            let weight = general(self.weight, 6);
+            refused("weight", format_args!("{weight}, which is no power of 1/2 (the kernel's)"))
+        })?;
+        let bytes = |packets: f64| libm::rint(packets * FULL_FRAME as f64) as u32;
+        Ok(LinuxRedOptions {
+            limit: self.limit.saturating_mul(FULL_FRAME),
+            min: bytes(self.min),
+            max: bytes(self.max),
+            max_p: share(self.max_p),
+            wlog,
+            ecn: self.ecn,
+            harddrop: false,
+            adaptive: false,
+        }
+        .qdisc())
+    }
 }
 
 /// RED's thresholds: `min` below `max`, and not above the limit.

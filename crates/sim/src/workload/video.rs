@@ -10,7 +10,7 @@ pub mod festive;
 mod params;
 pub mod playback;
 pub mod rate_based;
-mod rows;
+pub(crate) mod rows;
 
 use std::rc::Rc;
 

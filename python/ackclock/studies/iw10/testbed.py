@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from ackclock._results import Batch
+from ackclock._results.result import Batch
 from ackclock.scenario import Scenario
 from ackclock.study.plan import KERNEL
 from ackclock.units import DURATION, whole

@@ -2,7 +2,7 @@
 
 use ackclock_core::{FlowId, Span, Time};
 
-use crate::table::Table;
+use crate::columns::columns;
 
 /// A chunk of a player.
 #[derive(Clone, Copy, Debug)]
@@ -27,21 +27,26 @@ pub struct ChunkRow {
     pub playing: bool,
 }
 
-/// A row for each chunk that was asked for, by flow.
-pub fn chunks(chunks: &mut [ChunkRow]) -> Table {
-    chunks.sort_by_key(|row| (row.flow, row.idx));
-    let rows = || chunks.iter();
-    Table::new("chunks")
-        .u4("flow", rows().map(|r| r.flow))
-        .u4("idx", rows().map(|r| r.idx))
-        .time("request_s", rows().map(|r| r.request))
-        .time("first_byte_s", rows().map(|r| r.first_byte))
-        .time("finish_s", rows().map(|r| r.finished))
-        .u4("level", rows().map(|r| r.level))
-        .i8("bitrate_bps", rows().map(|r| r.bitrate))
-        .i8("bytes", rows().map(|r| r.bytes))
-        .f8("estimate_bps", rows().map(|r| r.estimate.unwrap_or(f64::NAN)))
-        .f8("buffer_s", rows().map(|r| r.buffer.map_or(f64::NAN, Span::as_secs)))
-        .span("stall_s", rows().map(|r| r.stalled))
-        .flag("playing", rows().map(|r| r.playing))
+columns! {
+    /// A row for each chunk that was asked for, by flow.
+    pub fn chunks(chunks: &mut [ChunkRow]) as CHUNKS "chunks"
+    "One row per chunk that a video player requested; with the workload `video`."
+    {
+        chunks.sort_by_key(|row| (row.flow, row.idx));
+        let rows = || chunks.iter();
+    }
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    u4 idx = rows().map(|r| r.idx), "Number of the chunk, from 0.";
+    time request_s ["s"] = rows().map(|r| r.request), "When the player requested the chunk.";
+    time first_byte_s ["s"] = rows().map(|r| r.first_byte), "When the first byte arrived.", or "none arrived";
+    time finish_s ["s"] = rows().map(|r| r.finished), "When the last byte arrived.", or "it did not arrive";
+    u4 level = rows().map(|r| r.level), "Index of the bitrate on the ladder; 0 is the lowest.";
+    i8 bitrate_bps ["bit/s"] = rows().map(|r| r.bitrate), "Bitrate of the chunk.";
+    i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the chunk.";
+    f8 estimate_bps ["bit/s"] = rows().map(|r| r.estimate.unwrap_or(f64::NAN)),
+        "Throughput that the player expected when it chose the bitrate.", or "the player had no estimate yet";
+    f8 buffer_s ["s"] = rows().map(|r| r.buffer.map_or(f64::NAN, Span::as_secs)),
+        "Playing time in the buffer, including the chunk.", or "it did not arrive";
+    span stall_s ["s"] = rows().map(|r| r.stalled), "Time that playback stalled while the player waited for the chunk.";
+    flag playing = rows().map(|r| r.playing), "Whether playback had begun when the chunk arrived.";
 }

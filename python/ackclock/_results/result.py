@@ -15,9 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock import _files, _html, _summary
-from ackclock._columns import Columns, columns, plain, series
+from ackclock import _files, _html
 from ackclock._files import refused, staged
+from ackclock._results import summary as _summary
+from ackclock._results.columns import Columns, columns, plain, series
 from ackclock.errors import InputError, ScenarioError
 from ackclock.text import NONE, rate, seconds
 
@@ -522,8 +523,8 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
     """
     import numpy as np
 
-    from ackclock.tables import TYPES
-    from ackclock.tables import tables as described
+    from ackclock._results.tables import TYPES
+    from ackclock._results.tables import tables as described
 
     known = described()
     for name, columns_ in tables.items():

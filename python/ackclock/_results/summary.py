@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
     from ackclock.scenario import Scenario
 
 __all__ = ["dropped", "fetches", "players", "quantile", "tables", "warmed_up", "without_limit"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, cast, get_args
 
 from ackclock import _engine
-from ackclock._results import Batch, Run
+from ackclock._results.result import Batch, Run
 from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote, said
 from ackclock.own import classes
 from ackclock.scenario import CapturePoint, Scenario

@@ -1,0 +1,264 @@
+//! Queueing disciplines as Linux has them: attributes of netlink, and the words of `tc`.
+//!
+//! What a queue of a scenario is there stands beside its `table!`, in a function `qdisc`, once. The guest of the linux backend
+//! hands the attributes to the kernel, `ackclock export` writes the words. Neither knows one discipline from another.
+//!
+//! Numbers of attributes are those of `include/uapi/linux/pkt_sched.h`.
+
+use std::fmt::Display;
+
+use ackclock_core::schema::{Refusal, Value};
+use ackclock_core::Span;
+
+/// Packets of a queue that never drops.
+pub const ENOUGH: u32 = 1_000_000;
+
+/// Bytes of a full frame with its Ethernet header, which the kernel's disciplines count.
+pub const FULL_FRAME: u32 = 1514;
+
+/// A discipline of the kernel's with its options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Qdisc {
+    kind: &'static str,
+    /// What the options begin with: a struct of the kernel's.
+    head: Vec<u8>,
+    attributes: Vec<(u16, Vec<u8>)>,
+    /// It wants its options flagged as nested.
+    nested: bool,
+    /// Its clock runs while nothing is sent, so it is set anew when the run begins.
+    renews: bool,
+    words: String,
+}
+
+impl Qdisc {
+    /// A discipline without options, by the kernel's name.
+    pub fn new(kind: &'static str) -> Qdisc {
+        let words = kind.to_string();
+        Qdisc { kind, head: Vec::new(), attributes: Vec::new(), nested: false, renews: false, words }
+    }
+
+    /// An attribute, and the words of `tc` for it, in which `{}` is the value; "": `tc` needs none.
+    pub fn row<T: Number>(mut self, attribute: u16, value: T, words: &str) -> Qdisc {
+        self.attributes.push((attribute, value.bytes()));
+        self.says(&words.replace("{}", &value.text()))
+    }
+
+    /// An attribute that may be left out.
+    pub fn some<T: Number>(self, attribute: u16, value: Option<T>, words: &str) -> Qdisc {
+        match value {
+            Some(value) => self.row(attribute, value, words),
+            None => self,
+        }
+    }
+
+    /// An attribute that is a truth value, with the words for either.
+    pub fn flag(self, attribute: u16, on: bool, words: [&str; 2]) -> Qdisc {
+        self.row(attribute, on as u32, words[!on as usize])
+    }
+
+    /// Words of `tc` alone; `{bits}` is the rate of the shaper above, bit/s.
+    pub fn says(mut self, words: &str) -> Qdisc {
+        if !words.is_empty() {
+            self.words.push(' ');
+            self.words.push_str(words);
+        }
+        self
+    }
+
+    /// Whole numbers with which the options begin.
+    pub fn begins(mut self, words: &[u32]) -> Qdisc {
+        self.head.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        self
+    }
+
+    /// Bytes that follow them.
+    pub fn bytes(mut self, bytes: &[u8]) -> Qdisc {
+        self.head.extend(bytes);
+        self
+    }
+
+    /// It wants its options flagged as nested.
+    pub fn nested(mut self) -> Qdisc {
+        self.nested = true;
+        self
+    }
+
+    /// It is set anew when the run begins, if `it_is_so`.
+    pub fn renews(mut self, it_is_so: bool) -> Qdisc {
+        self.renews = it_is_so;
+        self
+    }
+
+    /// As plain values, for the guest's job and for `tc`.
+    pub fn value(&self) -> Value {
+        let bytes = |bytes: &[u8]| Value::List(bytes.iter().map(|&byte| Value::Whole(byte.into())).collect());
+        let attribute = |(number, value): &(u16, Vec<u8>)| {
+            Value::List(vec![Value::Whole((*number).into()), bytes(value)])
+        };
+        Value::table([
+            ("kind", Value::Text(self.kind.to_string())),
+            ("head", bytes(&self.head)),
+            ("attributes", Value::List(self.attributes.iter().map(attribute).collect())),
+            ("nested", Value::Flag(self.nested)),
+            ("renews", Value::Flag(self.renews)),
+            ("words", Value::Text(self.words.clone())),
+        ])
+    }
+}
+
+/// A number that an attribute holds.
+pub trait Number {
+    /// As the kernel reads it.
+    fn bytes(&self) -> Vec<u8>;
+    /// As `tc` reads it.
+    fn text(&self) -> String;
+}
+
+macro_rules! numbers {
+    ($($kind:ty),+) => {$(
+        impl Number for $kind {
+            fn bytes(&self) -> Vec<u8> {
+                self.to_ne_bytes().to_vec()
+            }
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
+}
+numbers! { u8, u32, u64, i32 }
+
+impl<const N: usize> Number for [u8; N] {
+    fn bytes(&self) -> Vec<u8> {
+        self.to_vec()
+    }
+    fn text(&self) -> String {
+        String::new()
+    }
+}
+
+/// netem: loss, then rate, then delay.
+#[derive(Clone, Copy, Debug)]
+pub struct Netem {
+    /// Packets in all.
+    pub limit: u32,
+    /// Delay, ns.
+    pub delay_ns: u64,
+    /// Bytes per second; 0 = infinite.
+    pub rate: u64,
+    /// Bytes charged on top of the frame.
+    pub overhead: i32,
+    /// Lost packets in 2^32.
+    pub loss: u32,
+    /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
+    pub model: Option<[u32; 4]>,
+    /// Seed of the random losses.
+    pub seed: Option<u64>,
+}
+
+impl Netem {
+    /// It does nothing.
+    pub const PLAIN: Netem =
+        Netem { limit: ENOUGH, delay_ns: 0, rate: 0, overhead: 0, loss: 0, model: None, seed: None };
+
+    /// As netlink and `tc` have it.
+    pub fn qdisc(&self) -> Qdisc {
+        let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
+        // latency in us is superseded by LATENCY64
+        let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, 0, 0]);
+        let delay = if self.delay_ns > 0 { format!("delay {}", time(self.delay_ns)) } else { String::new() };
+        let mut made = made.says(&format!("limit {}", self.limit)).row(10, self.delay_ns, &delay);
+        made = made.some(14, self.seed, "");
+        if self.loss > 0 {
+            made = made.says(&format!("loss random {}", percent(self.loss)));
+        }
+        if let Some(model) = self.model {
+            // tc wants the loss in the bad state, not its complement
+            let [p, r, kept, good] = model;
+            let words = [p, r, u32::MAX - kept, good].map(percent).join(" ");
+            let inner = [20u16, 2].into_iter().flat_map(u16::to_ne_bytes); // NETEM_LOSS_GE
+            let inner: Vec<u8> = inner.chain(model.into_iter().flat_map(u32::to_ne_bytes)).collect();
+            made.attributes.push((5, inner));
+            made = made.says(&format!("loss gemodel {words}"));
+        }
+        if self.rate > 0 {
+            let slow = self.rate.min(u32::MAX as u64) as u32;
+            let spec = [slow, self.overhead as u32, 0, 0].into_iter().flat_map(u32::to_ne_bytes);
+            made.attributes.push((6, spec.collect()));
+            if self.rate > u32::MAX as u64 {
+                made = made.row(8, self.rate, "");
+            }
+            made = made.says(&format!("rate {}bit {}", 8 * self.rate, self.overhead));
+        }
+        made
+    }
+}
+
+/// Microseconds, as attributes have them.
+pub fn us(span: Span) -> u32 {
+    (span.0 / 1000).min(u32::MAX as u64) as u32
+}
+
+/// A probability in 2^-32.
+pub fn share(p: f64) -> u32 {
+    libm::rint(p * 4_294_967_296.0).min(u32::MAX as f64) as u32
+}
+
+/// A length of time in words of `tc`.
+pub fn time(ns: u64) -> String {
+    match ns % 1000 {
+        0 => format!("{}us", ns / 1000),
+        _ => format!("{ns}ns"),
+    }
+}
+
+/// The kernel has no such value of `key`, or no such queue.
+pub fn refused(key: &str, found: impl Display) -> Refusal {
+    Refusal::new(found, "what the kernel's queueing disciplines can do").within(key)
+}
+
+/// A number with so many significant digits, without zeros at its end, as `%g` writes it.
+pub fn general(x: f64, digits: usize) -> String {
+    let exact = format!("{x:.*e}", digits - 1);
+    let (mantissa, exponent) = exact.split_once('e').expect("invariant: as it was written");
+    let exponent: i32 = exponent.parse().expect("invariant: as it was written");
+    let plain = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    match (-4..digits as i32).contains(&exponent) {
+        true => plain(&format!("{x:.*}", (digits as i32 - 1 - exponent).max(0) as usize)),
+        false => format!("{}e{}{:02}", plain(mantissa), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_printf_writes_them() {
+        let cases = [
+            (0.1, 6, "0.1"),
+            (0.160_156_25, 6, "0.160156"),
+            (3.199_218_75, 6, "3.19922"),
+            (100.0, 7, "100"),
+            (1e-5, 6, "1e-05"),
+            (1_234_567.0, 6, "1.23457e+06"),
+            (0.0, 7, "0"),
+        ];
+        for (x, digits, text) in cases {
+            assert_eq!(general(x, digits), text);
+        }
+    }
+
+    #[test]
+    fn an_attribute_and_its_words_are_one_row() {
+        let made = Qdisc::new("x")
+            .row(2, 7u32, "limit {}")
+            .flag(4, false, ["ecn", "noecn"])
+            .some(5, None::<u8>, "n");
+        assert_eq!(made.words, "x limit 7 noecn");
+        assert_eq!(made.attributes, [(2, vec![7, 0, 0, 0]), (4, vec![0; 4])]);
+    }
+}

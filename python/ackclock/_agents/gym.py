@@ -1,0 +1,344 @@
+"""A sender whose window an agent sets step by step: a Gymnasium environment (`pip install 'ackclock[gym]'`)."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ackclock import units
+from ackclock._results.run import run
+from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote
+
+if TYPE_CHECKING:
+    from ackclock._engine import Ack, Window
+    from ackclock._results.result import Run
+    from ackclock.scenario import Scenario
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError as error:
+    raise UnavailableError("ackclock.gym needs Gymnasium; install it with: pip install 'ackclock[gym]'") from error
+
+__all__ = ["Env", "Step", "power"]
+
+AGENT = "agent"
+"""Name of the controller that the flow gets: custom:agent."""
+
+LARGEST = 2.0**20
+"""Segments; the window stays between 2 and this."""
+
+LEAST = 2.0
+
+HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
+"""Of the observation; what is more is cut off here, and is whole in `info`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """What the ACKs of one step reported.
+
+    Parameters
+    ----------
+    now_s
+        Its end.
+    seconds
+        Its length: from ACK to ACK, so a little more than was asked for, and much more after a timeout.
+    throughput_bps
+        Payload delivered.
+    rtt_s, min_rtt_s
+        Mean of the samples (the smoothed RTT if there was none), and the least of the connection.
+    delivered, lost
+        Segments delivered, and segments that the sender marked lost.
+    cwnd, in_flight
+        Segments, at its end.
+    timeouts
+        Retransmission timeouts.
+    """
+
+    now_s: float
+    seconds: float
+    throughput_bps: float
+    rtt_s: float
+    min_rtt_s: float
+    delivered: int
+    lost: int
+    cwnd: float
+    in_flight: int
+    timeouts: int
+
+    @property
+    def loss(self) -> float:
+        """Share of the segments that were lost."""
+        return self.lost / max(self.lost + self.delivered, 1)
+
+
+def power(step: Step, best_bps: float) -> float:
+    """The default reward: Kleinrock's power relative to the best, minus the share of losses.
+
+    Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
+    """
+    return step.throughput_bps / max(best_bps, 1.0) * step.min_rtt_s / max(step.rtt_s, 1e-9) - step.loss
+
+
+class _EndedError(Exception):
+    """The episode is over before its run is."""
+
+
+class _Channel:
+    """Between the agent's thread and the run's."""
+
+    def __init__(self) -> None:
+        self.rest: Callable[[], Step | None] = lambda: None
+        """What ACKs have told since the last step."""
+        self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
+        self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+
+    def ask(self, step: Step) -> float:
+        """Hand a step to the agent and wait for its action."""
+        self.out.put(step)
+        action = self.actions.get()
+        if action is None:
+            raise _EndedError
+        return action
+
+
+def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
+    """The class of the flow's controller; `step_s` None: a step is a round trip."""
+
+    class Agent:
+        wants_pacing = paced
+
+        def __init__(self) -> None:
+            self.begin: float | None = None
+            self._clear()
+
+        def _clear(self) -> None:
+            self.bytes = self.delivered = self.lost = self.timeouts = self.samples = 0
+            self.rtts = 0.0
+            self.newest: tuple[float, float, float, float, int] | None = None
+
+        def on_control(self, window: Window, ack: Ack) -> None:
+            if self.begin is None:
+                self.begin = ack.now
+            self.bytes += ack.acked_bytes
+            self.delivered += ack.delivered
+            self.lost += ack.newly_lost
+            if ack.rtt is not None:
+                self.rtts += ack.rtt
+                self.samples += 1
+            passed = ack.now - self.begin
+            if passed <= 0:
+                return
+            self.newest = (ack.now, ack.srtt, ack.min_rtt, window.cwnd, ack.in_flight)
+            if passed < (ack.srtt if step_s is None else step_s):
+                return
+            told = self.rest()
+            assert told is not None
+            channel.rest = self.rest  # of the end that sends: the other has a controller as well
+            action = channel.ask(told)
+            window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
+            self.begin = ack.now
+            self._clear()
+
+        def rest(self) -> Step | None:
+            """What the ACKs since the last step have told; None if there was none."""
+            if self.newest is None or self.begin is None:
+                return None
+            now, srtt, min_rtt, cwnd, in_flight = self.newest
+            return Step(
+                now_s=now,
+                seconds=now - self.begin,
+                throughput_bps=self.bytes * 8 / (now - self.begin),
+                rtt_s=self.rtts / self.samples if self.samples else srtt,
+                min_rtt_s=min_rtt,
+                delivered=self.delivered,
+                lost=self.lost,
+                cwnd=cwnd,
+                in_flight=in_flight,
+                timeouts=self.timeouts,
+            )
+
+        def on_congestion_event(self, window: Window, in_flight: int) -> float:  # noqa: ARG002
+            return window.cwnd  # the agent sees the loss, and decides
+
+        def on_rto(self, window: Window, now: float) -> None:  # noqa: ARG002
+            self.timeouts += 1
+
+    return Agent
+
+
+class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.float32]]]):
+    """One flow of a scenario, controlled by an agent.
+
+    The action is one number from -1 to 1: the window is multiplied by 2 to its power, so -1 halves and 1 doubles it.
+
+    The observation is five numbers: throughput as part of the greatest seen in the episode; RTT as a multiple of the least, less one;
+    share lost; data in flight as part of the window; the window's logarithm to base 2, divided by 20. `info` holds the fields of
+    `Step`. The second and the fourth number end at 100.
+
+    An episode is truncated when the run is over; the last step tells what came since the one before, and `info["run"]` is the `Run`,
+    with whatever the scenario records. It is terminated
+    when the flow has nothing more to send (a transfer that is complete).
+
+    Parameters
+    ----------
+    scenario
+        What happens around the agent: a scenario, or the name of one that comes with the package.
+    group
+        The group of flows that the agent controls; it must have one flow.
+    step
+        Length of a step: a duration, or "rtt" for the smoothed round-trip time.
+    reward
+        Of a step, given the greatest throughput of the episode so far (bit/s).
+    paced
+        Let the sender pace its packets.
+
+    Raises
+    ------
+    ScenarioError
+        If the group has more than one flow, or none that a controller governs.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, as Gymnasium declares it
+
+    def __init__(
+        self,
+        scenario: Scenario | str = "first",
+        *,
+        group: int = 0,
+        step: str = "rtt",
+        reward: Callable[[Step, float], float] = power,
+        paced: bool = False,
+    ) -> None:
+        if isinstance(scenario, str):
+            from ackclock.scenario import load
+
+            scenario = load(scenario)
+        if not 0 <= group < len(scenario.flows):
+            raise InputError(f"group: found {group}; allowed: 0 to {len(scenario.flows) - 1}")
+        flow = scenario.flows[group]
+        if flow.count != 1 or flow.is_plain or flow.workload.kind not in ("bulk", "transfer", "throttled"):
+            found = f"{flow.count} x {flow.workload.kind}"
+            raise ScenarioError(
+                key=f"flows.{group}", found=found, allowed="one flow with workload bulk, transfer or throttled"
+            )
+        self._step_s = None if step == "rtt" else units.whole(step, units.DURATION) / 1e9
+        if self._step_s is not None and self._step_s <= 0:
+            raise InputError(f'step: found {quote(step)}; allowed: more than "0 s", or "rtt"')
+        changes: dict[str, Any] = {f"flows.{group}.congestion_control": f"custom:{AGENT}"}
+        if flow.congestion_control_options:
+            changes[f"flows.{group}.congestion_control_options"] = {}
+        self.scenario = scenario.set_all(changes)
+        self._reward = reward
+        self._paced = paced
+        self._group = group
+        self.observation_space = spaces.Box(np.zeros(5, dtype=np.float32), np.array(HIGHEST, dtype=np.float32))
+        self.action_space = spaces.Box(np.float32(-1), np.float32(1), (1,))
+        self._channel: _Channel | None = None
+        self._thread: threading.Thread | None = None
+        self._best = 0.0
+        self._last = np.zeros(5, dtype=np.float32)
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[np.ndarray[Any, np.dtype[np.float32]], dict[str, Any]]:
+        """Begin an episode.
+
+        Parameters
+        ----------
+        seed
+            Of the run; None: the next one of the environment's own random numbers.
+        options
+            None are known.
+
+        Returns
+        -------
+        tuple
+            What the first step told, and its fields.
+        """
+        super().reset(seed=seed)
+        self.close()
+        self._best = 0.0
+        drawn = int(self.np_random.integers(0, 2**31)) if seed is None else seed
+        channel = self._channel = _Channel()
+        agent = _controller(channel, self._step_s, self._paced)
+        self._thread = threading.Thread(target=self._play, args=(channel, agent, drawn), daemon=True)
+        self._thread.start()
+        told = channel.out.get()
+        if not isinstance(told, Step):
+            self._channel = None
+            if isinstance(told, BaseException):
+                raise told
+            raise InputError("scenario: found a run without a single step; allowed: a longer one, or shorter steps")
+        return self._observed(told), {**asdict(told), "seed": drawn}
+
+    def step(self, action: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], float, bool, bool, dict[str, Any]]:
+        """Multiply the window by 2 to the power of the action, and simulate one step.
+
+        Returns
+        -------
+        tuple
+            Observation, reward, whether the flow has nothing more to send, whether the run is over, and the fields of `Step`.
+        """
+        if self._channel is None:
+            raise InputError("step: found no episode; allowed: after reset(), until the episode is over")
+        number = float(np.asarray(action, dtype=float).reshape(-1)[0])
+        if not -1 <= number <= 1:
+            raise InputError(f"action: found {number:g}; allowed: -1 to 1")
+        channel = self._channel
+        channel.actions.put(number)
+        told = channel.out.get()
+        if isinstance(told, Step):
+            observation = self._observed(told)
+            return observation, float(self._reward(told, self._best)), False, False, asdict(told)
+        self._channel = None
+        if isinstance(told, BaseException):
+            raise told
+        done = told.flows.filter(told.flows["group"] == self._group)["completion_s"].drop_nulls().len() > 0
+        rest = channel.rest()
+        if rest is None:
+            return self._last, 0.0, done, not done, {"run": told}
+        observation = self._observed(rest)
+        return observation, float(self._reward(rest, self._best)), done, not done, {**asdict(rest), "run": told}
+
+    def close(self) -> None:
+        """End the episode, if one is under way."""
+        if self._channel is not None:
+            self._channel.actions.put(None)
+            self._channel = None
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _play(self, channel: _Channel, agent: type, seed: int) -> None:
+        try:
+            channel.out.put(run(self.scenario, seed=seed, controllers={AGENT: agent}))
+        except ControllerError as error:
+            if not isinstance(error.__cause__, _EndedError):
+                channel.out.put(error)
+        except BaseException as error:
+            channel.out.put(error)
+
+    def _observed(self, step: Step) -> np.ndarray[Any, np.dtype[np.float32]]:
+        self._best = max(self._best, step.throughput_bps)
+        values = [
+            step.throughput_bps / max(self._best, 1.0),
+            max(step.rtt_s / max(step.min_rtt_s, 1e-9) - 1, 0.0),
+            step.loss,
+            step.in_flight / max(step.cwnd, 1.0),
+            np.log2(max(step.cwnd, 1.0)) / 20,
+        ]
+        self._last = np.minimum(np.array(values, dtype=np.float32), np.array(HIGHEST, dtype=np.float32))
+        return self._last
+
+
+gymnasium.register(id="ackclock/Flow-v0", entry_point="ackclock.gym:Env")

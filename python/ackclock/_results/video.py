@@ -1,0 +1,233 @@
+"""Numbers computed from video players: how efficiently, fairly and steadily they share a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ackclock._results.metrics import jain
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+__all__ = ["HORIZON", "bitrates", "inefficiency", "instability", "players", "quality", "unfairness"]
+
+HORIZON = 20
+"""Seconds over which instability looks back."""
+
+
+def inefficiency(bps: Iterable[float], capacity_bps: float) -> float:
+    """Distance of the sum of the players' bitrates from the link's capacity: abs(sum b - W) / W.
+
+    Parameters
+    ----------
+    bps
+        Bitrate of each player at one time.
+    capacity_bps
+        W.
+
+    Returns
+    -------
+    float
+        0 if they fill the link. A sum a fifth below and a sum a fifth above give the same value.
+
+    Examples
+    --------
+    >>> inefficiency([2e6, 2e6], 5e6)
+    0.2
+    """
+    return abs(sum(bps) - capacity_bps) / capacity_bps
+
+
+def unfairness(bps: Iterable[float]) -> float:
+    """sqrt(1 - J) of the players' bitrates, J being Jain's index.
+
+    Parameters
+    ----------
+    bps
+        Bitrate of each player at one time.
+
+    Returns
+    -------
+    float
+        0 if all are equal; NaN without players, or if all bitrates are zero.
+
+    Examples
+    --------
+    >>> unfairness([1e6, 1e6]), round(unfairness([1e6, 3e6]), 3)
+    (0.0, 0.447)
+    """
+    return float(max(1.0 - jain(bps), 0.0) ** 0.5) if (bps := list(bps)) and any(bps) else float("nan")
+
+
+def instability(bps: Sequence[float], horizon: int = HORIZON) -> float:
+    """Bitrate switches of one player relative to its bitrate; recent switches have more weight.
+
+    The sum of abs(b[t-d] - b[t-d-1]) w(d) over d from 0 to k - 1, by the sum of b[t-d] w(d) over d from 1 to k, with
+    w(d) = k - d.
+
+    Parameters
+    ----------
+    bps
+        Its bitrate second by second, the last one at time t; the last k + 1 count.
+    horizon
+        k, seconds.
+
+    Returns
+    -------
+    float
+        0 if it never switched; NaN with fewer than k + 1 values, or without a bitrate.
+
+    Examples
+    --------
+    >>> instability([1.0, 1.0, 1.0], horizon=2), instability([1.0, 2.0, 2.0], horizon=2)
+    (0.0, 0.5)
+    """
+    if len(bps) < horizon + 1:
+        return float("nan")
+    last = list(bps[-horizon - 1 :])[::-1]
+    changes = sum(abs(last[d] - last[d + 1]) * (horizon - d) for d in range(horizon))
+    level = sum(last[d] * (horizon - d) for d in range(1, horizon + 1))
+    return changes / level if level else float("nan")
+
+
+def bitrates(chunks: pl.DataFrame, *, start_s: float = 0.0, stop_s: float) -> pl.DataFrame:
+    """Bitrate of each player second by second.
+
+    Parameters
+    ----------
+    chunks
+        `Run.chunks` of one run.
+    start_s, stop_s
+        Seconds from start_s on, and before stop_s.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns `t_s`, `flow`, `bitrate_bps`: of the last chunk asked for by then, 0 before the first.
+    """
+    import numpy as np
+    import polars as pl
+
+    t = np.arange(start_s, stop_s, 1.0)
+    flows, matrix = _matrix(chunks, t)
+    return pl.DataFrame(
+        {
+            "t_s": np.tile(t, len(flows)),
+            "flow": np.repeat(np.array(flows, dtype=np.uint32), t.size),
+            "bitrate_bps": matrix.T.ravel(),
+        }
+    )
+
+
+def quality(
+    chunks: pl.DataFrame, capacity_bps: float, *, start_s: float, stop_s: float, horizon: int = HORIZON
+) -> dict[str, float]:
+    """The three metrics of a run, and what viewers saw: means over the seconds from start_s on and before stop_s.
+
+    Parameters
+    ----------
+    chunks
+        `Run.chunks` of one run.
+    capacity_bps
+        Capacity of the shared link; see `ackclock.metrics.capacity_bps`.
+    start_s, stop_s
+        The part of the run that counts; instability looks back up to `horizon` seconds from its start.
+    horizon
+        k of instability, seconds.
+
+    Returns
+    -------
+    dict
+        `inefficiency`; `unfairness`; `instability`, mean over players too; `jain` of the players' mean bitrates;
+        `bitrate_bps`, mean over players; `stalled`, share of the time that a player stood still after playback had begun;
+        `switches`, per player and minute.
+
+    Raises
+    ------
+    ValueError
+        If there is no player, or no second to look at.
+    """
+    import numpy as np
+
+    t = np.arange(start_s - horizon, stop_s, 1.0)
+    flows, matrix = _matrix(chunks, t)
+    if not flows or t.size <= horizon:
+        raise ValueError(f"{len(flows)} players from {start_s:g} to {stop_s:g} s; some are needed, and a second")
+    weights = np.arange(horizon, -1, -1.0)
+    inside = matrix[horizon:]
+    # windows of the last k + 1 seconds, the newest first
+    back = np.lib.stride_tricks.sliding_window_view(matrix, horizon + 1, axis=0)[..., ::-1]
+    changes = np.abs(np.diff(back, axis=-1)) @ weights[:horizon]
+    level = back[..., 1:] @ weights[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steadiness = np.where(level > 0, changes / level, np.nan)
+        total = inside.sum(axis=1)
+        index = total**2 / (inside.shape[1] * (inside**2).sum(axis=1))
+    rows = chunks.filter((chunks["request_s"] >= start_s) & (chunks["request_s"] < stop_s))
+    minutes = len(flows) * (stop_s - start_s) / 60
+    return {
+        "inefficiency": float(np.mean(np.abs(total - capacity_bps) / capacity_bps)),
+        "unfairness": _mean(np.sqrt(np.clip(1 - index, 0, None))),
+        "instability": _mean(steadiness),
+        "jain": jain(inside.mean(axis=0).tolist()),
+        "bitrate_bps": float(inside.mean()),
+        "stalled": float(rows["stall_s"].sum()) / (60 * minutes),
+        "switches": float((np.diff(matrix[horizon - 1 :], axis=0) != 0).sum()) / minutes,
+    }
+
+
+def players(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Results of each player.
+
+    Parameters
+    ----------
+    chunks
+        `Run.chunks` of one run.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns `flow`, `chunks` (that arrived), `bitrate_bps` (their mean), `switches`, `first_picture_s` (when playback
+        began, null if it did not), `stalls` (chunks that came too late), `stall_s`.
+    """
+    import polars as pl
+
+    there = pl.col("finish_s").is_not_null()
+    return (
+        chunks.sort("flow", "idx")
+        .group_by("flow", maintain_order=True)
+        .agg(
+            there.sum().cast(pl.UInt32).alias("chunks"),
+            pl.col("bitrate_bps").filter(there).mean().alias("bitrate_bps"),
+            (pl.col("level").diff() != 0).sum().cast(pl.UInt32).alias("switches"),
+            pl.col("finish_s").filter(pl.col("playing")).min().alias("first_picture_s"),
+            (pl.col("stall_s") > 0).sum().cast(pl.UInt32).alias("stalls"),
+            pl.col("stall_s").sum(),
+        )
+    )
+
+
+def _mean(values: Matrix) -> float:
+    """Of those that are numbers."""
+    import numpy as np
+
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if there.size else float("nan")
+
+
+def _matrix(chunks: pl.DataFrame, t: Matrix) -> tuple[list[int], Matrix]:
+    """Players, and their bitrates: a row per time, a column per player."""
+    import numpy as np
+
+    flows = sorted(chunks["flow"].unique().to_list())
+    matrix = np.zeros((t.size, len(flows)))
+    for column, flow in enumerate(flows):
+        own = chunks.filter(chunks["flow"] == flow).sort("idx")
+        asked, bps = own["request_s"].to_numpy(), own["bitrate_bps"].to_numpy()
+        last = np.searchsorted(asked, t, side="right") - 1
+        matrix[:, column] = np.where(last >= 0, bps[np.clip(last, 0, None)], 0.0)
+    return flows, matrix
