@@ -44,6 +44,8 @@ class Attack:
         Candidates that the search looks at.
     seed
         Of the search and of the runs.
+    victim
+        Who stands beside the target where the objective is "harm". What it gets beside another of its kind is the measure.
     """
 
     target: str
@@ -54,6 +56,7 @@ class Attack:
     search: str = "genetic"
     evaluations: int = 500
     seed: int = 1
+    victim: str = "cubic"
 
     def __post_init__(self) -> None:
         for key, found, known in (("objective", self.objective, OBJECTIVES), ("search", self.search, SEARCHES)):
@@ -69,7 +72,7 @@ class Attack:
 
         options = {"congestion_control_options": self.options} if self.options else {}
         arms = [Arm(name=short(self.target), flow={"congestion_control": self.target, **options})]
-        others = ["cubic"] if OBJECTIVES[self.objective].flows == "beside" else self.references
+        others = [self.victim] if OBJECTIVES[self.objective].flows == "beside" else self.references
         return arms + [
             Arm(name=short(name), flow={"congestion_control": name})
             for name in dict.fromkeys(others)
@@ -93,6 +96,7 @@ class Attack:
             "own": [described(str(a.flow["congestion_control"]), {}).digest for a in self.arms if named(a.flow["congestion_control"])],
             "budget": dict(self.budget.table),
             "objective": self.objective,
+            "victim": self.victim,
             "search": self.search,
             "seed": self.seed,
         }  # fmt: skip
@@ -178,6 +182,7 @@ def run(
         arms=attack.arms,
         seed=attack.seed,
         executor=executor,
+        victim=attack.victim,
         journal=None if folder is None else folder / JOURNAL,
         identity=attack.identity(),
         stopped=stopped,

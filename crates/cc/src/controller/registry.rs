@@ -10,6 +10,7 @@ use super::bbr::Bbr;
 use super::bbr3::{Bbr3, Bbr3Options};
 use super::bic::Bic;
 use super::compound::Compound;
+use super::copa::Copa;
 use super::cubic::{Cubic, CubicOptions, CubicParams};
 use super::dctcp::Dctcp;
 use super::fast::{Fast, FastOptions};
@@ -109,6 +110,7 @@ pub const ENTRIES: &[Entry] = &[
     entry!("veno", "Veno: a loss on an uncongested path reduces cwnd by only a fifth, as in Linux", |_| Controller::Veno(Veno::default())),
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
     entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
+    entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", |_| Controller::Copa(Box::default())),
     entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
     entry!("prague", "TCP Prague: DCTCP adapted to the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
     entry!("ledbat++", "LEDBAT++: background transport that keeps the queueing delay below 60 ms (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
@@ -166,6 +168,7 @@ pub enum Controller {
     Veno(Veno),
     Yeah(Yeah),
     Compound(Compound),
+    Copa(Box<Copa>),
     Dctcp(Dctcp),
     Prague(Box<Prague>),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
@@ -224,6 +227,7 @@ macro_rules! dispatch {
             Controller::Veno($c) => $e,
             Controller::Yeah($c) => $e,
             Controller::Compound($c) => $e,
+            Controller::Copa($c) => $e,
             Controller::Dctcp($c) => $e,
             Controller::Prague($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
