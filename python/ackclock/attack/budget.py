@@ -86,6 +86,10 @@ KINDS: Mapping[str, Kind] = {
         about="the link holds packets for a while, in order",
         head=("rate", "delay", "queue"), group=("hold", "lasts"), fixed=("duration",),
     ),
+    "box": Kind(
+        about="a link that is slow in the first second and then constant holds packets for a while, in order",
+        head=("slow", "rate", "delay", "queue"), group=("hold", "lasts"), fixed=("duration",),
+    ),
     "loss": Kind(
         about="chosen packets are lost", head=("rate", "delay", "queue"), group=("position",), fixed=("duration",)
     ),
@@ -109,6 +113,7 @@ KINDS: Mapping[str, Kind] = {
 FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
     # name: dimension, unit, quantum in the unit, quantum in base units, whether by logarithm
     "rate": (RATE, "Mbit/s", 0.01, 10_000, True),
+    "slow": (RATE, "Mbit/s", 0.01, 10_000, True),
     "burst": (RATE, "Mbit/s", 0.01, 10_000, True),
     "delay": (DURATION, "ms", 0.1, 100_000, False),
     "hold": (DURATION, "ms", 0.1, 100_000, False),
@@ -123,6 +128,12 @@ FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
     "splits": (None, "", 1, 1, False),
     "ahead": (None, "%", 1, 1, False),
 }
+
+BOXES = ("jitter", "box")
+"""Kinds whose packets are held."""
+
+SLOW_FOR = "1 s"
+"""How long a box's link is slow: CCAC begins in any state of the sender, and here the path has to bring it there."""
 
 SHARES = ("loss", "ahead")
 """Numbers that are shares."""
@@ -198,7 +209,7 @@ class Budget:
         queue = {"kind": "drop-tail", "limit": head["queue"]}
         if self.kind == "steps":
             return self._steps(self.groups(candidate), queue)
-        if self.kind == "jitter":
+        if self.kind in BOXES:
             return self._jitter(self.groups(candidate), head, queue)
         if self.kind == "loss":
             lost = sorted({group[0] for group in self.groups(candidate)})
@@ -264,6 +275,9 @@ class Budget:
         if steps:
             box["capacity"] = {"kind": "schedule", "steps": steps, "repeat": f"{at + groups[-1][1]} ms"}
         made = self._constant(head, queue)
+        if "slow" in head:
+            later = {"kind": "schedule", "steps": [{"at": SLOW_FOR, "rate": head["rate"]}]}
+            made["network"]["bottleneck"] |= {"rate": head["slow"], "capacity": later}
         if self.holds == "first":
             made["network"] |= {"topology": "wishbone", "access_list": [box, {"delay": "0 s"}]}
         else:
@@ -331,7 +345,7 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
         raise refuse("kind", table.get("kind"), ", ".join(KINDS))
     ranges = kind.head + kind.group
     allowed = ("kind", *(("count",) if kind.group else ()), *ranges, *kind.fixed, "timeouts")
-    allowed += ("holds",) if table["kind"] == "jitter" else ()
+    allowed += ("holds",) if table["kind"] in BOXES else ()
     for key in table:
         if key not in allowed:
             raise refuse(key, "an unknown key", ", ".join(allowed))

@@ -15,6 +15,9 @@ from ackclock.errors import InputError, quote
 C, BETA = 0.4, 0.7
 """CUBIC's constants (RFC 9438)."""
 
+ROOM = 3
+"""Segments: a window with more room than that is not in use (s2n-quic)."""
+
 
 class Cubic:
     """CUBIC by time alone: both the cubic function and the estimate of Reno's window are functions of the time in the epoch, as in RFC 8312."""
@@ -77,8 +80,8 @@ class S2n947(Cubic):
     since: float | None = None
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """Shift, unless the window was the limit."""
-        if ack.cwnd_limited:
+        """Shift, unless the window is nearly full."""
+        if ack.in_flight + ROOM > window.cwnd:
             self.since = None
             return super().on_ack(window, ack)
         if self.since is not None and self.epoch is not None:

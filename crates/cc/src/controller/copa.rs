@@ -117,12 +117,12 @@ impl Copa {
 }
 
 impl CongestionControl for Copa {
+    /// The handshake's RTT counts for nothing else: its packets are smaller, and the queue would never look empty.
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.cwnd = f64::from(window.cwnd);
         self.before = self.cwnd;
         self.empty_at = now;
         if srtt > Span::ZERO {
-            self.least.update(MEMORY, now, srtt);
             window.pacing_rate = pacing_rate(self.cwnd, srtt, smss);
         }
     }
