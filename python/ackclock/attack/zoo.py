@@ -126,7 +126,6 @@ class AckclockBbr3:
     wants_pacing = True
     bound = float("inf")
     least = 4.1
-    variables = ("bound",)
 
     def __init__(self) -> None:
         self.lost_at = -1.0

@@ -13,8 +13,9 @@
 //! (mvfst) when congestion persists, and slow start begins anew. As there, v is 1 also when the wanted direction is not
 //! that of the last window. An ACK at most doubles what it acknowledges.
 
+use ackclock_core::schema::FLAG;
 use ackclock_core::trace::CaState;
-use ackclock_core::{Span, Time};
+use ackclock_core::{table, Span, Time};
 
 use super::minmax::RunningMax;
 use super::{AckSample, CongestionControl, Needs};
@@ -41,9 +42,18 @@ impl RunningMin {
     }
 }
 
+table! {
+    /// Options of `copa`.
+    pub(super) struct CopaOptions "copa" {
+        /// vary delta as Reno varies its window while others seem to fill the queue; else delta is always 0.5
+        competitive: bool = FLAG, true;
+    }
+}
+
 /// Copa.
 #[derive(Clone, Debug)]
 pub struct Copa {
+    competitive: bool,
     cwnd: f64,
     slow_start: bool,
     /// 1/delta.
@@ -64,9 +74,11 @@ pub struct Copa {
     queued: Span,
 }
 
-impl Default for Copa {
-    fn default() -> Copa {
+impl Copa {
+    /// At the start of a connection.
+    pub(super) fn new(options: &CopaOptions) -> Copa {
         Copa {
+            competitive: options.competitive,
             cwnd: 0.0,
             slow_start: true,
             inverse_delta: USUAL,
@@ -83,16 +95,14 @@ impl Default for Copa {
             queued: Span::ZERO,
         }
     }
-}
 
-impl Copa {
     /// The mode, as the queue shows it; once per round trip the competitive one goes on as Reno does.
     fn choose_delta(&mut self, ack: &AckSample, range: Span, round: bool) {
         if self.queued.0 * 10 <= range.0 {
             self.empty_at = ack.now;
         }
         let alone = ack.now.since(self.empty_at).0 <= ack.srtt.0 * CROWDED;
-        if alone {
+        if alone || !self.competitive {
             self.inverse_delta = USUAL;
         } else if round {
             let next = if self.lost { self.inverse_delta / 2.0 } else { self.inverse_delta + 1.0 };
@@ -213,8 +223,12 @@ mod tests {
 
     impl Told {
         fn new() -> Told {
-            let mut told =
-                Told { copa: Copa::default(), window: Window::new(10), now: 1_000_000_000, una: 1 };
+            let mut told = Told {
+                copa: Copa::new(&CopaOptions { competitive: true }),
+                window: Window::new(10),
+                now: 1_000_000_000,
+                una: 1,
+            };
             told.copa.on_start(&mut told.window, Time(told.now), Span::from_ms(100), 1448);
             told
         }
