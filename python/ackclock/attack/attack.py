@@ -153,6 +153,7 @@ def run(
     executor: Executor,
     *,
     folder: Path | None = None,
+    simplify: bool = True,
     progress: Callable[[int, float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Found:
@@ -166,6 +167,8 @@ def run(
         Who makes the runs.
     folder
         Where the journal is kept. If there is one, what it holds is not run again.
+    simplify
+        Whether the worst case is made simpler, and its neighbours are looked at.
     progress
         Told how many candidates have been looked at, and the best score so far.
     stopped
@@ -209,8 +212,9 @@ def run(
     with contextlib.suppress(Enough):
         SEARCHES[attack.search](ask, attack.budget, attack.seed)
     assert best is not None, "a search looks at one candidate at least"
-    worst = shrink.minimised(runs, best[1]) if best[0] > 0 else best[1]
-    width = shrink.width(runs, worst) if best[0] > 0 else 0.0
+    simplify = simplify and best[0] > 0
+    worst = shrink.minimised(runs, best[1]) if simplify else best[1]
+    width = shrink.width(runs, worst) if simplify else 0.0
     first, last = runs.score([best[1], worst])
     return Found(
         attack=attack, best=best[1], worst=worst, scores=(first, last), looked_at=len(looked), history=history,

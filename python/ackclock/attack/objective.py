@@ -133,7 +133,7 @@ def _least_share(t: Tables, _: Path) -> float:
 
 
 def _victim(t: Tables, _: Path) -> float:
-    """Bytes of the CUBIC flow beside it."""
+    """Bytes of the flow beside it."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
 
 
@@ -218,7 +218,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         record={"goodput_interval": "100 ms"}, tables={"goodput": ("t_s", "flow", "goodput_bps")},
     ),
     "harm": Objective(
-        about="leaves less to a CUBIC flow beside it than another CUBIC does",
+        about="leaves less to the flow beside it (CUBIC, unless another is named) than another of that kind does",
         value=_victim, score=_share_lacking, unit="bytes", flows="beside",
     ),
     "stall": Objective(

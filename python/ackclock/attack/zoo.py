@@ -301,7 +301,9 @@ class Bug:
     reference
         Where it is described.
     budget, objective
-        What shows it with 25 random environments, by a score of more than a half; empty where `evaluate` shows it.
+        What shows it with `ENOUGH` random environments; empty where it is shown otherwise.
+    rule
+        The rule of `ackclock.controllers.check` that it breaks, if it breaks one.
     """
 
     made: type
@@ -310,19 +312,26 @@ class Bug:
     reference: str
     budget: str = "trouble"
     objective: str = "stuck"
+    rule: str = ""
 
+
+ENOUGH = 25
+"""Random environments that show a bug."""
+
+CAUGHT = 0.2
+"""Score from which on a search has caught something. The same controller without the bug stays below half of what the bug scores."""
 
 ZOO: Mapping[str, Bug] = {
     "quiche-2370": Bug(
-        made=Quiche2370, cured=Cubic, reference="cloudflare/quiche#2370",
+        made=Quiche2370, cured=Cubic, rule="growth", reference="cloudflare/quiche#2370",
         about="CUBIC takes each ACK that empties the flight for the end of an idle time; at a window of two that is every ACK, and it never grows again",
     ),
     "xquic-740": Bug(
-        made=Xquic740, cured=Cubic, reference="alibaba/xquic#740, #939",
+        made=Xquic740, cured=Cubic, rule="growth", reference="alibaba/xquic#740, #939",
         about="recovery that a timeout interrupts never ends: what would end it was given up",
     ),
     "s2n-947": Bug(
-        made=S2n947, cured=S2nCured, reference="aws/s2n-quic#947", budget="application", objective="utilisation",
+        made=S2n947, cured=S2nCured, rule="growth", reference="aws/s2n-quic#947", budget="", objective="",
         about="CUBIC moves its epoch on for the time without data, again from the beginning of that time with each packet, and does not grow",
     ),
     "rfc8312bis-14": Bug(
