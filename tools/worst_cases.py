@@ -51,7 +51,7 @@ CASES: Sequence[Known] = (
     known("A2", "BBR keeps the rate of a slow first second", "AdvNet", "bbr", "steps"),
     known("A3", "HyStart takes a longer path for a queue", "AdvNet", "cubic", "wide", references=("reno",)),
     known("A4", "BBR in a jitter box of one RTT", "CCAC, SIGCOMM 2021", "bbr", "box"),
-    known("A5", "Copa in a jitter box of one RTT", "CCAC", "copa", "box", evaluations=200),
+    known("A5", "Copa in a jitter box of one RTT", "CCAC", "copa", "box"),
     known(
         "A6", "Reno loses a packet at a window that path and queue hold", "CCAC", "reno", "two-bdp", objective="early",
         references=("bbr", "vegas"), evaluations=300,

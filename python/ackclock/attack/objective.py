@@ -175,7 +175,7 @@ def _early(t: Tables, path: Path) -> float:
     """What share of the packets that fit into path and queue was missing in the window when one was lost; the worst of all losses."""
     rows = t["samples"]
     found, last, before = 0.0, 0, 0.0
-    columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["state"])
+    columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["ca_state"])
     for flow, cwnd, sent, state in zip(*columns, strict=True):
         if flow != 0:
             continue
@@ -236,7 +236,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         about="loses a packet at a window that path and queue should hold, and no reference does",
         value=_early, score=lambda mine, values, weights: mine - min(values) if max(weights) >= LEAST_BYTES else 0.0,
         unit="of what path and queue hold", record={"sample_interval": "10 ms"},
-        tables={"samples": ("flow", "cwnd", "retransmissions", "state")},
+        tables={"samples": ("flow", "cwnd", "retransmissions", "ca_state")},
     ),
     "divergence": Objective(
         about="has another window than a reference, on the mean over time and as a share of the larger one",

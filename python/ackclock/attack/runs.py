@@ -145,6 +145,8 @@ class Runs:
                 if isinstance(done, Exception):
                     failed = failed or done
                 elif len(done.digests) < len(part) * len(self.arms):
+                    refused = next((error for error in done.errors if error is not None), None)
+                    failed = failed or (None if refused is None else InputError(refused))
                     unfinished = True
                 else:
                     self.known.update(zip(part, self._read(part, done), strict=True))
