@@ -8,11 +8,13 @@
 //! | application-limited | an ACK of a sender that its window does not limit does not raise cwnd |
 //! | undo | a reduction that was a mistake is taken back: the window is what it was, at least |
 //! | ecn | marks on every ACK, with a reduction in each round trip, do not let the window grow |
+//! | growth | a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two |
 //! | variables | none is infinite |
 //! | determinism | the same sequence gives the same windows |
 //!
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
-//! the rules on application limits, reductions and marks do not apply; undo may not lower cwnd.
+//! the rules on application limits, reductions, marks and growth do not apply; undo may not lower cwnd. A window that
+//! never grows need not grow again.
 
 use std::fmt;
 
@@ -46,6 +48,11 @@ impl fmt::Display for Violation {
 pub const SEQUENCES: u32 = 60;
 /// Steps of a sequence.
 const STEPS: u32 = 400;
+/// Sequences that are followed by growth: each trouble with four paths.
+const TROUBLES: u32 = 16;
+/// Round trips without loss, at the least RTT, in which a window must have grown; and time, because FAST may be told to move its
+/// window every 100 s only.
+const PATIENCE: (u32, Span) = (200, Span::from_secs(120));
 const SMSS: u32 = 1448;
 /// Most segments that a window may have.
 const CLAMP: u32 = 20_000;
@@ -66,6 +73,9 @@ pub fn check<C: CongestionControl>(
             }
         }
         Path::new(make(), sequence).run_marked()?;
+        if sequence < TROUBLES {
+            Path::new(make(), sequence).run_troubled()?;
+        }
         if !go_on() {
             break;
         }
@@ -156,6 +166,87 @@ impl<C: CongestionControl> Path<C> {
             ));
         }
         Ok(())
+    }
+
+    /// Growth, trouble, and growth again.
+    fn run_troubled(mut self) -> Result<(), Violation> {
+        self.begin()?;
+        if self.needs.control || !self.grows((4, Span::ZERO))? {
+            return Ok(());
+        }
+        let (trouble, least) = match self.at.0 % 4 {
+            0 => ("a loss", 40),
+            1 => ("time without data", 40),
+            2 => ("a timeout in recovery", 40),
+            _ => ("losses down to two segments", 2),
+        };
+        for _ in 0..60 {
+            self.lose(false)?;
+            if self.window.cwnd <= least {
+                break;
+            }
+        }
+        match self.at.0 % 4 {
+            1 => {
+                self.even_round(true)?; // what is counted from the first growth on begins
+                (0..40).try_for_each(|_| self.even_round(false))?;
+            }
+            2 => self.time_out_in_recovery()?,
+            _ => {}
+        }
+        let cwnd = self.window.cwnd;
+        if self.grows(PATIENCE)? {
+            return Ok(());
+        }
+        let (rounds, seconds) = (PATIENCE.0, PATIENCE.1 .0 / 1_000_000_000);
+        let found =
+            format!("a cwnd of {cwnd} does not grow in {rounds} round trips and {seconds} s after {trouble}");
+        Err(self.broken("growth", "on_ack", found))
+    }
+
+    /// Whether the window grows in so many round trips and so much time, without queue or loss.
+    fn grows(&mut self, (rounds, time): (u32, Span)) -> Result<bool, Violation> {
+        let (before, until) = (self.window.cwnd, self.now + time);
+        let mut round = 0;
+        while round < rounds || self.now < until {
+            round += 1;
+            self.even_round(true)?;
+            if self.window.cwnd > before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A round trip at the least RTT, its ACKs evenly spaced, each for two segments or more. The window is full all the time,
+    /// or half of it is sent at once and nothing more.
+    fn even_round(&mut self, limited: bool) -> Result<(), Violation> {
+        let all = if limited { self.window.cwnd } else { (self.window.cwnd / 2).max(1) };
+        let each = all.div_ceil(30).max(2).min(all);
+        let mut rest = all;
+        while rest > 0 {
+            let segments = each.min(rest);
+            let prior = if limited { self.window.cwnd.max(segments) } else { rest };
+            rest -= segments;
+            let now = self.now + Span(self.base_rtt.0 * u64::from(segments) / u64::from(all));
+            let mut ack = self.sample(segments, limited, false);
+            (self.now, ack.arrival.now) = (now, now);
+            (self.srtt, ack.arrival.srtt, ack.arrival.rtt) =
+                (self.base_rtt, self.base_rtt, Some(self.base_rtt));
+            (ack.arrival.prior_in_flight, ack.arrival.in_flight, ack.in_flight) =
+                (prior, prior - segments, prior - segments);
+            self.cc.on_sample(&mut self.window, &ack);
+            self.look("on_sample")?;
+            self.grow(&ack)?;
+        }
+        Ok(())
+    }
+
+    /// A timeout before recovery is over.
+    fn time_out_in_recovery(&mut self) -> Result<(), Violation> {
+        self.reduce()?;
+        self.set_state(CaState::Recovery)?;
+        self.time_out()
     }
 
     fn begin(&mut self) -> Result<(), Violation> {

@@ -44,6 +44,8 @@ class Attack:
         Candidates that the search looks at.
     seed
         Of the search and of the runs.
+    victim
+        Who stands beside the target where the objective is "harm". What it gets beside another of its kind is the measure.
     """
 
     target: str
@@ -54,6 +56,7 @@ class Attack:
     search: str = "genetic"
     evaluations: int = 500
     seed: int = 1
+    victim: str = "cubic"
 
     def __post_init__(self) -> None:
         for key, found, known in (("objective", self.objective, OBJECTIVES), ("search", self.search, SEARCHES)):
@@ -69,7 +72,7 @@ class Attack:
 
         options = {"congestion_control_options": self.options} if self.options else {}
         arms = [Arm(name=short(self.target), flow={"congestion_control": self.target, **options})]
-        others = ["cubic"] if OBJECTIVES[self.objective].flows == "beside" else self.references
+        others = [self.victim] if OBJECTIVES[self.objective].flows == "beside" else self.references
         return arms + [
             Arm(name=short(name), flow={"congestion_control": name})
             for name in dict.fromkeys(others)
@@ -93,6 +96,7 @@ class Attack:
             "own": [described(str(a.flow["congestion_control"]), {}).digest for a in self.arms if named(a.flow["congestion_control"])],
             "budget": dict(self.budget.table),
             "objective": self.objective,
+            "victim": self.victim,
             "search": self.search,
             "seed": self.seed,
         }  # fmt: skip
@@ -149,6 +153,7 @@ def run(
     executor: Executor,
     *,
     folder: Path | None = None,
+    simplify: bool = True,
     progress: Callable[[int, float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Found:
@@ -162,6 +167,8 @@ def run(
         Who makes the runs.
     folder
         Where the journal is kept. If there is one, what it holds is not run again.
+    simplify
+        Whether the worst case is made simpler, and its neighbours are looked at.
     progress
         Told how many candidates have been looked at, and the best score so far.
     stopped
@@ -178,6 +185,7 @@ def run(
         arms=attack.arms,
         seed=attack.seed,
         executor=executor,
+        victim=attack.victim,
         journal=None if folder is None else folder / JOURNAL,
         identity=attack.identity(),
         stopped=stopped,
@@ -204,8 +212,9 @@ def run(
     with contextlib.suppress(Enough):
         SEARCHES[attack.search](ask, attack.budget, attack.seed)
     assert best is not None, "a search looks at one candidate at least"
-    worst = shrink.minimised(runs, best[1]) if best[0] > 0 else best[1]
-    width = shrink.width(runs, worst) if best[0] > 0 else 0.0
+    simplify = simplify and best[0] > 0
+    worst = shrink.minimised(runs, best[1]) if simplify else best[1]
+    width = shrink.width(runs, worst) if simplify else 0.0
     first, last = runs.score([best[1], worst])
     return Found(
         attack=attack, best=best[1], worst=worst, scores=(first, last), looked_at=len(looked), history=history,

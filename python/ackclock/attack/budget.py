@@ -18,7 +18,7 @@ from typing import Any
 
 from ackclock import _files
 from ackclock.errors import InputError, ScenarioError, quote
-from ackclock.units import DURATION, PACKETS, RATE, Dimension, parse_share, whole
+from ackclock.units import DURATION, PACKETS, RATE, SIZE, Dimension, parse_share, whole
 
 Candidate = tuple[int, ...]
 
@@ -86,6 +86,10 @@ KINDS: Mapping[str, Kind] = {
         about="the link holds packets for a while, in order",
         head=("rate", "delay", "queue"), group=("hold", "lasts"), fixed=("duration",),
     ),
+    "box": Kind(
+        about="a link that is slow in the first second and then constant holds packets for a while, in order",
+        head=("slow", "rate", "delay", "queue"), group=("hold", "lasts"), fixed=("duration",),
+    ),
     "loss": Kind(
         about="chosen packets are lost", head=("rate", "delay", "queue"), group=("position",), fixed=("duration",)
     ),
@@ -96,11 +100,20 @@ KINDS: Mapping[str, Kind] = {
     "cross": Kind(
         about="other traffic comes in bursts", head=("rate", "delay", "queue", "burst", "on", "off"), fixed=("duration",)
     ),
+    "application": Kind(
+        about="the application sends bursts, with pauses between them",
+        head=("rate", "delay", "queue", "size", "pause"), fixed=("duration",),
+    ),
+    "receiver": Kind(
+        about="the receiver cheats: it acknowledges each segment in pieces, and data ahead of its arrival",
+        head=("rate", "delay", "queue", "splits", "ahead"), fixed=("duration",),
+    ),
 }  # fmt: skip
 
 FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
     # name: dimension, unit, quantum in the unit, quantum in base units, whether by logarithm
     "rate": (RATE, "Mbit/s", 0.01, 10_000, True),
+    "slow": (RATE, "Mbit/s", 0.01, 10_000, True),
     "burst": (RATE, "Mbit/s", 0.01, 10_000, True),
     "delay": (DURATION, "ms", 0.1, 100_000, False),
     "hold": (DURATION, "ms", 0.1, 100_000, False),
@@ -110,7 +123,26 @@ FORMS: Mapping[str, tuple[Dimension | None, str, float, int, bool]] = {
     "queue": (PACKETS, "packets", 1, 1, True),
     "loss": (None, "%", 1, 1, False),
     "position": (None, "", 1, 1, True),
+    "size": (SIZE, "kB", 1, 1000, True),
+    "pause": (DURATION, "ms", 1, 1_000_000, True),
+    "splits": (None, "", 1, 1, False),
+    "ahead": (None, "%", 1, 1, False),
 }
+
+BOXES = ("jitter", "box")
+"""Kinds whose packets are held."""
+
+SLOW_FOR = "1 s"
+"""How long a box's link is slow: CCAC begins in any state of the sender, and here the path has to bring it there."""
+
+SHARES = ("loss", "ahead")
+"""Numbers that are shares."""
+
+FROM_NOTHING = ("hold", "ahead")
+"""Numbers whose least value is nothing, also where only the greatest is given."""
+
+WINDOW = "200000 bytes"
+"""Receive window of a receiver that acknowledges ahead: it conceals every loss, so that nothing else bounds the sender."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +209,7 @@ class Budget:
         queue = {"kind": "drop-tail", "limit": head["queue"]}
         if self.kind == "steps":
             return self._steps(self.groups(candidate), queue)
-        if self.kind == "jitter":
+        if self.kind in BOXES:
             return self._jitter(self.groups(candidate), head, queue)
         if self.kind == "loss":
             lost = sorted({group[0] for group in self.groups(candidate)})
@@ -185,7 +217,21 @@ class Budget:
         if self.kind == "trouble":
             steps = [{"at": "1 ms", "loss": head["loss"]}, {"at": head["lasts"], "loss": "0 %"}]
             return self._constant(head, queue, capacity={"kind": "schedule", "steps": steps})
-        return self._cross(head, queue)
+        if self.kind == "cross":
+            return self._cross(head, queue)
+        return self._constant(head, queue)
+
+    def target(self, candidate: Candidate) -> dict[str, Any]:
+        """Keys that the candidate gives the target's flow, beside its controller: application and receiver."""
+        if self.kind not in ("application", "receiver"):
+            return {}
+        head = {gene.name: gene.written(value) for gene, value in zip(self.head, candidate, strict=False)}
+        if self.kind == "application":
+            return {"workload": {"kind": "bursts", "bytes": head["size"], "pause": head["pause"]}}
+        stack: dict[str, Any] = {"ack_splits": int(head["splits"])}
+        if head["ahead"] != "0 %":
+            stack |= {"optimistic_acks": head["ahead"], "receive_buffer": WINDOW}
+        return {"stack": stack}
 
     def _steps(self, groups: Sequence[tuple[int, ...]], queue: Mapping[str, str]) -> dict[str, Any]:
         rate, delay, lasts = self.group
@@ -229,6 +275,9 @@ class Budget:
         if steps:
             box["capacity"] = {"kind": "schedule", "steps": steps, "repeat": f"{at + groups[-1][1]} ms"}
         made = self._constant(head, queue)
+        if "slow" in head:
+            later = {"kind": "schedule", "steps": [{"at": SLOW_FOR, "rate": head["rate"]}]}
+            made["network"]["bottleneck"] |= {"rate": head["slow"], "capacity": later}
         if self.holds == "first":
             made["network"] |= {"topology": "wishbone", "access_list": [box, {"delay": "0 s"}]}
         else:
@@ -296,7 +345,7 @@ def read(table: Mapping[str, Any], *, name: str = "budget") -> Budget:
         raise refuse("kind", table.get("kind"), ", ".join(KINDS))
     ranges = kind.head + kind.group
     allowed = ("kind", *(("count",) if kind.group else ()), *ranges, *kind.fixed, "timeouts")
-    allowed += ("holds",) if table["kind"] == "jitter" else ()
+    allowed += ("holds",) if table["kind"] in BOXES else ()
     for key in table:
         if key not in allowed:
             raise refuse(key, "an unknown key", ", ".join(allowed))
@@ -332,20 +381,22 @@ def _gene(key: str, given: Any, refuse: Any) -> Gene:
     dimension, unit, quantum, base, log = FORMS[key]
     # what a link may hold begins at nothing; a single value is one that the adversary cannot change
     ends = (
-        given if isinstance(given, Sequence) and not isinstance(given, str) else [0 if key == "hold" else given, given]
+        given
+        if isinstance(given, Sequence) and not isinstance(given, str)
+        else [0 if key in FROM_NOTHING else given, given]
     )
     if len(ends) != 2:
         raise refuse(key, given, "one value, or two: the least and the greatest")
-    low, high = (0 if value == 0 and key == "hold" else _base(key, value, dimension, refuse) for value in ends)
+    low, high = (0 if value == 0 and key in FROM_NOTHING else _base(key, value, dimension, refuse) for value in ends)
     low, high = -(-low // base), high // base
-    least = 0 if key in ("hold", "delay") else 1
+    least = 0 if key in (*FROM_NOTHING, "delay") else 1
     if not least <= low <= high:
         raise refuse(key, given, f"two values in order, in steps of {quantum:g} {unit}".rstrip())
     return Gene(name=key, low=low, high=high, unit=unit, quantum=quantum, log=log)
 
 
 def _base(key: str, value: Any, dimension: Dimension | None, refuse: Any) -> int:
-    if key == "loss":
+    if key in SHARES:
         try:
             return round(parse_share(value) * 100)
         except ScenarioError as error:

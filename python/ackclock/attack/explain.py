@@ -36,6 +36,8 @@ class Parting:
         The last line of each trace at that time, with the controller's own variables.
     runs
         Both runs, with their traces.
+    held
+        What held the target from there on to the end: share of the time.
     """
 
     at_s: float | None
@@ -43,6 +45,20 @@ class Parting:
     target: Mapping[str, Any]
     reference: Mapping[str, Any]
     runs: tuple[Run, Run] = field(repr=False)
+    held: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def cause(self) -> str:
+        """What held the target, in a few words, the longest first."""
+        parts = [f"{share * 100:.0f} % {what}" for what, share in self.held.items() if share >= LEAST_SHARE]
+        return ", ".join(parts)
+
+
+LEAST_SHARE = 0.1
+"""Of the time: what held the target for less is not named."""
+
+FULL = 0.9
+"""Share of the window in flight from which on the window is what holds a sender."""
 
 
 def parting(found: Found) -> Parting:
@@ -60,7 +76,35 @@ def parting(found: Found) -> Parting:
         target=_state(both[0], when),
         reference=_state(both[1], when),
         runs=(both[0], both[1]),
+        held=_held(both[0], at_s if at_s is not None else 0.0, _duration_s(found)),
     )
+
+
+def _duration_s(found: Found) -> float:
+    return float(found.runs.scenario(found.worst).to_engine()["duration_ns"]) / 1e9
+
+
+def _held(one: Run, since_s: float, end_s: float) -> dict[str, float]:
+    """What held the first flow after each ACK until the next event: a timeout, recovery, its window, or its pacing rate."""
+    import polars as pl
+
+    rows = one.acks.filter((pl.col("flow") == 0) & (pl.col("t_s") >= since_s))
+    until = pl.col("t_s").shift(-1).fill_null(end_s)
+    timed = rows.select(
+        lasts=until - pl.col("t_s"),
+        what=pl.when((pl.col("ca_state") == "Loss") | (pl.col("backoff") > 0))
+        .then(pl.lit("timeouts"))
+        .when(pl.col("ca_state").is_in(["Recovery", "CWR"]))
+        .then(pl.lit("recovery"))
+        .when(pl.col("pipe") < FULL * pl.col("cwnd"))
+        .then(pl.lit("its rate"))
+        .when(pl.col("cwnd") < pl.col("ssthresh"))
+        .then(pl.lit("its window in slow start"))
+        .otherwise(pl.lit("its window")),
+    )
+    sums = timed.group_by("what").agg(pl.col("lasts").sum()).sort(["lasts", "what"], descending=[True, False])
+    whole = sum(sums["lasts"].to_list())
+    return {what: lasts / whole for what, lasts in sums.iter_rows()} if whole else {}
 
 
 def _acked(one: Run) -> pl.DataFrame:

@@ -92,6 +92,7 @@ def again(attack: Attack) -> str:
     parts += [f"--objective {attack.objective}"] if attack.objective != usual.objective else []
     if tuple(attack.references) != tuple(usual.references):
         parts += [f"--reference {short(name)}" for name in attack.references]
+    parts += [f"--beside {short(attack.victim)}"] if attack.victim != usual.victim else []
     parts += [f"--search {attack.search}"] if attack.search != usual.search else []
     return " ".join([*parts, f"--evaluations {attack.evaluations}", f"--seed {attack.seed}"])
 
@@ -121,6 +122,7 @@ def to_json(
         "target": attack.arms[0].name,
         "options": attack.options,
         "references": [arm.name for arm in attack.arms[1:]],
+        "victim": attack.victim,
         "objective": {"name": attack.objective, "about": attack.wanted.about, "unit": attack.wanted.unit},
         "budget": {"name": attack.budget.name, **attack.budget.table},
         "search": attack.search,
@@ -134,6 +136,7 @@ def to_json(
             "at_s": parted.at_s,
             "reference": attack.arms[found.reference].name,
             "bytes": {"target": parted.ahead[0], "reference": parted.ahead[1]},
+            "held": dict(parted.held),
             "state": {"target": _plain(parted.target), "reference": _plain(parted.reference)},
         },
         "kernel": None
@@ -262,6 +265,7 @@ def _parting(found: Found, parted: Parting) -> tuple[report.Block, ...]:
         report.paragraph(
             f"From {parted.at_s:.3f} s on, what the two have delivered differs by more than a tenth until the end. "
             f"At that time {names[0]} had {mine / 1e3:,.0f} KB acknowledged, {names[1]} {theirs / 1e3:,.0f} KB. "
+            f"What held {names[0]} from there on: {parted.cause} of the time. "
             "The state shows what the sender then believed; it does not prove the cause."
         ),
         table,

@@ -25,6 +25,30 @@ STUCK_RTTS = 20
 """Round trips at the floor without a loss, from which on a flow counts as stuck."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Path:
+    """What an objective knows of the environment.
+
+    Parameters
+    ----------
+    base_s
+        Round-trip time without a queue, s; the greatest, where it changes.
+    rate_bps
+        Of the bottleneck; the greatest.
+    queue
+        Packets that it holds.
+    """
+
+    base_s: float
+    rate_bps: float
+    queue: int
+
+    @property
+    def holds(self) -> float:
+        """Packets in flight beyond which the queue overflows."""
+        return self.rate_bps * self.base_s / 8 / 1500 + self.queue
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """What the adversary wants.
@@ -34,7 +58,7 @@ class Objective:
     about
         In words, for the target.
     value
-        A number of one run; it is given the tables, and the base round-trip time (s).
+        A number of one run; it is given the tables, and what is known of the path.
     score
         From the target's number and those of the references, in their order.
     flows
@@ -45,15 +69,18 @@ class Objective:
         Table and columns that `value` reads beside `flows`.
     unit
         Of the number.
+    apart
+        In place of `score`: how far two runs are apart, 0 to 1. The greatest over the references counts.
     """
 
     about: str
-    value: Callable[[Tables, float], float] = field(repr=False)
+    value: Callable[[Tables, Path], float] = field(repr=False)
     score: Callable[[float, Sequence[float], Sequence[float]], float] = field(repr=False)
     unit: str
     flows: str = "one"
     record: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    apart: Callable[[Tables, Tables], float] | None = field(default=None, repr=False)
 
 
 def delivered(t: Tables, groups: int = 1) -> float:
@@ -82,19 +109,19 @@ def _of_the_best(values: Sequence[float], weights: Sequence[float]) -> float:
     return values[max(range(len(values)), key=lambda i: (weights[i], -i))]
 
 
-def _p95_wait(t: Tables, base_s: float) -> float:
+def _p95_wait(t: Tables, path: Path) -> float:
     rows = t["performance"]
     delays = [p for p, of in zip(rows["p95_delay_s"], rows["of"], strict=True) if of == "flow"]
-    return max(delays[0] - base_s / 2, 0.0) if delays and delays[0] == delays[0] else 0.0
+    return max(delays[0] - path.base_s / 2, 0.0) if delays and delays[0] == delays[0] else 0.0
 
 
-def _lost(t: Tables, _: float) -> float:
+def _lost(t: Tables, _: Path) -> float:
     rows = t["performance"]
     shares = [p for p, of in zip(rows["loss_share"], rows["of"], strict=True) if of == "flow"]
     return shares[0] if shares and shares[0] == shares[0] else 0.0
 
 
-def _least_share(t: Tables, _: float) -> float:
+def _least_share(t: Tables, _: Path) -> float:
     """The lesser of two flows' shares by an equal share, in the last half of the run."""
     rows = t["goodput"]
     end = max(rows["t_s"], default=0.0)
@@ -105,12 +132,12 @@ def _least_share(t: Tables, _: float) -> float:
     return 2 * min(sums) / sum(sums) if sum(sums) else 1.0
 
 
-def _victim(t: Tables, _: float) -> float:
-    """Bytes of the CUBIC flow beside it."""
+def _victim(t: Tables, _: Path) -> float:
+    """Bytes of the flow beside it."""
     return float(sum(b for b, g in zip(t["flows"]["bytes_acked"], t["flows"]["group"], strict=True) if g == 1))
 
 
-def _longest_silence(t: Tables, _: float) -> float:
+def _longest_silence(t: Tables, _: Path) -> float:
     """Share of the run that is the longest time without an acknowledgment, from the first one on."""
     rows = t["goodput"]
     longest = since = 0
@@ -125,7 +152,7 @@ def _longest_silence(t: Tables, _: float) -> float:
     return longest / count if count else 0.0
 
 
-def _stuck(t: Tables, base_s: float) -> float:
+def _stuck(t: Tables, path: Path) -> float:
     """Share of the run that is its last part with a window at the floor and no loss; 0 below `STUCK_RTTS` round trips."""
     rows = t["samples"]
     mine = [
@@ -141,10 +168,33 @@ def _stuck(t: Tables, base_s: float) -> float:
         if cwnd > FLOOR or sent != lost:
             break
         since = at
-    return (end - since) / end if end - since >= STUCK_RTTS * base_s else 0.0
+    return (end - since) / end if end - since >= STUCK_RTTS * path.base_s else 0.0
 
 
-def _mine(t: Tables, _: float) -> float:
+def _early(t: Tables, path: Path) -> float:
+    """What share of the packets that fit into path and queue was missing in the window when one was lost; the worst of all losses."""
+    rows = t["samples"]
+    found, last, before = 0.0, 0, 0.0
+    columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["ca_state"])
+    for flow, cwnd, sent, state in zip(*columns, strict=True):
+        if flow != 0:
+            continue
+        if sent > last and before:
+            found = max(found, 1 - before / path.holds)
+        last, before = sent, (cwnd if state == "Open" else 0.0)
+    return found
+
+
+def _windows_apart(mine: Tables, theirs: Tables) -> float:
+    """Mean distance of two windows over time, as a share of the larger one."""
+    one, other = (
+        [c for f, c in zip(t["samples"]["flow"], t["samples"]["cwnd"], strict=True) if f == 0] for t in (mine, theirs)
+    )
+    both = list(zip(one, other, strict=False))
+    return sum(abs(a - b) / max(a, b) for a, b in both) / len(both) if both else 0.0
+
+
+def _mine(t: Tables, _: Path) -> float:
     return delivered(t)
 
 
@@ -168,7 +218,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         record={"goodput_interval": "100 ms"}, tables={"goodput": ("t_s", "flow", "goodput_bps")},
     ),
     "harm": Objective(
-        about="leaves less to a CUBIC flow beside it than another CUBIC does",
+        about="leaves less to the flow beside it (CUBIC, unless another is named) than another of that kind does",
         value=_victim, score=_share_lacking, unit="bytes", flows="beside",
     ),
     "stall": Objective(
@@ -182,10 +232,23 @@ OBJECTIVES: Mapping[str, Objective] = {
         unit="of the run", record={"sample_interval": "10 ms"},
         tables={"samples": ("t_s", "flow", "cwnd", "retransmissions")},
     ),
+    "early": Objective(
+        about="loses a packet at a window that path and queue should hold, and no reference does",
+        value=_early, score=lambda mine, values, weights: mine - min(values) if max(weights) >= LEAST_BYTES else 0.0,
+        unit="of what path and queue hold", record={"sample_interval": "10 ms"},
+        tables={"samples": ("flow", "cwnd", "retransmissions", "ca_state")},
+    ),
+    "divergence": Objective(
+        about="has another window than a reference, on the mean over time and as a share of the larger one",
+        value=_mine, score=_share_lacking, unit="bytes", record={"sample_interval": "10 ms"},
+        tables={"samples": ("flow", "cwnd")}, apart=_windows_apart,
+    ),
 }  # fmt: skip
 
 
-def keys(objective: Objective, budget: Budget, candidate: tuple[int, ...], flow: Mapping[str, Any]) -> dict[str, Any]:
+def keys(
+    objective: Objective, budget: Budget, candidate: tuple[int, ...], flow: Mapping[str, Any], victim: str = "cubic"
+) -> dict[str, Any]:
     """The keys of the scenario of a candidate with a controller.
 
     Parameters
@@ -196,13 +259,15 @@ def keys(objective: Objective, budget: Budget, candidate: tuple[int, ...], flow:
         The environment.
     flow
         Controller and options, as a group of flows has them.
+    victim
+        Who stands beside the target, where the objective has it so.
     """
     made = budget.scenario(candidate)
-    mine = {"name": "target", **flow}
+    mine = {"name": "target", **flow, **budget.target(candidate)}
     groups = {
         "one": [mine],
         "two": [mine, {**flow, "name": "equal"}],
-        "beside": [mine, {"name": "victim", "congestion_control": "cubic"}],
+        "beside": [mine, {"name": "victim", "congestion_control": victim}],
     }[objective.flows]
     record = {"record": dict(objective.record)} if objective.record else {}
     return {**made, "flows": [*groups, *made["flows"]], **record}

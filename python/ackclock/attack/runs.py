@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _files
 from ackclock._results.columns import series
 from ackclock.attack.budget import Budget, Candidate
-from ackclock.attack.objective import Objective, Tables, delivered, keys
+from ackclock.attack.objective import Objective, Path as Known, Tables, delivered, keys
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Scenario
 from ackclock.sweep.task import Task, engine_identity
@@ -86,6 +86,8 @@ class Runs:
         The target, then the references.
     executor
         Who makes the runs.
+    victim
+        Who stands beside the target, where the objective has it so.
     journal
         The file; None keeps scores in memory only.
     identity
@@ -99,6 +101,7 @@ class Runs:
     arms: Sequence[Arm]
     seed: int
     executor: Executor
+    victim: str = "cubic"
     journal: Path | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     stopped: Callable[[], bool] = lambda: False
@@ -114,7 +117,7 @@ class Runs:
 
     def scenario(self, candidate: Candidate, arm: int = 0) -> Scenario:
         """The scenario of a candidate."""
-        return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow))
+        return Scenario.from_dict(keys(self.objective, self.budget, candidate, self.arms[arm].flow, self.victim))
 
     def score(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """Scores in the order asked for; what was run before is not run again.
@@ -142,6 +145,8 @@ class Runs:
                 if isinstance(done, Exception):
                     failed = failed or done
                 elif len(done.digests) < len(part) * len(self.arms):
+                    refused = next((error for error in done.errors if error is not None), None)
+                    failed = failed or (None if refused is None else InputError(refused))
                     unfinished = True
                 else:
                     self.known.update(zip(part, self._read(part, done), strict=True))
@@ -167,6 +172,9 @@ class Runs:
         texts = []
         count = 2 if self.objective.flows == "two" else 1
         for candidate in candidates:
+            if self.budget.target(candidate):
+                texts += [json.dumps(self.scenario(candidate, arm).to_engine()) for arm in range(len(self.arms))]
+                continue
             # one reading for all arms: they differ by the controller alone
             text = self.scenario(candidate).to_engine()
             texts.append(json.dumps(text))
@@ -219,21 +227,28 @@ class Runs:
         return self._scored(candidate, tables, digests)
 
     def _scored(self, candidate: Candidate, tables: Sequence[Tables], digests: Sequence[str]) -> Scored:
-        base_s = 2 * self._delay_s(candidate)
-        values = [self.objective.value(t, base_s) for t in tables]
+        path = self._path(candidate)
+        values = [self.objective.value(t, path) for t in tables]
         groups = 2 if self.objective.flows == "two" else 1
         weights = [delivered(t, groups) for t in tables]
-        score = self.objective.score(values[0], values[1:], weights[1:])
+        apart = self.objective.apart
+        if apart is None:
+            score = self.objective.score(values[0], values[1:], weights[1:])
+        else:
+            score = max(apart(tables[0], other) for other in tables[1:])
         if self.budget.timeouts == "forbid" and sum(tables[0]["flows"]["rtos"][:groups]):
             score = 0.0
         return Scored(
             score=min(max(score, 0.0), 1.0), values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
         )
 
-    def _delay_s(self, candidate: Candidate) -> float:
-        """The greatest one-way delay of the path."""
-        genes = zip(self.budget.genes_of(candidate), candidate, strict=True)
-        return max(value * gene.quantum for gene, value in genes if gene.name == "delay") / 1e3
+    def _path(self, candidate: Candidate) -> Known:
+        genes = list(zip(self.budget.genes_of(candidate), candidate, strict=True))
+
+        def most(name: str) -> float:
+            return max(value * gene.quantum for gene, value in genes if gene.name == name)
+
+        return Known(base_s=2 * most("delay") / 1e3, rate_bps=most("rate") * 1e6, queue=round(most("queue")))
 
     def _write(self, candidates: Sequence[Candidate]) -> None:
         if self.journal is None or not candidates:

@@ -1,17 +1,13 @@
 """Bugs of real stacks as controllers that run: `zoo:NAME` wherever `attack` takes a target. Each is written from its public description.
 
-| name | bug | public reference | what shows it |
-|---|---|---|---|
-| `quiche-2370` | CUBIC takes each ACK that empties the flight for the end of an idle time; at a window of two that is every ACK, and epoch and recovery move on for ever | cloudflare/quiche#2370 | budget `trouble`, `stuck` |
-| `xquic-740` | the start of recovery is not cleared by persistent congestion: what would end it was given up | alibaba/xquic#740, #939 | budget `trouble`, `stuck` |
-| `ackclock-bbr3` | a bound on inflight data is a fraction, the data in flight a whole number, which never reaches it | an early version of this project | budget `trouble`, `stuck` |
-| `rate-of-the-idle` | the rate is that of the newest sample, also where the application or an empty pipe made it low, and nothing probes above it | ngtcp2#2217, picoquic#839 describe such a spiral | budget `trouble`, `stuck` |
-| `deaf` | a rule of delay whose loss hook returns the window unchanged | a design, no stack | situations 8 and x4 of `evaluate` |
+What it is, where it is described, and which budget and objective show it, stands in `ZOO`. Beside each bug is the same controller
+without it: a search that catches the bug and nothing in that one has caught the bug itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ackclock._engine import Ack, Window
 from ackclock.errors import InputError, quote
@@ -19,9 +15,15 @@ from ackclock.errors import InputError, quote
 C, BETA = 0.4, 0.7
 """CUBIC's constants (RFC 9438)."""
 
+ROOM = 3
+"""Segments: a window with more room than that is not in use (s2n-quic)."""
+
 
 class Cubic:
     """CUBIC by time alone: both the cubic function and the estimate of Reno's window are functions of the time in the epoch, as in RFC 8312."""
+
+    most = 0.5
+    """Growth for a segment acknowledged, at most: RFC 9438 §4.2 bounds the target at one and a half windows."""
 
     def __init__(self) -> None:
         self.now = self.rtt = 0.0
@@ -47,7 +49,7 @@ class Cubic:
         t = ack.now - self.epoch
         reno = self.start + 3 * (1 - BETA) / (1 + BETA) * t / max(ack.srtt, 1e-3)
         target = max(self.origin + C * (t + ack.srtt - self.until_origin) ** 3, reno)
-        window.cwnd += min(max((target - window.cwnd) / window.cwnd, 0.0), 0.5) * ack.acked
+        window.cwnd += min(max((target - window.cwnd) / window.cwnd, 0.0), self.most) * ack.acked
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
         """Back off to 0.7."""
@@ -69,6 +71,36 @@ class Quiche2370(Cubic):
             self.recovery = max(self.recovery, self.last) + idle
         self.last = ack.now
         super().on_ack(window, ack)
+
+
+class S2n947(Cubic):
+    """The epoch moves on for the time in which the application had nothing to send, again from its beginning with each packet."""
+
+    anew = True
+    since: float | None = None
+
+    def on_ack(self, window: Window, ack: Ack) -> None:
+        """Shift, unless the window is nearly full."""
+        if ack.in_flight + ROOM > window.cwnd:
+            self.since = None
+            return super().on_ack(window, ack)
+        if self.since is not None and self.epoch is not None:
+            self.epoch += ack.now - self.since
+        if self.since is None or not self.anew:
+            self.since = ack.now
+        return None
+
+
+class S2nCured(S2n947):
+    """Each part of that time once."""
+
+    anew = False
+
+
+class UnboundedTarget(Cubic):
+    """The target has no bound: when data comes after a pause, the window leaps to where the cubic function has gone meanwhile."""
+
+    most = float("inf")
 
 
 class Xquic740(Cubic):
@@ -93,7 +125,7 @@ class AckclockBbr3:
 
     wants_pacing = True
     bound = float("inf")
-    variables = ("bound",)
+    least = 4.1
 
     def __init__(self) -> None:
         self.lost_at = -1.0
@@ -103,7 +135,7 @@ class AckclockBbr3:
         window.pacing_rate = float("inf")
         if ack.newly_lost and ack.now - self.lost_at > ack.srtt:
             self.lost_at = ack.now
-            self.bound = max(min(self.bound, window.cwnd) * 0.7, 4.1)
+            self.bound = max(min(self.bound, window.cwnd) * 0.7, self.least)
         elif self.bound == float("inf"):
             window.cwnd += ack.acked
         elif ack.prior_in_flight >= self.bound:  # 4 is never 4.1
@@ -114,6 +146,12 @@ class AckclockBbr3:
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
         """The model answers losses."""
         return window.cwnd
+
+
+class WholeBbr3(AckclockBbr3):
+    """The bound is a whole number, too."""
+
+    least = 4.0
 
 
 class RateOfTheIdle:
@@ -139,6 +177,86 @@ class RateOfTheIdle:
         return window.cwnd
 
 
+class BbrLike:
+    """A model of the path: the greatest rate of ten round trips, the least RTT; gains for start and probing as BBR's."""
+
+    wants_rate = True
+    wants_pacing = True
+    heeds = True
+    """Whether a sample that the application made low is left out."""
+
+    def __init__(self) -> None:
+        self.rates: dict[int, float] = {}
+        self.round = self.ends = 0
+        self.full, self.plateau, self.level = False, 0, 0.0
+
+    def on_control(self, window: Window, ack: Ack) -> None:
+        """The model, then window and pacing rate."""
+        if ack.rate is None or not ack.rate.interval or ack.min_rtt == float("inf"):
+            return
+        rate, best = ack.rate.delivered / ack.rate.interval, max(self.rates.values(), default=0.0)
+        if ack.snd_una >= self.ends:
+            self._end_round(ack, best)
+        if rate > best or not (self.heeds and ack.rate.is_app_limited):
+            self.rates[self.round] = max(rate, self.rates.get(self.round, 0.0))
+        best = max(self.rates.values(), default=0.0)
+        gain = (1.25, 0.75, 1, 1, 1, 1, 1, 1)[self.round % 8] if self.full else 2.885
+        window.pacing_rate = max(gain * best * ack.smss, 1000.0)
+        aim = max(4.0, (2 if self.full else 2.885) * best * ack.min_rtt)
+        window.cwnd = min(aim, window.cwnd + ack.acked) if aim > window.cwnd else aim
+
+    def _end_round(self, ack: Ack, best: float) -> None:
+        self.round += 1
+        self.ends = ack.snd_nxt
+        if not (self.heeds and ack.rate is not None and ack.rate.is_app_limited):
+            self.plateau = 0 if best > 1.25 * self.level else self.plateau + 1
+            self.level = max(self.level, best) if self.plateau == 0 else self.level
+            self.full |= self.plateau >= 3
+            old = [r for r in self.rates if r <= self.round - 10]
+            for r in old:
+                del self.rates[r]
+
+    def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
+        """The model answers losses."""
+        return window.cwnd
+
+
+class BbrAppLimited(BbrLike):
+    """Samples that the application made low count as the path's."""
+
+    heeds = False
+
+
+class CountsSegments:
+    """Reno, by the segments that an ACK acknowledges (RFC 3465)."""
+
+    by_acks = False
+
+    def __init__(self) -> None:
+        self.acks = 0
+
+    def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
+        """One more."""
+        self.acks += ack.acked_bytes > 0
+
+    def on_ack(self, window: Window, ack: Ack) -> None:
+        """A segment for each in slow start, one for each window later."""
+        units = self.acks if self.by_acks else ack.acked
+        self.acks = 0
+        if ack.cwnd_limited:
+            window.cwnd += units if window.in_slow_start else units / window.cwnd
+
+    def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
+        """Half."""
+        return max(window.cwnd / 2, 2.0)
+
+
+class CountsAcks(CountsSegments):
+    """Reno, by the number of ACKs: a receiver that acknowledges a segment in ten pieces makes the window grow ten times as fast."""
+
+    by_acks = True
+
+
 class Deaf:
     """A rule of delay that no loss concerns."""
 
@@ -160,14 +278,89 @@ class Deaf:
         return window.cwnd
 
 
-ZOO: Mapping[str, type] = {
-    "quiche-2370": Quiche2370,
-    "xquic-740": Xquic740,
-    "ackclock-bbr3": AckclockBbr3,
-    "rate-of-the-idle": RateOfTheIdle,
-    "deaf": Deaf,
-}
-"""Name -> class."""
+class Hears(Deaf):
+    """The same rule, and half the window for a loss."""
+
+    def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
+        """As Reno."""
+        return max(window.cwnd / 2, 2.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bug:
+    """A specimen.
+
+    Parameters
+    ----------
+    made
+        The controller.
+    cured
+        The same without the bug.
+    about
+        The bug.
+    reference
+        Where it is described.
+    budget, objective
+        What shows it with `ENOUGH` random environments; empty where it is shown otherwise.
+    rule
+        The rule of `ackclock.controllers.check` that it breaks, if it breaks one.
+    """
+
+    made: type
+    cured: type
+    about: str
+    reference: str
+    budget: str = "trouble"
+    objective: str = "stuck"
+    rule: str = ""
+
+
+ENOUGH = 25
+"""Random environments that show a bug."""
+
+CAUGHT = 0.2
+"""Score from which on a search has caught something. The same controller without the bug stays below half of what the bug scores."""
+
+ZOO: Mapping[str, Bug] = {
+    "quiche-2370": Bug(
+        made=Quiche2370, cured=Cubic, rule="growth", reference="cloudflare/quiche#2370",
+        about="CUBIC takes each ACK that empties the flight for the end of an idle time; at a window of two that is every ACK, and it never grows again",
+    ),
+    "xquic-740": Bug(
+        made=Xquic740, cured=Cubic, rule="growth", reference="alibaba/xquic#740, #939",
+        about="recovery that a timeout interrupts never ends: what would end it was given up",
+    ),
+    "s2n-947": Bug(
+        made=S2n947, cured=S2nCured, rule="growth", reference="aws/s2n-quic#947", budget="", objective="",
+        about="CUBIC moves its epoch on for the time without data, again from the beginning of that time with each packet, and does not grow",
+    ),
+    "rfc8312bis-14": Bug(
+        made=UnboundedTarget, cured=Cubic, reference="NTAP/rfc8312bis#14, RFC 9438 §4.2", budget="application", objective="loss",
+        about="CUBIC's target has no bound: after a pause the window leaps to where the cubic function has gone meanwhile",
+    ),
+    "ackclock-bbr3": Bug(
+        made=AckclockBbr3, cured=WholeBbr3, reference="an early version of this project",
+        about="a bound is a fraction, the data in flight a whole number that never reaches it",
+    ),
+    "bbr-app-limited": Bug(
+        made=BbrAppLimited, cured=BbrLike, reference="ngtcp2/ngtcp2#2217, private-octopus/picoquic#839", budget="application",
+        objective="utilisation",
+        about="a model of the path takes rates that the application made low for the path's; what is sent then is lower still",
+    ),
+    "rate-of-the-idle": Bug(
+        made=RateOfTheIdle, cured=BbrLike, reference="of the kind of ngtcp2/ngtcp2#2217",
+        about="the rate is that of the newest sample, and nothing probes above it",
+    ),
+    "counts-acks": Bug(
+        made=CountsAcks, cured=CountsSegments, reference="Savage et al., CCR 1999; RFC 3465", budget="receiver", objective="harm",
+        about="the window grows by the number of ACKs, which the receiver chooses",
+    ),
+    "deaf": Bug(
+        made=Deaf, cured=Hears, reference="a design, of no stack", budget="", objective="",
+        about="a rule of delay that no loss concerns; situations 1 and x4 of `evaluate`",
+    ),
+}  # fmt: skip
+"""Name -> bug."""
 
 
 def resolved(target: str) -> str:
@@ -183,4 +376,4 @@ def resolved(target: str) -> str:
         return target
     if name not in ZOO:
         raise InputError(f"TARGET: found {quote(target)}; allowed: {', '.join(f'zoo:{known}' for known in ZOO)}")
-    return f"{__file__}:{ZOO[name].__name__}"
+    return f"{__file__}:{ZOO[name].made.__name__}"

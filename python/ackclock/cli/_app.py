@@ -972,19 +972,24 @@ def attack(
     budget: Annotated[
         str,
         typer.Option(
-            metavar="NAME|FILE", help="What may be chosen: steps, jitter, loss, trouble, cross, or a TOML file."
+            metavar="NAME|FILE",
+            help="What may be chosen: steps, wide, jitter, box, one-held, two-bdp, loss, chosen, trouble, cross, application, receiver, or a TOML file.",
         ),
     ] = "steps",
     objective: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="What it is to lack: utilisation, delay, loss, starvation, harm, stall or stuck."
+            metavar="NAME",
+            help="What it is to lack: utilisation, delay, loss, starvation, harm, stall, stuck, early or divergence.",
         ),
     ] = "utilisation",
     reference: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Who shows what could be had (default: cubic, reno, bbr3). Repeatable."),
     ] = None,
+    beside: Annotated[
+        str, typer.Option(metavar="NAME", help="Who stands beside it, with --objective harm.")
+    ] = "cubic",
     search: Annotated[str, typer.Option(metavar="NAME", help="genetic, random or evolution.")] = "genetic",
     evaluations: Annotated[
         int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Environments to look at.")
@@ -1015,6 +1020,7 @@ def attack(
         budget=budget,
         objective=objective,
         references=reference or [],
+        beside=beside,
         search=search,
         evaluations=evaluations,
         seed=seed,

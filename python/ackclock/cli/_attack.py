@@ -28,6 +28,7 @@ class Options:
     budget: str
     objective: str
     references: Sequence[str]
+    beside: str
     search: str
     evaluations: int
     seed: int
@@ -93,7 +94,7 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
     _terminal.show(table)
     other = found.attack.arms[found.reference].name
     if parted.at_s is not None:
-        _terminal.say(f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s")
+        _terminal.say(f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s; what then holds it: {parted.cause}")
     _terminal.say(f"{found.width * 100:.0f} % of its neighbours keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)
@@ -108,12 +109,14 @@ def _attack(target: str, asked: Options) -> Attack:
     checked(target, options, "TARGET")
     for name in asked.references:
         checked(name, {}, "--reference")
+    checked(asked.beside, {}, "--beside")
     return attack.Attack(
         target=resolved(target),
         options=options,
         budget=attack.load(asked.budget),
         objective=asked.objective,
         references=tuple(resolved(name) for name in asked.references) or attack.Attack.references,
+        victim=resolved(asked.beside),
         search=asked.search,
         evaluations=asked.evaluations,
         seed=asked.seed,

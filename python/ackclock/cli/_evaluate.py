@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -45,8 +45,8 @@ def run(controller: str, asked: Options) -> int:
     from ackclock.evaluate.files import to_json
 
     asked.workers.check()
-    plan = _plan(controller, asked)
     statements = _statements(asked.statement)
+    plan = replace(_plan(controller, asked), stated=tuple(statements))
     folder = asked.out or Path(f"{Path(controller.partition(':')[0]).name.removesuffix('.py')}.evaluate")
     page.check_folder(folder)
     if not folder.is_dir():

@@ -115,7 +115,7 @@ def measure(
         verdicts = _once(plan, runs, seeds, rng)
         reports += "worse" in verdicts.values()
         for row, verdict in verdicts.items():
-            tested[row] += verdict not in ("not tested", "not applicable")
+            tested[row] += verdict not in UNJUDGED
             worse[row] += verdict == "worse"
             better[row] += verdict == "better"
     return Alarms(scale=plan.scale, repetitions=repetitions, worse=worse, better=better, tested=tested, reports=reports)

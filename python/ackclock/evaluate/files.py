@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.situation import Row
-from ackclock.evaluate.verdict import Judged, RowVerdict
+from ackclock.evaluate.verdict import UNJUDGED, Judged, RowVerdict
 from ackclock.judge.intervals import Estimate
 from ackclock.text import xml
 
@@ -103,6 +103,7 @@ def to_json(evaluation: Evaluation, *, statements: Mapping[str, str] | None = No
         "summary": {v.replace(" ", "_"): n for v, n in evaluation.summary().items()},
         "false_alarms": next((a for a in alarms() if a["scale"] == plan.scale), None),
         "rows": [_row_json(evaluation, row) for row in evaluation.rows],
+        "search": None if evaluation.search is None else dict(evaluation.search),
         "statements": {section: (statements or {}).get(section, "missing") for section in STATEMENTS},
     }
 
@@ -204,7 +205,7 @@ def to_junit(evaluation: Evaluation) -> str:
             failures += 1
             message = f"{found.verdict}: {found.reason}" + (f"; {command(evaluation, found)}" if found.worst else "")
             cases.append(f"{said}><failure message={xml(message)}/></testcase>")
-        elif found.verdict in ("not tested", "not applicable"):
+        elif found.verdict in UNJUDGED:
             skipped += 1
             cases.append(f"{said}><skipped message={xml(f'{found.verdict}: {found.reason}')}/></testcase>")
         else:

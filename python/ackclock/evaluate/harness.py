@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.evaluate import kernel
 from ackclock.evaluate.rows import rows as all_rows
+from ackclock.evaluate.rows import search as search_row
+from ackclock.evaluate.rows import text
 from ackclock.evaluate.situation import Arm, Cell, Environment, Row, Scale, Tables, filled, without
 from ackclock.evaluate.verdict import Judged, RowVerdict, Values, judge, judge_rows, more_seeds
 
@@ -80,6 +82,8 @@ class Plan:
         What the controller is meant for; row 25 is for data centres.
     backend
         The simulator, or the real kernel, whose rows are those that it can carry out.
+    stated
+        Sections of the RFC to which the author has answered.
     """
 
     candidate: Arm
@@ -90,6 +94,7 @@ class Plan:
     seeds: tuple[int, int] | None = None
     environment: Environment = "internet"
     backend: Literal["sim", "linux"] = "sim"
+    stated: tuple[str, ...] = ()
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -105,7 +110,7 @@ class Plan:
             if name not in known:
                 raise InputError(f"--rows: found {quote(name)}; allowed: {one_of(name, list(known))}")
         asked = [row for key, row in known.items() if not self.only or key in self.only]
-        rows = [self._in_environment(row) for row in asked]
+        rows = [self._in_environment(text.answered(row, self.stated)) for row in asked]
         if self.backend == "linux":
             return kernel.carried_out(rows, self.candidate, self.scale, gigabit=self.gigabit)
         return rows
@@ -151,6 +156,8 @@ class Evaluation:
         (row, cell, arm) -> scenario. An empty arm: without the candidate.
     over_time
         (row, arm) -> goodput over time (t_s, flow, goodput_bps) in the row's worst cell, under its worst seed.
+    search
+        What the search of row x5 found; None if it was not asked for.
     """
 
     plan: Plan
@@ -159,6 +166,7 @@ class Evaluation:
     digests: Mapping[Key, Mapping[int, str]] = field(repr=False)
     scenarios: Mapping[Key, Scenario] = field(repr=False)
     over_time: Mapping[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False)
+    search: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @cached_property
     def digest(self) -> str:
@@ -225,7 +233,21 @@ def evaluate(
             found = _judged(plan, entries, frames)
             if not _extend(plan, entries, found, most):
                 break
-        return _evaluation(plan, entries, frames, found)
+        made_of = _evaluation(plan, entries, frames, found)
+    return _with_search(made_of, folder, executor, stop)
+
+
+def _with_search(evaluation: Evaluation, folder: Path, executor: Executor, stop: threading.Event | None) -> Evaluation:
+    """The same with the row of the search, if it was asked for."""
+    from ackclock.evaluate.search import searched
+
+    plan = evaluation.plan
+    row = next((r for r in plan.rows if r.id == search_row.ID), None)
+    if row is None or plan.backend != "sim":
+        return evaluation
+    found, values_found = searched(row, plan.candidate, REFERENCE, folder, executor, stop)
+    rows = [found if r.row.id == row.id else r for r in evaluation.rows]
+    return replace(evaluation, rows=rows, search=values_found)
 
 
 _Made = dict[Key, Tables]

@@ -22,7 +22,7 @@ from ackclock.evaluate.files import (
 )
 from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
-from ackclock.evaluate.verdict import SYMBOLS, VERDICTS, Judged, RowVerdict, judge_part
+from ackclock.evaluate.verdict import SYMBOLS, UNJUDGED, VERDICTS, Judged, RowVerdict, judge_part
 from ackclock.report import TableCell
 from ackclock.text import csv
 
@@ -109,7 +109,7 @@ def conclusion(evaluation: Evaluation) -> str:
     """The outcome in one sentence."""
     counts = evaluation.summary()
     name = evaluation.plan.candidate.name
-    tested = sum(n for v, n in counts.items() if v not in ("not tested", "not applicable"))
+    tested = sum(n for v, n in counts.items() if v not in UNJUDGED)
     worse = [r for r in evaluation.rows if r.verdict == "worse"]
     said = f"{name} in CUBIC's place, by our own margins: worse in {counts['worse']} of {tested} situations tested"
     said += f", mixed in {counts['mixed']}" if counts["mixed"] else ""
@@ -258,6 +258,7 @@ def _legend() -> report.Prose:
         "no difference shown": "it contains the margin, so there may still be a difference as large",
         "no worse": "it lies within the margin, or on the good side",
         "better": "no worse in any measure, and better in one by more than the margin",
+        "reported": "a number and no verdict",
         "not tested": "something that the test needs is missing",
         "not applicable": "not for this controller",
     }
@@ -361,7 +362,7 @@ def _not_tested(evaluation: Evaluation) -> report.Table:
     rows = tuple(
         (TableCell(text=r.row.id, kind="head"), r.row.title, TableCell(text=r.reason if r.verdict in ("not tested", "not applicable") else
           f"in part: {'; '.join(r.row.needs)}", kind="text"))
-        for r in evaluation.rows if r.verdict in ("not tested", "not applicable") or r.row.needs
+        for r in evaluation.rows if r.verdict in ("not tested", "not applicable") or (r.row.needs and r.verdict != "reported")
     )  # fmt: skip
     return report.Table(
         caption="Situations, or parts of them, that were not tested, and what is missing.",

@@ -36,7 +36,7 @@ from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
 from ackclock.judge.intervals import Estimate, bootstrap_mean, mean_interval
 
-Verdict = Literal["worse", "mixed", "no worse", "better", "no difference shown", "not tested", "not applicable"]
+Verdict = Literal["worse", "mixed", "no worse", "better", "no difference shown", "reported", "not tested", "not applicable"]
 
 VERDICTS: tuple[Verdict, ...] = (
     "worse",
@@ -44,9 +44,13 @@ VERDICTS: tuple[Verdict, ...] = (
     "no difference shown",
     "no worse",
     "better",
+    "reported",
     "not tested",
     "not applicable",
 )
+
+UNJUDGED: tuple[Verdict, ...] = ("reported", "not tested", "not applicable")
+"""Those that say nothing for or against."""
 
 SYMBOLS: Mapping[str, str] = {
     "worse": "✗",
@@ -54,6 +58,7 @@ SYMBOLS: Mapping[str, str] = {
     "no difference shown": "?",
     "no worse": "✓",
     "better": "▲",
+    "reported": "→",
     "not tested": "–",
     "not applicable": "·",
 }

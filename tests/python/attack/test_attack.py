@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ackclock
-from ackclock import attack
+from ackclock import attack, controllers
 from ackclock.attack import explain, files, shrink, zoo
 from ackclock.attack.budget import Candidate, built_in, read
 from ackclock.attack.objective import OBJECTIVES
@@ -121,7 +121,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     wrong = built_in()["steps"].replace('["0.5 Mbit/s", "10 Mbit/s"]', '["10 Mbit/s", "1 Mbit/s"]')
     (tmp_path / "wrong.toml").write_text(wrong)
     for options, said in (
-        (["--budget", "no_such"], "allowed: cross, jitter, loss, steps, trouble, or FILE.toml"),
+        (["--budget", "no_such"], "allowed: application, box, chosen, cross, jitter, loss, one-held, receiver, steps, trouble, two-bdp, wide, or FILE.toml"),
         (["--budget", str(tmp_path / "wrong.toml")], "rate: found"),
         (["--objective", "speed"], "allowed: utilisation, delay"),
         (["--search", "luck"], "allowed: genetic, random, evolution"),
@@ -182,22 +182,56 @@ def test_a_simpler_case_is_nearly_as_bad(two: Threads) -> None:
     assert page.scenarios["worst.toml"] == found.runs.scenario(found.worst).to_toml()
 
 
-STUCK = ("quiche-2370", "xquic-740", "ackclock-bbr3", "rate-of-the-idle")
+SEARCHED = [name for name, bug in zoo.ZOO.items() if bug.budget]
 
 
-@pytest.mark.parametrize("bug", STUCK)
-def test_a_bug_of_the_zoo_is_caught(bug: str, two: Threads) -> None:
-    target = zoo.resolved(f"zoo:{bug}")
-    wanted = bbr(target=target, budget=attack.load("trouble"), objective="stuck", evaluations=25, search="random")
-    assert attack.run(wanted, two).score > 0.5
+@pytest.mark.parametrize("name", SEARCHED)
+def test_a_bug_of_the_zoo_is_caught_and_its_cure_is_not(name: str, two: Threads) -> None:
+    bug = zoo.ZOO[name]
+    caught, cured = (
+        attack.run(
+            bbr(
+                target=f"{zoo.__file__}:{cls.__name__}", budget=attack.load(bug.budget), objective=bug.objective,
+                evaluations=zoo.ENOUGH, search="random",
+            ),
+            two,
+            simplify=False,
+        ).score
+        for cls in (bug.made, bug.cured)
+    )  # fmt: skip
+    assert caught > zoo.CAUGHT
+    assert cured < caught / 2
+
+
+@pytest.mark.parametrize("name", zoo.ZOO)
+def test_a_bug_of_the_zoo_breaks_the_rule_that_it_says(name: str) -> None:
+    bug = zoo.ZOO[name]
+    controllers.check(bug.cured, closed_loop=False)
+    if not bug.rule:
+        controllers.check(bug.made, closed_loop=False)
+        return
+    with pytest.raises(Exception, match=f"breaks the rule {bug.rule}"):
+        controllers.check(bug.made, closed_loop=False)
+
+
+def test_every_bug_is_caught_by_something() -> None:
+    assert all(bug.budget or bug.rule or name == "deaf" for name, bug in zoo.ZOO.items())  # deaf: test_evaluate.py
 
 
 @pytest.mark.deep
-def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
-    """The same search finds nothing in a controller that has none of these bugs."""
-    for name in ackclock_controllers():
-        wanted = bbr(target=name, budget=attack.load("trouble"), objective="stuck", evaluations=100, search="random")
-        assert attack.run(wanted, two).score == 0, name
+@pytest.mark.parametrize("shown", sorted({(bug.budget, bug.objective) for bug in zoo.ZOO.values() if bug.objective in ("stuck", "harm")}))
+def test_no_controller_of_ours_is_taken_for_a_bug(shown: tuple[str, str], two: Threads) -> None:
+    """The searches that catch the bugs whose score is zero without them find nothing in a controller that has none of these bugs."""
+    budget, objective = shown
+    for name in REACTING if objective == "harm" else ackclock_controllers():
+        wanted = bbr(
+            target=name, budget=attack.load(budget), objective=objective, evaluations=4 * zoo.ENOUGH, search="random"
+        )
+        assert attack.run(wanted, two, simplify=False).score < zoo.CAUGHT, name
+
+
+REACTING = ("reno", "cubic-rfc9438")
+"""Those that are no more aggressive than CUBIC by design: a receiver that cheats must not make them so."""
 
 
 def ackclock_controllers() -> list[str]:

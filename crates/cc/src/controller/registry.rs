@@ -10,6 +10,7 @@ use super::bbr::Bbr;
 use super::bbr3::{Bbr3, Bbr3Options};
 use super::bic::Bic;
 use super::compound::Compound;
+use super::copa::{Copa, CopaOptions};
 use super::cubic::{Cubic, CubicOptions, CubicParams};
 use super::dctcp::Dctcp;
 use super::fast::{Fast, FastOptions};
@@ -18,6 +19,7 @@ use super::htcp::Htcp;
 use super::hybla::Hybla;
 use super::illinois::Illinois;
 use super::ledbat::LedbatPlusPlus;
+use super::lp::Lp;
 use super::options::{self, usual, Options, Refusal, Value};
 use super::prague::{Prague, PragueOptions};
 use super::reno::Reno;
@@ -109,6 +111,8 @@ pub const ENTRIES: &[Entry] = &[
     entry!("veno", "Veno: a loss on an uncongested path reduces cwnd by only a fifth, as in Linux", |_| Controller::Veno(Veno::default())),
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
     entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
+    entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", CopaOptions, usual(), |options, _| Controller::Copa(Box::new(Copa::new(options)))),
+    entry!("lp", "TCP-LP: Reno that gives way as soon as the delay rises by 15 % of its range, as in Linux", |_| Controller::Lp(Lp::default())),
     entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
     entry!("prague", "TCP Prague: DCTCP adapted to the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
     entry!("ledbat++", "LEDBAT++: background transport that keeps the queueing delay below 60 ms (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
@@ -166,9 +170,11 @@ pub enum Controller {
     Veno(Veno),
     Yeah(Yeah),
     Compound(Compound),
+    Copa(Box<Copa>),
     Dctcp(Dctcp),
     Prague(Box<Prague>),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
+    Lp(Lp),
     Bbr(Box<Bbr>),
     Bbr3(Box<Bbr3>),
     Custom(Custom),
@@ -224,9 +230,11 @@ macro_rules! dispatch {
             Controller::Veno($c) => $e,
             Controller::Yeah($c) => $e,
             Controller::Compound($c) => $e,
+            Controller::Copa($c) => $e,
             Controller::Dctcp($c) => $e,
             Controller::Prague($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
+            Controller::Lp($c) => $e,
             Controller::Bbr($c) => $e,
             Controller::Bbr3($c) => $e,
             Controller::Custom($c) => $e,

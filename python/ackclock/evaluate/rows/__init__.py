@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackclock.evaluate.rows import collapse, datacentre, harm, paths, queues, sharing, short, text
+from ackclock.evaluate.rows import collapse, datacentre, harm, paths, queues, search, sharing, short, text
 from ackclock.evaluate.situation import Row
 
 
@@ -10,7 +10,7 @@ def rows() -> tuple[Row, ...]:
     """Every row, in order."""
     found = {
         row.id: row
-        for module in (collapse, queues, sharing, short, harm, paths, datacentre, text)
+        for module in (collapse, queues, sharing, short, harm, paths, datacentre, search, text)
         for row in module.ROWS
     }
     return tuple(found[key] for key in sorted(found, key=_order))

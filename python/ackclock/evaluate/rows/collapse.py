@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ackclock.evaluate import measure
@@ -51,7 +52,7 @@ def _at(of: str) -> measure.Of:
         made = {
             "tenth": measure.sent_between(tenth + 5, tenth + 30, per_s=c.about["rtt_s"]),
             "half": measure.sent_between(half + 5, dead, per_s=c.about["rtt_s"]),
-            "dead": measure.sent_between(dead + 1, end),
+            "dead": measure.sent_between(end - DEAD_S, end),
             "growth": measure.backoff(dead, end),
             "resumes": measure.settling(end, bps=RATE * 1e6 * PAYLOAD, until_s=end + RESUMES_S, flow=None),
         }[of]
@@ -81,21 +82,38 @@ def _silent() -> Iterator[Cell]:
         yield cell(name, scenario, about(RATE, RTT, 1, what, end_s=10.0 + seconds), scale=scale)  # type: ignore[arg-type]
 
 
-MOST_PER_RTT = 8.0
-"""Packets in a round trip at sustained heavy loss: twice the least window of BBR. Ours. At 10 % those of our controllers that react send 1.5
-to 6.5; those that do not (`bbr`, whose model takes no notice of such losses, and `westwood`, which sets ssthresh by its rate) send 33 and more."""
+def equation(loss: float) -> float:
+    """Packets in a round trip at a share of loss: RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R."""
+    return 1 / (math.sqrt(2 * loss / 3) + 12 * math.sqrt(3 * loss / 8) * loss * (1 + 32 * loss**2))
 
-MOST_WHILE_DEAD = 20.0
-"""Packets in 29 s of total loss: timeouts that double from 0.2 s on send eight. Ours."""
+
+TOO_MUCH = 10.0
+"""Times the equation's rate from which on RFC 8083 (section 4.3) makes a sender cease: an order of magnitude more than TCP would send."""
+
+
+def most(loss: float) -> float:
+    """Packets in a round trip that a sender may send while this share is lost, whatever CUBIC does.
+
+    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves to anybody. We
+    took this from those texts and not from what our controllers do.
+    """
+    return max(TOO_MUCH * equation(loss), 1.0)
+
+
+DEAD_S = 29.0
+"""For which packets are counted while all are lost."""
+
+MOST_WHILE_DEAD = TOO_MUCH * equation(1.0) * DEAD_S / (RTT / 1e3)
+"""Packets while all is lost: there RFC 9743 asks for full backoff, so that one in a round trip is too much."""
 
 BACKS_OFF = (
     Measure(
         name="sent at 10 % loss", unit="packets/RTT", of=_at("tenth"), better="less", margin=2.0, ratio=True, least=1.0,
-        duty=MOST_PER_RTT,
+        duty=most(0.1),
     ),
     Measure(
         name="sent at 50 % loss", unit="packets/RTT", of=_at("half"), better="less", margin=2.0, ratio=True, least=1.0,
-        duty=MOST_PER_RTT,
+        duty=most(0.5),
     ),
     Measure(
         name="sent while all is lost", unit="packets", of=_at("dead"), better="less", margin=0.2, relative=True, least=2.0,
@@ -113,7 +131,10 @@ ROWS = (
         quote="not in the RFC: BCP 133 and 233 (RFC 8961, section 4; RFC 8085, section 3.1) oblige every sender to slow down when packets are lost",
         cells=tuple(c for c in _heavy() if c.scale == "quick"),
         measures=BACKS_OFF,
-        note="A duty of every sender, whatever CUBIC does. The runs are those of situation 1.",
+        note=(
+            "A duty of every sender, whatever CUBIC does. The runs are those of situation 1. The bound is ten times the rate of RFC 5348's "
+            "equation, the factor of RFC 8083's circuit breaker, and at least one packet in a round trip."
+        ),
     ),
     Row(
         id="1",

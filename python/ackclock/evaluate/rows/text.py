@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ackclock.evaluate.situation import Row
 
 STATEMENTS = {
@@ -15,7 +18,7 @@ ROWS = (
     Row(
         id="11", section="5.3", level="MUST", title="The author's statements",
         quote="clearly explain any deviations … discuss whether it allows for incremental deployment",
-        applies="text that only its author can write: --statement FILE",
+        applies="text that only its author can write",
     ),
     Row(
         id="24", section="7.10", level="MUST", title="Multipath",
@@ -23,3 +26,13 @@ ROWS = (
         applies="no multipath transport is here; row 23 changes the path below a flow",
     ),
 )  # fmt: skip
+
+
+def answered(row: Row, sections: Sequence[str]) -> Row:
+    """The row of the author's statements, with what is there and what is missing."""
+    if row.id != "11":
+        return row
+    missing = [f"§{s}" for s in STATEMENTS if s not in sections]
+    if not missing:
+        return replace(row, applies="the author has answered all of it, below; no measurement can judge that")
+    return replace(row, applies=f"{row.applies}; missing: {', '.join(missing)}; --statement FILE")

@@ -1,0 +1,16 @@
+"""What no list of situations has: the worst case that a search finds. Row x5."""
+
+from __future__ import annotations
+
+from ackclock.evaluate.situation import Row
+
+ID = "x5"
+
+ROWS = (
+    Row(
+        id=ID, section="", level="", title="The worst case of a search",
+        quote="not in the RFC: situations that somebody chose beforehand can miss the one in which a controller fails",
+        needs=("the simulator: `ackclock attack` looks for it",),
+        note="Reported, not judged: a search finds one number, without an interval. The same search with CUBIC is beside it.",
+    ),
+)  # fmt: skip
