@@ -14,6 +14,7 @@ mod hybla;
 mod illinois;
 mod ledbat;
 mod minmax;
+pub mod own;
 mod prague;
 mod recipe;
 mod registry;

@@ -22,6 +22,7 @@ pub mod columns;
 pub mod cpu;
 pub mod error;
 pub mod estimate;
+pub mod film;
 pub mod flow;
 mod histogram;
 pub mod hosts;
