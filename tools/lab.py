@@ -118,7 +118,13 @@ def page(module: bytes) -> str:
     script = "\n" + "".join(read[name] for name in SCRIPTS)
     style = f"\n{read['lab.css']}"
     worker = WORKER.format("".join(read[name] for name in WORKERS))
-    held = {"scenarios": scenarios(), "files": traces(), "schema": schema(), "conformance": conformance()}
+    held = {
+        "scenarios": scenarios(),
+        "files": traces(),
+        "lessons": json.loads(read["lessons.json"]),
+        "schema": schema(),
+        "conformance": conformance(),
+    }
     data = json.dumps(held, ensure_ascii=False).replace("<", "\\u003c")
     for name, text in read.items():
         if "</script" in text.lower() or "<!--" in text:

@@ -219,8 +219,9 @@ class Completer {
     while (end < text.value.length && (found.quoted ? /[^"\n]/ : WORD).test(text.value[end])) end += 1;
     this.close();
     text.focus();
-    text.setRangeText(put, found.start, end, "end");
+    const assigned = found.mode === "key" && /^[ \t]*=/.test(text.value.slice(end));
+    text.setRangeText(assigned ? put.replace(/ = $/, "") : put, found.start, end, "end");
     text.dispatchEvent(new InputEvent("input", { inputType: "insertCompletion" }));
-    if (found.mode === "key") this.open(true);
+    if (found.mode === "key" && !assigned) this.open(true);
   }
 }

@@ -1,5 +1,6 @@
 // The path as teachers draw it: packets wait, cross links and come back as ACKs, at a speed that the viewer chooses, at the time of the figures' cursor.
-// What it shows is what the engine noted at each link (crates/sim/src/film.rs); nothing is made up in between but the steady move along a link.
+// What it shows is what the engine noted at each link (crates/sim/src/film.rs); nothing is made up in between but the steady move along a link. What an
+// AQM drops from the head of its queue is seen when it falls, not while it waits.
 "use strict";
 
 const LEGS = 300_000; // of one film
@@ -178,7 +179,7 @@ class FilmView {
     const { canvas, reel } = this;
     const scale = devicePixelRatio || 1;
     const width = canvas.clientWidth;
-    const height = Math.max(this.flows.length * 74, 116);
+    const height = Math.max(this.flows.length * (this.flows.length > 3 ? 44 : 74), 116);
     if (!width) return;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
       canvas.width = Math.round(width * scale);
@@ -240,7 +241,8 @@ class FilmView {
     if (waiting.length > 1) {
       context.fillStyle = colours.quiet;
       context.textAlign = back ? "right" : "left";
-      context.fillText(`${waiting.length} wait`, back ? x1 : x0 + 2, lane + away * -17 + 4);
+      const stacked = Math.min(Math.ceil(waiting.length / row), rows) * (BOX + 1);
+      context.fillText(`${waiting.length} wait`, back ? x1 : x0, lane + away * (stacked + 4) + (back ? 6 : 0));
     }
   }
 

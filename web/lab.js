@@ -4,6 +4,7 @@
 const at = (id) => document.getElementById(id);
 const SOURCE = document.documentElement.cloneNode(true); // as it came, for "this page"
 const DATA = JSON.parse(at("data").textContent);
+const LESSONS = lessonsOf(DATA.lessons);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
 const PAUSE_MS = 15; // of typing, until the run starts

@@ -38,7 +38,9 @@ function lockdown(scope) {
     for (const key of Reflect.ownKeys(holder)) {
       if (typeof key === "symbol" || kept.has(key)) continue;
       if (Reflect.deleteProperty(holder, key)) continue;
-      if (!Reflect.defineProperty(holder, key, { value: undefined, writable: false, configurable: false }) && key !== "constructor") left.push(key);
+      if (Reflect.defineProperty(holder, key, { value: undefined, writable: false, configurable: false })) continue;
+      const { value, writable } = Reflect.getOwnPropertyDescriptor(holder, key);
+      if (writable !== false || Object(value) === value) left.push(key); // a constant number does nothing
     }
   }
   return left;

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import http.client
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -17,25 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, Browser, browser
+from browser import Browser, browser
 from conftest import ROOT, tool
+from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
 from test_laws import drawn
 
 from ackclock import _engine, load
 from ackclock.cli import main
-from ackclock.cli._lab import OWN, PAGE
+from ackclock.cli._lab import OWN
 
-SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
-NODE = shutil.which("node")
 DRAWN = 200
 WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
 """Scenarios of which all tables are compared, bit by bit."""
-
-FIRST = (SCENARIOS / "first.toml").read_text(encoding="utf-8")
-
-built = pytest.mark.skipif(not PAGE.is_file(), reason="the lab was not built: `make lab`")
-node = pytest.mark.skipif(NODE is None, reason="node is not installed")
-chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
@@ -73,23 +64,21 @@ def spelt(table: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The module that stands in the page."""
-    held = re.search(r'<script type="text/plain" id="module">([^<]+)</script>', PAGE.read_text(encoding="utf-8"))
-    assert held is not None
-    path = tmp_path_factory.mktemp("module") / "lab.wasm"
-    path.write_bytes(gzip.decompress(base64.b64decode(held[1])))
-    return path
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 @pytest.mark.deep
 @built
 @node
-def test_node_gives_the_digests_and_tables_of_the_native_engine(module, tmp_path):
+def test_node_gives_the_digests_and_tables_of_the_native_engine(tmp_path):
+    module = module_of(tmp_path)
     asked = jobs()
     (tmp_path / "jobs").write_text(json.dumps([job for job, _ in asked]))
     here = Path(__file__).parent
-    command = [NODE, here / "node.js", module, ROOT / "web" / "engine.js", tmp_path / "jobs"]
+    scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+    command = [NODE, here / "node.js", module, *scripts, tmp_path / "jobs"]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert len(told) == len(asked) >= 41 + DRAWN
     for (job, text), answer in zip(asked, told, strict=True):
@@ -99,38 +88,6 @@ def test_node_gives_the_digests_and_tables_of_the_native_engine(module, tmp_path
         assert answer["digest"] == answer["watched"] == native["digest"], job["text"]
         if job["whole"]:
             assert {name: spelt(table) for name, table in answer["tables"].items()} == tables(native), job["text"]
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
-def opened(tab: Browser, page: Path = PAGE, *, behind: str = "", width: int = 1280) -> Browser:
-    """The page, once its first run is drawn."""
-    tab.ask("Page.navigate", url="about:blank")
-    tab.open(page, width=width)
-    if behind:
-        tab.run(f"location.hash = {json.dumps(behind)}")
-    tab.wait("document.body.dataset.drawn !== undefined")
-    return tab
-
-
-def text(tab: Browser, selector: str) -> str:
-    return tab.run(f"document.querySelector({json.dumps(selector)}).textContent")
-
-
-def write(tab: Browser, value: str) -> None:
-    """Put another scenario into the editor, as a reader who pastes it."""
-    tab.run("at('text').focus(); at('text').select()")
-    tab.ask("Input.insertText", text=value)
-
-
-def native(value: str, tmp_path: Path, seed: int = 1) -> str:
-    """The digest of the native engine."""
-    (tmp_path / "native.toml").write_text(value, encoding="utf-8")
-    return _engine.run(load(tmp_path / "native.toml").to_engine_json(), seed)["digest"]
 
 
 @pytest.mark.deep
