@@ -14,16 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 1
 PROFILE = "quick"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Processor:
+class Processor(NamedTuple):
     """How programs for it are built and run here."""
 
     name: str

@@ -72,7 +72,8 @@ class Engine {
   csv(table) {
     const columns = table.columns.map(([name, kind, , names]) => {
       const values = this.column(table, name);
-      if (kind === "str") return (row) => names[values[row]] ?? "";
+      // what a spreadsheet would take for a formula begins with an apostrophe
+      if (kind === "str") return (row) => (names[values[row]] ?? "").replace(/^(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/, "'");
       if (kind === "bool") return (row) => (values[row] ? "true" : "false");
       if (kind === "n4") return (row) => (values[row] === 0xffffffff ? "" : values[row]);
       if (kind === "f8") return (row) => (Number.isNaN(values[row]) ? "" : values[row]);

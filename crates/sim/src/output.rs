@@ -299,7 +299,9 @@ fn drop_rows(drops: &[Dropped]) -> Table {
 }
 
 fn acks(records: &[(u32, Vec<Record>)]) -> Table {
-    let rows = || records.iter().flat_map(|(_, records)| records);
+    // in one list: fifty columns go through it
+    let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
+    let rows = || all.iter().copied();
     let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
     let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
     // NaN where a deadline or a length of time is not set

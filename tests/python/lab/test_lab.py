@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import http.client
 import json
 import re
@@ -20,7 +21,7 @@ from conftest import ROOT, tool
 from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
 from test_laws import drawn
 
-from ackclock import _engine, load
+from ackclock import _engine, _link, load, run
 from ackclock.cli import main
 from ackclock.cli._lab import OWN
 
@@ -81,8 +82,8 @@ def test_node_gives_the_digests_and_tables_of_the_native_engine(tmp_path):
     command = [NODE, here / "node.js", module, *scripts, tmp_path / "jobs"]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert len(told) == len(asked) >= 41 + DRAWN
-    for (job, text), answer in zip(asked, told, strict=True):
-        native = _engine.run(text, job["seed"])
+    for (job, scenario), answer in zip(asked, told, strict=True):
+        native = _engine.run(scenario, job["seed"])
         assert answer["ok"], (job["text"], answer)
         # what the page's figures record changes nothing
         assert answer["digest"] == answer["watched"] == native["digest"], job["text"]
@@ -321,3 +322,41 @@ def test_the_command_serves_the_page_to_this_machine_only():
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+def test_a_link_opens_the_scenario_that_it_carries_and_a_report_has_one(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.html"
+    page.write_text(OWN, encoding="utf-8")
+    monkeypatch.setattr("ackclock.cli._lab.PAGE", page)
+    out = tmp_path / "out.html"
+    own = lambda: json.loads(re.search(r'id="own">(.*)</script>', out.read_text(encoding="utf-8"))[1])  # noqa: E731
+    (tmp_path / "short.toml").write_text(FIRST.replace("30 s", "1 s"), encoding="utf-8")
+    report = tmp_path / "report.html"
+    assert main(["run", str(tmp_path / "short.toml"), "--seed", "7", "--report", str(report)]) == 0
+    found = re.search(
+        r"<pre class=\"link\">ackclock lab (?:&#39;|')(.*?)(?:&#39;|')</pre>", report.read_text(encoding="utf-8")
+    )
+    assert found is not None
+    link = html.unescape(found[1])
+    assert main(["lab", link, "--save", str(out)]) == 0
+    assert own()["seed"] == "7"
+    (tmp_path / "from-link.toml").write_text(own()["text"], encoding="utf-8")
+    digests = [run(load(tmp_path / name), seed=7).digest for name in ("from-link.toml", "short.toml")]
+    assert digests[0] == digests[1]
+    assert main(["lab", f"http://127.0.0.1:8000/{_link.made(FIRST, 3)}", "--save", str(out)]) == 0
+    assert own() == {"text": FIRST, "seed": "3"}
+
+    bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = base64.urlsafe_b64encode(bomb.compress(b"a" * 2**26) + bomb.flush()).decode().rstrip("=")
+    capsys.readouterr()
+    for wrong, said in (
+        (f"#s={packed}", "more than 1048576 bytes"),
+        ("#s=AAAA", "no scenario in it"),
+        (link[:60], "no scenario in it"),
+        ("#s=%00", 'found "#s=%00"'),
+        ("#s=AAAA&c=AAAA", "a controller in JavaScript"),
+    ):
+        assert main(["lab", wrong, "--save", str(out)]) == 2
+        told = capsys.readouterr().err
+        assert said in told, (wrong, told)
+        assert told.count("\n") == 1

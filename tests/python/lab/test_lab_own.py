@@ -349,8 +349,8 @@ def test_a_controller_reaches_nothing_but_its_arguments(tab):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         threading.Thread(target=lambda: heard.append(server.accept()), daemon=True).start()
-        for reach, said in REACHES.items():
-            reach = reach.replace("PORT", str(port))
+        for asked, said in REACHES.items():
+            reach = asked.replace("PORT", str(port))
             put(tab, f"class Evil {{ on_ack(w) {{ {reach}; }} on_congestion_event(w) {{ return w.cwnd / 2; }} }}")
             tab.wait("at('state').textContent.startsWith('controller Evil, on_ack at ')")
             assert said in text(tab, "#state"), (reach, text(tab, "#state"))
