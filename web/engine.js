@@ -53,8 +53,9 @@ class Engine {
   }
 
   // Run what was read; see `Lab::run`. Tables stay in the module's memory: `column` looks at one, until the next run.
-  run(seed, { watch = true, memory = 2 ** 30 } = {}) {
-    return this.answer(this.wasm.run(BigInt(seed), watch ? 1 : 0, memory));
+  // `whole`: with all columns of the trace, not only those that figures draw.
+  run(seed, { watch = true, whole = false, memory = 2 ** 30 } = {}) {
+    return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
   }
 
   // Where the packets of what was read are, from a time on; see `Lab::film`.

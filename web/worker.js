@@ -11,8 +11,9 @@ const DRAWN = {
   queue_samples: null,
   goodput: null,
   drops: ["t_s", "link", "flow"],
-  acks: ["t_s", "flow", "event", "seq", "len", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
+  acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
+const PARTLY = "acks"; // of which the run makes no more than that
 const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // of further seeds
 const EVERY_MS = 100;
 
@@ -20,6 +21,7 @@ let opened = null;
 let until = 0;
 let told = 0;
 let tables = [];
+let last = null; // what was run
 let classes = {};
 
 function tell(part) {
@@ -67,7 +69,9 @@ function begin(budget_ms) {
   return began;
 }
 
-function run({ number, text, seed, budget_ms, memory, beside }) {
+function run(job) {
+  const { number, text, seed, budget_ms, memory, beside } = job;
+  last = job;
   const read = opened.read(text);
   if (!read.ok) { post({ number, read }); return; }
   post({ number, begun: read });
@@ -79,6 +83,18 @@ function run({ number, text, seed, budget_ms, memory, beside }) {
   const [found, buffers] = copied(opened, beside ? BESIDE : DRAWN);
   const names = tables.filter(({ rows }) => rows > 0).map(({ name, rows }) => [name, rows]);
   post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
+}
+
+// A table as CSV; one that was made in part is made once more, whole.
+function saved(name) {
+  if (name === PARTLY) {
+    const { text, seed, budget_ms, memory } = last;
+    opened.read(text);
+    begin(budget_ms);
+    tables = opened.run(seed, { memory, whole: true }).tables ?? [];
+  }
+  const table = tables.find((one) => one.name === name);
+  post({ csv: table ? opened.csv(table) : "", name });
 }
 
 // Where the packets are, from a time on. The tables of the run before are gone then, so the page asks another worker.
@@ -124,10 +140,8 @@ async function heard({ data }) {
       for (const [name, bytes] of data.files) engine.addFile(name, bytes);
       opened = engine;
       post({ opened: true });
-    } else if (data.csv) {
-      const table = tables.find(({ name }) => name === data.csv);
-      post({ csv: table ? opened.csv(table) : "", name: data.csv });
-    } else if (data.film) film(data);
+    } else if (data.csv) saved(data.csv);
+    else if (data.film) film(data);
     else if (data.check) check(data);
     else run(data);
   } catch (error) {

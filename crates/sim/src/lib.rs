@@ -52,7 +52,7 @@ pub use bounds::Bounds;
 pub use error::Error;
 pub use estimate::{estimate_capture, estimate_memory, estimate_time};
 pub use hosts::Customs;
-pub use run::{parse, run, run_for, run_taking, run_with, Output};
+pub use run::{parse, run, run_for, run_taking, run_tracing, run_with, Output};
 pub use shortcuts::Shortcuts;
 pub use spec::{tables, Scenario, FAMILIES};
 pub use summary::Metrics;

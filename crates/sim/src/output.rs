@@ -23,8 +23,13 @@ use crate::udp::Received;
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too.
-pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Table> {
+/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
+/// none named: all.
+pub(crate) fn tables(
+    mut built: Built,
+    wanted: impl Fn(&str) -> bool,
+    traced: &'static [&'static str],
+) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
@@ -57,7 +62,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "queue_samples": queue_samples(&observer.queues),
         "samples": samples(&observer.samples),
         "drops": drop_rows(&drops),
-        "acks": acks(&journal.records),
+        "acks": acks(&journal.records, traced),
         "clients": clients(&built.clients),
         "controllers": controllers(&built.app.flows, &journal.vars),
         "datagrams": datagrams(&mut journal.datagrams),
@@ -298,7 +303,7 @@ fn drop_rows(drops: &[Dropped]) -> Table {
         .text("reason", &["loss", "queue", "aqm"], rows().map(reason))
 }
 
-fn acks(records: &[(u32, Vec<Record>)]) -> Table {
+fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) -> Table {
     // in one list: fifty columns go through it
     let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
     let rows = || all.iter().copied();
@@ -307,6 +312,7 @@ fn acks(records: &[(u32, Vec<Record>)]) -> Table {
     // NaN where a deadline or a length of time is not set
     let when = |t: Time| seconds(t);
     Table::new("acks")
+        .only(only)
         .time("t_s", rows().map(|r| r.t))
         .i8("t_ns", rows().map(|r| r.t.0))
         .u4("flow", rows().map(|r| r.flow))

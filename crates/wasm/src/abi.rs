@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 
 use crate::controller::{self, Slot};
-use crate::lab::{Asks, Lab};
+use crate::lab::{Asks, Lab, Watch};
 
 extern "C" {
     /// Which part of the run is done; other than 0: stop.
@@ -113,14 +113,19 @@ pub unsafe extern "C" fn read(text: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.read(&String::from_utf8_lossy(&text))))
 }
 
-/// Run it. Returns the length of the answer, whose columns stay until the next run.
+/// Run it; `watch`: 0 nothing, 1 figures, 2 all of what they are made from. Returns the length of the answer, whose columns stay until the next run.
 #[no_mangle]
 pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     // SAFETY: `tell` takes a number and touches no memory of ours.
     let told = |part| unsafe { tell(part) != 0 };
     let asks = Asks { tell: &told, failure: &failure };
+    let watch = match watch {
+        0 => Watch::Nothing,
+        1 => Watch::Figures,
+        _ => Watch::Whole,
+    };
     forget();
-    answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch != 0, memory as u64, &asks)))
+    answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
 }
 
 /// Where its packets are from a time on, s, until there are `most` legs. Returns the length of the answer; columns as of [`run`].

@@ -12,7 +12,7 @@ use ackclock_sim::spec::files::Embedded;
 use ackclock_sim::spec::read::{read, Refused};
 use ackclock_sim::spec::{FlowGroup, TraceLevel};
 use ackclock_sim::{
-    estimate_memory, estimate_time, run_with, Bounds, Column, Customs, Error, Output, Scenario, Table,
+    estimate_memory, estimate_time, run_tracing, Bounds, Column, Customs, Error, Output, Scenario, Table,
 };
 use serde_json::{json, Value};
 
@@ -24,6 +24,9 @@ const PARTS: u64 = 150;
 const SHORTEST_NS: u64 = 1_000_000;
 /// Flows whose ACKs are all recorded; of more, those of the first.
 const TRACED: u64 = 3;
+/// Columns of it that figures draw: `DRAWN` in `web/worker.js`.
+const TRACED_COLUMNS: &[&str] =
+    &["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"];
 /// A trace that may need more memory than this is not taken, bytes.
 const TRACE_BYTES: u64 = 512 << 20;
 
@@ -40,6 +43,17 @@ impl Default for Lab {
         let (files, customs) = (Embedded(BTreeMap::new()), Customs::new());
         Lab { files, customs, scenario: None, tables: Vec::new() }
     }
+}
+
+/// What a run records for the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// What the scenario says.
+    Nothing,
+    /// What the page's figures show, too; of the trace, the columns that they draw.
+    Figures,
+    /// The same with every column, for who saves it.
+    Whole,
 }
 
 /// What a run asks the page, now and then.
@@ -108,19 +122,19 @@ impl Lab {
     }
 
     /// Run what was read last: `{"ok": true, "digest", "tables": [{"name", "rows", "columns": [[name, type, address, names]]}]}`, or
-    /// `{"ok": false, "message"}`. With `watch`, it also records what the page's figures show, which changes nothing in the run. `memory`:
-    /// bytes that it may need.
-    pub fn run(&mut self, seed: u64, watch: bool, memory: u64, asks: &Asks<'_>) -> Value {
+    /// `{"ok": false, "message"}`. `watch` says what it also records, which changes nothing in the run. `memory`: bytes that it may need.
+    pub fn run(&mut self, seed: u64, watch: Watch, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {
             return json!({ "ok": false, "message": "no scenario was read" });
         };
-        let watched = watch.then(|| watched(scenario));
+        let watched = (watch != Watch::Nothing).then(|| watched(scenario));
         let scenario = watched.as_ref().unwrap_or(scenario);
         let whole = scenario.duration_ns.max(1) as f64;
         let stop = |now: Time| (asks.failure)().is_some() || (asks.tell)(now.0 as f64 / whole);
         let bounds = Bounds { memory: Some(memory), cpu_s: None, stop: &stop };
-        let outcome = run_with(scenario, seed, &self.customs, &bounds);
+        let columns = if watch == Watch::Figures { TRACED_COLUMNS } else { &[] };
+        let outcome = run_tracing(scenario, seed, &self.customs, &bounds, columns);
         if let Some(message) = (asks.failure)() {
             return json!({ "ok": false, "message": message });
         }
