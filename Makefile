@@ -60,6 +60,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/pictures.py --check
 	$(BIN)/python tools/public_names.py
 	$(BIN)/python tools/controllers.py --check
+	$(BIN)/python tools/lessons.py --check
 	$(BIN)/python tools/study_numbers.py --check
 
 bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
@@ -73,11 +74,12 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/controllers.py
+	$(BIN)/python tools/lessons.py
 	$(BIN)/python tools/study_numbers.py
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 
-$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml) tools/lab.py | $(VENV)/.packages
+$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml) python/ackclock/controllers.py tools/lab.py | $(VENV)/.packages
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM)" || { echo "make lab needs Rust's target $(WASM): rustup target add $(WASM)" >&2; exit 3; }
 	cargo build --package ackclock-wasm --target $(WASM) --profile lab --locked --quiet
 	$(BIN)/python tools/lab.py target/$(WASM)/lab/ackclock_wasm.wasm

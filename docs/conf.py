@@ -163,11 +163,11 @@ LAB = Path(__file__).resolve().parent.parent / "python" / "ackclock" / "_lab" / 
 
 def open_in_lab(app: Any, doctree: Any, name: str) -> None:
     """Put a link below each scenario that stands on a page whole: it carries the text."""
-    import base64
     import tomllib
-    import zlib
 
     from docutils import nodes
+
+    from ackclock import _link
 
     if not LAB.exists():
         return
@@ -180,11 +180,8 @@ def open_in_lab(app: Any, doctree: Any, name: str) -> None:
             continue
         if not {"duration", "network", "flows"} <= set(read):
             continue
-        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-        packed = packer.compress(block.astext().encode()) + packer.flush()
-        address = app.builder.get_relative_uri(name, "lab/index")
-        text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
-        link = nodes.reference("", "Open in the lab", refuri=f"{address}#s={text}", internal=True)
+        address = app.builder.get_relative_uri(name, "lab/index") + _link.made(block.astext())
+        link = nodes.reference("", "Open in the lab", refuri=address, internal=True)
         place = block.parent if isinstance(block.parent, nodes.container) else block
         place.parent.insert(place.parent.index(place) + 1, nodes.paragraph("", "", link, classes=["lab"]))
 

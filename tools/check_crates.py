@@ -19,7 +19,7 @@ ALLOWED = {
     "capture": set(),
     "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
-    "wasm": {"schema", "core", "sim"},
+    "wasm": {"schema", "core", "cc", "sim"},
     "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script", "capture"},
 }
 

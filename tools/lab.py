@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
@@ -18,6 +19,20 @@ SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
 PLACE = ROOT / "python" / "ackclock" / "_lab" / "lab.html"
 FIRST = "first"
 """The scenario that a page shows if it is asked for none."""
+
+SCRIPTS = ("figures.js", "film.js", "lessons.js", "editor.js", "complete.js", "own.js", "seeds.js", "lab.js")
+WORKERS = ("engine.js", "hooks.js", "lockdown.js", "worker.js")
+"""Files of the page and of its workers, in order."""
+
+WORKER = """
+"use strict";
+(() => {{
+const {{ TextDecoder, TextEncoder, WebAssembly, performance }} = globalThis;
+const post = globalThis.postMessage.bind(globalThis);
+const listen = globalThis.addEventListener.bind(globalThis);
+{}}})();
+"""
+"""One function, so that what stands behind it sees nothing of it; it keeps what it needs before that is taken from everybody."""
 
 MOST_MODULE = 700_000
 MOST_PAGE = 1_000_000
@@ -36,6 +51,45 @@ def traces() -> list[tuple[str, str]]:
     """Files that scenarios name, and their bytes in base64."""
     found = sorted((SCENARIOS / "traces").iterdir())
     return [(f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()) for file in found]
+
+
+def conformance() -> dict[str, object]:
+    """Of the test that controllers have to pass: what each rule asks, and the runs in closed loop with what their path holds, packets."""
+    from ackclock._agents import controllers
+
+    paths = []
+    for scenario in controllers.closed_loops():
+        paths.append({"text": scenario.to_toml(), "holds": float(scenario.network.bdp_packets())})
+    rules = {**controllers.RULES, "closed loop": controllers.CLOSED_LOOP}
+    return {"rules": rules, "paths": paths, "exploded": controllers.EXPLODED}
+
+
+def schema() -> dict[str, object]:
+    """What completes a scenario: by table its keys, by key one line, the tables that it may hold and the values that it may have."""
+    from ackclock.scenario import Scenario
+
+    whole = Scenario.json_schema()
+    tables = {"Scenario": whole, **whole["$defs"]}
+    return {name: {key: offered(value) for key, value in of["properties"].items()} for name, of in tables.items()}
+
+
+def offered(value: dict[str, Any]) -> list[object]:
+    """One line, tables, values; of a list, those of its elements."""
+    tables, values = [], []
+    open_ = [value]
+    while open_:
+        one = open_.pop(0)
+        if "$ref" in one:
+            tables.append(one["$ref"].rsplit("/", 1)[1])
+        values += one.get("enum", [])
+        values += [one["const"]] if "const" in one else []
+        values += one.get("examples", [])
+        for inner in ("anyOf", "oneOf"):
+            open_ += one.get(inner, [])
+        if isinstance(one.get("items"), dict):
+            open_.append(one["items"])
+    about = value.get("description", "").split(". ")[0].rstrip(".")
+    return [about, tables, list(dict.fromkeys(values))]
 
 
 def digest(text: str) -> str:
@@ -61,9 +115,17 @@ def policy(script: str, style: str) -> str:
 def page(module: bytes) -> str:
     """The whole page."""
     read = {file.name: file.read_text(encoding="utf-8") for file in sorted(WEB.iterdir()) if file.suffix != ".html"}
-    script, style = f"\n{read['figures.js']}{read['lessons.js']}{read['lab.js']}", f"\n{read['lab.css']}"
-    worker = f"\n{read['engine.js']}{read['worker.js']}"
-    data = json.dumps({"scenarios": scenarios(), "files": traces()}, ensure_ascii=False).replace("<", "\\u003c")
+    script = "\n" + "".join(read[name] for name in SCRIPTS)
+    style = f"\n{read['lab.css']}"
+    worker = WORKER.format("".join(read[name] for name in WORKERS))
+    held = {
+        "scenarios": scenarios(),
+        "files": traces(),
+        "lessons": json.loads(read["lessons.json"]),
+        "schema": schema(),
+        "conformance": conformance(),
+    }
+    data = json.dumps(held, ensure_ascii=False).replace("<", "\\u003c")
     for name, text in read.items():
         if "</script" in text.lower() or "<!--" in text:
             raise SystemExit(f"web/{name}: found what ends a script; allowed: the same in two parts")

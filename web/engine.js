@@ -4,15 +4,21 @@
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
 
 class Engine {
-  // An instance of a compiled module. `tell(part)` hears which part of a run is done, and returns whether to stop.
-  static async open(module, tell = () => false) {
+  // An instance of a compiled module. `tell(part)` hears which part of a run is done, and returns whether to stop. `classes`: controllers in
+  // JavaScript, by name.
+  static async open(module, tell = () => false, classes = {}) {
     const engine = new Engine();
+    const hooks = new Hooks();
+    hooks.add(classes);
     const env = {
       tell: (part) => (tell(part) ? 1 : 0),
       fail: (address, length) => { engine.failure = engine.text(address, length); },
+      ...hooks.imports,
     };
     engine.wasm = (await WebAssembly.instantiate(module, { env })).exports;
+    hooks.wasm = engine.wasm;
     engine.wasm.begin();
+    hooks.classes.forEach(({ name }, number) => engine.wasm.add_controller(...engine.give(new TextEncoder().encode(name)), number));
     return engine;
   }
 
@@ -41,9 +47,20 @@ class Engine {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
 
+  // Whether a controller keeps the rules of all controllers; see `Lab::conform`.
+  conform(name) {
+    return this.answer(this.wasm.conform(...this.give(new TextEncoder().encode(name))));
+  }
+
   // Run what was read; see `Lab::run`. Tables stay in the module's memory: `column` looks at one, until the next run.
-  run(seed, { watch = true, memory = 2 ** 30 } = {}) {
-    return this.answer(this.wasm.run(BigInt(seed), watch ? 1 : 0, memory));
+  // `whole`: with all columns of the trace, not only those that figures draw.
+  run(seed, { watch = true, whole = false, memory = 2 ** 30 } = {}) {
+    return this.answer(this.wasm.run(BigInt(seed), watch ? 1 + whole : 0, memory));
+  }
+
+  // Where the packets of what was read are, from a time on; see `Lab::film`.
+  film(seed, from, { most, memory = 2 ** 30 }) {
+    return this.answer(this.wasm.film(BigInt(seed), from, most, memory));
   }
 
   // A column of a table as a typed array over linear memory; of text, the codes.
@@ -56,7 +73,8 @@ class Engine {
   csv(table) {
     const columns = table.columns.map(([name, kind, , names]) => {
       const values = this.column(table, name);
-      if (kind === "str") return (row) => names[values[row]] ?? "";
+      // what a spreadsheet would take for a formula begins with an apostrophe
+      if (kind === "str") return (row) => (names[values[row]] ?? "").replace(/^(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/, "'");
       if (kind === "bool") return (row) => (values[row] ? "true" : "false");
       if (kind === "n4") return (row) => (values[row] === 0xffffffff ? "" : values[row]);
       if (kind === "f8") return (row) => (Number.isNaN(values[row]) ? "" : values[row]);

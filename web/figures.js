@@ -347,6 +347,7 @@ class Figures {
     const px = (event) => event.clientX - canvas.getBoundingClientRect().left;
     canvas.addEventListener("pointermove", (event) => {
       this.cursor = this.time(px(event));
+      this.pointed?.(this.cursor, false);
       if (this.drag) this.drag[1] = px(event);
       this.ask();
     });
@@ -384,6 +385,7 @@ class Figures {
     else return;
     event.preventDefault();
     this.said.textContent = this.describe();
+    this.pointed?.(this.cursor, true);
     this.ask();
   }
 

@@ -4,15 +4,19 @@
 const at = (id) => document.getElementById(id);
 const SOURCE = document.documentElement.cloneNode(true); // as it came, for "this page"
 const DATA = JSON.parse(at("data").textContent);
+const LESSONS = lessonsOf(DATA.lessons);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
-const PAUSE_MS = 15; // of typing, until the run starts
+const PAUSE_MS = 0; // of typing, until the run starts: what is typed meanwhile takes its place
+const OPENS_MS = 5000; // that a worker with a controller may take to begin
+const CHECK_MS = 60_000; // that the check of a controller may take
 const PATIENCE_MS = 250; // that a run may last once a newer one waits
 const SHOWN = 8; // flows in the figures
 const LISTED = 50; // rows of a table
 
-const state = { lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
+const state = { beside: [], lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
 const figures = new Figures(at("figures"), at("cursor"));
+const paper = new Paper(at("text"), at("gutter"), at("marks"));
 
 // --- runs, in a worker
 
@@ -36,9 +40,19 @@ const unsqueezed = (data, most, how = "deflate-raw") => gathered(new Blob([data]
 
 class Runner {
   constructor(heard) {
-    Object.assign(this, { heard, worker: null, ready: false, job: null, next: null, number: 0 });
-    this.address = URL.createObjectURL(new Blob([at("worker").textContent], { type: "text/javascript" }));
+    Object.assign(this, { heard, worker: null, ready: false, job: null, next: null, number: 0, module: null });
+    this.take("");
   }
+
+  // Its workers hold this controller from now on.
+  take(own) {
+    const [text, before] = workerWith(at("worker").textContent, own);
+    Object.assign(this, { own, before });
+    if (this.address) URL.revokeObjectURL(this.address);
+    this.address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  }
+
+  get opening() { return { module: this.module, files: DATA.files.map(([name, text]) => [name, bytes(text)]) }; }
 
   async open() {
     this.module = await WebAssembly.compile(await unsqueezed(bytes(at("module").textContent), 2 ** 26, "gzip"));
@@ -50,8 +64,31 @@ class Runner {
     const worker = new Worker(this.address);
     this.worker = worker;
     worker.onmessage = ({ data }) => { if (worker === this.worker) this.hear(data); };
-    worker.onerror = () => { if (worker === this.worker) this.end("the worker failed"); };
-    worker.postMessage({ module: this.module, files: DATA.files.map(([name, text]) => [name, bytes(text)]) });
+    worker.onerror = (event) => {
+      event.preventDefault();
+      if (worker !== this.worker) return;
+      if (this.own) this.refuse(event.message.replace(/^Uncaught /, ""), event.lineno - this.before);
+      else this.end("the worker failed");
+    };
+    worker.postMessage(this.opening);
+    if (this.own) setTimeout(() => { if (worker === this.worker && !this.ready) this.refuse("it did not end", 0); }, OPENS_MS);
+  }
+
+  // The controller's text cannot be taken: go on without it.
+  refuse(message, line) {
+    this.worker.terminate();
+    clearTimeout(this.guard);
+    this.job = null;
+    this.take("");
+    this.start();
+    this.heard({ refused: message, line });
+  }
+
+  // Another controller; workers that have the one before go.
+  use(own) {
+    if (own === this.own) return;
+    this.take(own);
+    if (this.module) this.drop();
   }
 
   // Run this as soon as may be; a run that is under way ends first, or is ended.
@@ -69,7 +106,8 @@ class Runner {
     this.next = null;
     this.worker.postMessage(this.job);
     const { number, budget_ms: budget } = this.job;
-    this.guard = setTimeout(() => { if (this.job?.number === number) this.end("the run was ended: it did not answer"); }, budget + 3000);
+    const why = this.own ? "the run was ended: it did not answer; does a hook of the controller never end?" : "the run was ended: it did not answer";
+    this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
   }
 
   // End what runs: its worker goes, and another comes.
@@ -88,6 +126,7 @@ class Runner {
 
   hear(data) {
     if (data.opened) this.ready = true;
+    else if (data.kept) { this.heard({ refused: `this browser keeps ${data.kept.join(", ")} in workers, so that no controller can run`, line: 0 }); return; }
     else if (data.csv !== undefined || data.progress !== undefined || data.begun) { this.heard(data); return; }
     else {
       clearTimeout(this.guard);
@@ -101,6 +140,8 @@ class Runner {
 }
 
 const runner = new Runner(heard);
+const further = new Seeds(() => runner.address, () => runner.opening);
+const cameraman = new Seeds(() => runner.address, () => runner.opening); // a worker of its own, for the tables of the run stay where they are
 
 let pause = 0;
 function changed(wait = PAUSE_MS) {
@@ -110,6 +151,8 @@ function changed(wait = PAUSE_MS) {
 }
 
 function ask() {
+  further.stop();
+  if (!mine.trusted) { say("the link brings a controller, which waits for your word: see \"Own controller\"", true); return; }
   const text = at("text").value;
   if (text.length > LONGEST) { say(`found ${text.length} characters; allowed: at most ${LONGEST}`, true); return; }
   const seed = /^[0-9]{1,16}$/.test(at("seed").value) ? Number(at("seed").value) : NaN;
@@ -128,6 +171,8 @@ function busy(on) {
 }
 
 function heard(data) {
+  if (data.refused !== undefined) { mine.refuse(data.refused, data.line); return; }
+  if (data.checked) { checked(data.checked); return; }
   if (data.csv !== undefined) { save(new Blob([data.csv], { type: "text/csv" }), `${data.name}.csv`); return; }
   if (data.progress !== undefined) { busy(true); at("progress").value = data.progress; return; }
   if (data.begun) {
@@ -137,7 +182,12 @@ function heard(data) {
     return;
   }
   busy(false);
-  if (data.broken) { say(data.broken, true); at("right").classList.add("stale"); return; }
+  if (data.broken) {
+    if (data.job?.check) { checked({ ok: false, message: data.broken }); return; }
+    say(data.broken, true);
+    at("right").classList.add("stale");
+    return;
+  }
   if (!data.read.ok) {
     state.refusals = data.read.refusals;
     refusals();
@@ -154,9 +204,12 @@ function heard(data) {
   at("right").classList.remove("stale");
   state.result = new Result(data);
   say(`${data.read.name || "unnamed"}: ${short(data.read.duration_s)} s in ${Math.round(data.ran.wall_ms)} ms, digest ${data.ran.digest}`);
+  state.beside = [];
   fill();
   show();
   judge();
+  besides(data.job);
+  refilm();
   if (!document.body.dataset.drawn) performance.mark("drawn");
   document.body.dataset.drawn = String(data.number);
   document.body.dataset.digest = data.ran.digest;
@@ -168,7 +221,7 @@ function heard(data) {
 
 class Result {
   constructor(data) {
-    Object.assign(this, { text: data.job.text, tables: data.tables, read: data.read, ran: data.ran, memo: new Map() });
+    Object.assign(this, { text: data.job.text, seed: data.job.seed, tables: data.tables, read: data.read, ran: data.ran, memo: new Map() });
     const { flow } = this.columns("flows");
     this.flows = Array.from(flow);
   }
@@ -329,6 +382,13 @@ function show() {
     const before = linesOf(kept, chosen, true);
     for (const key of Object.keys(lines)) lines[key].unshift(...before[key]);
   }
+  const { series: colours } = palette();
+  for (const { result: other } of state.beside) {
+    chosen.forEach((flow, i) => {
+      const samples = other.of("samples", "flow", flow, "t_s");
+      if (samples.rows) lines.window.unshift({ kind: "line", x: samples.t_s, y: samples.cwnd, step: true, colour: colours[i % colours.length], faint: true, beside: true, end: result.read.duration_s });
+    });
+  }
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const states = chosen.map((flow) => {
     const traced = result.of("acks", "flow", flow, "t_s");
@@ -409,35 +469,16 @@ function fill() {
   const whole = result.flows.length > SHOWN ? `the first ${SHOWN}` : "all";
   options("flows", [["all", whole], ...most.map((flow) => [String(flow), `${flow} ${result.flows.length === 1 ? result.name(flow) : result.name(flow).replace(/^\d+ /, "")}`])]);
   options("csv", result.ran.names.map(([name, rows]) => [name, `${name} (${rows})`]));
-  at("command").textContent = `ackclock run ${fileName()}.toml --seed ${at("seed").value}`;
+  const own = /"custom:/.test(result.text) ? " --controller NAME=FILE.py:CLASS, with the controller written in Python" : "";
+  at("command").textContent = `ackclock run ${fileName()}.toml --seed ${at("seed").value}${own}`;
 }
 
 const fileName = () => (state.result?.read.name ?? "").replace(/[^\w-]+/g, "-").replace(/^-+|-+$/g, "") || "scenario";
 
 // --- the editor
 
-// Offset in the text of a line and column, both counted from 1 in characters.
-function offset(text, line, column) {
-  let start = 0;
-  for (let i = 1; i < line; i += 1) {
-    const next = text.indexOf("\n", start);
-    if (next < 0) break;
-    start = next + 1;
-  }
-  const end = text.indexOf("\n", start);
-  return start + [...text.slice(start, end < 0 ? undefined : end)].slice(0, column - 1).join("").length;
-}
-
 function paint() {
   const { value } = at("text");
-  const bad = new Set(state.refusals.map(({ line }) => line));
-  const lines = value.split("\n").length;
-  at("gutter").replaceChildren(...Array.from({ length: lines }, (_, i) => {
-    const mark = document.createElement("span");
-    mark.textContent = bad.has(i + 1) ? `! ${i + 1}\n` : `${i + 1}\n`;
-    if (bad.has(i + 1)) mark.className = "bad";
-    return mark;
-  }));
   const marks = state.refusals.filter(({ line }) => line > 0).map(({ line, column, length }) => ({ from: offset(value, line, column), length, kind: "" }));
   if (!marks.length) {
     for (const key of state.sliders) {
@@ -445,26 +486,7 @@ function paint() {
       if (place) marks.push({ from: offset(value, place[1], place[2]), length: place[3], kind: "slid" });
     }
   }
-  marks.sort((a, b) => a.from - b.from);
-  const parts = [];
-  let done = 0;
-  for (const { from, length, kind } of marks) {
-    if (from < done) continue;
-    const mark = document.createElement("mark");
-    mark.className = kind;
-    mark.textContent = value.slice(from, from + length) || " ";
-    parts.push(value.slice(done, from), mark);
-    done = from + length;
-  }
-  at("marks").replaceChildren(...parts, `${value.slice(done)}\n`);
-  scrolled();
-}
-
-function scrolled() {
-  const { scrollTop, scrollLeft } = at("text");
-  at("gutter").scrollTop = scrollTop;
-  at("marks").scrollTop = scrollTop;
-  at("marks").scrollLeft = scrollLeft;
+  paper.paint(new Set(state.refusals.map(({ line }) => line)), marks);
 }
 
 function refusals() {
@@ -608,9 +630,16 @@ let addressing = 0;
 function address() {
   clearTimeout(addressing);
   addressing = setTimeout(async () => {
-    const hash = `#s=${coded(await squeezed(new TextEncoder().encode(at("text").value)))}&seed=${at("seed").value}`;
+    const hash = await linked();
     if (location.hash !== hash) history.replaceState(null, "", hash);
   }, 300);
+}
+
+// What an address carries: scenario, seed, and the controller if there is one.
+async function linked() {
+  const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
+  const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";
+  return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}`;
 }
 
 // The scenario that the address carries, or the page's own, or the first.
@@ -621,11 +650,13 @@ async function begin() {
   if (lesson) { teach(lesson); return; }
   let text = DATA.scenarios[0][2];
   let seed = "1";
+  let controller = "";
   let mistaken = "";
   if (asked.has("s")) {
     try {
       text = new TextDecoder().decode(await unsqueezed(decoded(asked.get("s")), LONGEST));
       seed = asked.get("seed") ?? "1";
+      if (asked.has("c")) controller = new TextDecoder().decode(await unsqueezed(decoded(asked.get("c")), OWN_LONGEST));
     } catch (error) {
       mistaken = `the link: found no scenario in it (${error.message}); allowed: one that "Copy link" made`;
     }
@@ -633,7 +664,8 @@ async function begin() {
     const found = DATA.scenarios.find(([name]) => name === asked.get("name"));
     if (found) [, , text] = found;
     else mistaken = "the link: found no scenario of this name";
-  } else if (own) ({ text, seed } = own);
+  } else if (own) ({ text, seed, controller = "" } = own);
+  if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
   put(text, seed);
   if (mistaken) { say(mistaken, true); } else ask();
 }
@@ -661,10 +693,139 @@ function save(blob, name) {
 // This page as one file, with the scenario in it. In a script, "<" would end it.
 function whole() {
   const copy = SOURCE.cloneNode(true);
-  const own = JSON.stringify({ text: at("text").value, seed: at("seed").value });
+  const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value });
   copy.querySelector("#own").textContent = own.replaceAll("<", "\\u003c");
   return `<!DOCTYPE html>\n${copy.outerHTML}`;
 }
+
+// --- further seeds
+
+// Run the further seeds that are asked for, and show what they have in common with the first.
+function besides(job) {
+  const count = Number(at("seeds").value);
+  at("beside").replaceChildren();
+  if (count < 2) return;
+  const first = state.result;
+  const seeds = Array.from({ length: count - 1 }, (_, i) => job.seed + 1 + i).filter(Number.isSafeInteger);
+  let failed = 0;
+  further.run({ ...job, number: 0 }, seeds, (data, done) => {
+    if (state.result !== first) return;
+    if (data.ran?.ok) state.beside.push({ seed: data.seed, result: new Result({ ...data, job }) });
+    else failed += 1;
+    at("beside-said").textContent = `${done} of ${seeds.length} further seeds${failed ? `, ${failed} of them failed` : ""}`;
+    if (done === seeds.length || done % 10 === 0) { show(); sums(); }
+  });
+}
+
+function sums() {
+  const all = [state.result, ...state.beside.map(({ result }) => result)];
+  const { flows } = state.result;
+  const told = (name, described, place) => described.map(([, column, factor]) => {
+    const sum = summed(all.map((one) => (one.columns(name)[column]?.[place] ?? NaN) * factor));
+    return sum ? `${short(sum.mean)} ± ${short(sum.half)} (${short(sum.least)} to ${short(sum.most)})` : "–";
+  });
+  table("beside", `Flows over ${all.length} seeds: mean ± half of its 95 % interval (least to greatest)`, ["flow", ...FLOW_NUMBERS.map(([head]) => head)],
+    flows.slice(0, LISTED).map((flow, i) => [state.result.name(flow), ...told("flows", FLOW_NUMBERS, i)]));
+}
+
+// --- a controller of the reader's
+
+const mine = new OwnController({ text: at("mine-text"), gutter: at("mine-gutter"), marks: at("mine-marks"), state: at("mine-state"), trust: at("mine-trust"), example: at("mine-example"), box: at("mine") }, (own) => {
+  runner.use(own);
+  if (runner.module) changed(0);
+});
+
+// Put the first class in place of the first flow's controller.
+at("mine-give").addEventListener("click", () => {
+  const [name] = classesIn(mine.value);
+  if (!name) { mine.say("found no class; allowed: class NAME { ... } at the beginning of a line", true); return; }
+  const area = at("text");
+  const place = state.places.find(([key]) => key === "flows.0.congestion_control");
+  const written = `"custom:${name}"`;
+  if (place) {
+    const from = offset(area.value, place[1], place[2]);
+    area.setRangeText(written, from, from + place[3], "end");
+  } else if (/^\[\[flows\]\][^\n]*$/m.test(area.value)) area.value = area.value.replace(/^\[\[flows\]\][^\n]*$/m, (head) => `${head}\ncongestion_control = ${written}`);
+  else { mine.say("the scenario has no [[flows]] that it could be given to", true); return; }
+  at("shipped").value = "";
+  changed(0);
+});
+
+at("mine-check").addEventListener("click", () => {
+  const [name] = classesIn(mine.value);
+  if (!name) { mine.say("found no class; allowed: class NAME { ... } at the beginning of a line", true); return; }
+  mine.say(`checks ${name}`);
+  const { paths, exploded } = DATA.conformance;
+  runner.ask({ check: { name, paths, exploded }, budget_ms: CHECK_MS, memory: MEMORY });
+});
+
+function checked({ ok, message, rule, hook, found }) {
+  busy(false);
+  const [name] = classesIn(mine.value);
+  if (ok) mine.say(`${name} keeps the rules of all controllers.`);
+  else mine.say(message ?? `${name}, ${hook}: breaks the rule ${rule} (${DATA.conformance.rules[rule]}): ${found}`, true);
+  at("mine-state").classList.toggle("good", ok);
+}
+
+// --- animation
+
+const filming = new FilmView(at("film"), {
+  ask: (from) => {
+    if (!state.result) return;
+    const { text, seed } = state.result;
+    cameraman.run({ text, film: { from, most: LEGS }, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, number: 0 }, [seed], ({ film, broken }) => {
+      if (!film?.ok) { filming.wanted = null; at("film-said").textContent = film?.message ?? broken; return; }
+      filming.show(film, chosenFlows(state.result));
+      filming.at(filming.t);
+      filming.tell();
+    });
+  },
+  moved: (t) => {
+    at("film-time").value = String(t);
+    if (!filming.playing) played();
+    if (performance.now() - filmed < 80 && filming.playing) return;
+    filmed = performance.now();
+    figures.cursor = t;
+    figures.ask();
+  },
+  said: at("film-said"),
+});
+let filmed = 0;
+
+// Another run, or other flows.
+function refilm() {
+  const { result } = state;
+  if (!at("film-box").open || !result) { filming.forget(); return; }
+  filming.forget();
+  filming.whole = [0, result.read.duration_s];
+  Object.assign(at("film-time"), { min: "0", max: String(result.read.duration_s) });
+  filming.at(figures.cursor ?? filming.t);
+}
+
+function played() {
+  at("film-play").textContent = filming.playing ? "Pause" : "Play";
+  at("film-play").setAttribute("aria-pressed", String(filming.playing));
+}
+
+at("film-box").addEventListener("toggle", () => { if (at("film-box").open) refilm(); else { filming.play(false); played(); } });
+at("film-play").addEventListener("click", () => {
+  if (!filming.playing && filming.t >= filming.whole[1]) filming.at(0);
+  filming.play(!filming.playing);
+  played();
+});
+at("film-speed").addEventListener("change", () => { filming.speed = Number(at("film-speed").value); });
+at("film-time").addEventListener("input", () => {
+  filming.at(Number(at("film-time").value));
+  figures.cursor = filming.t;
+  figures.ask();
+  filming.tell();
+});
+figures.pointed = (t, still) => {
+  if (t === null || !at("film-box").open || filming.playing) return;
+  filming.at(t);
+  at("film-time").value = String(filming.t);
+  if (still) filming.tell();
+};
 
 // --- begin
 
@@ -674,12 +835,12 @@ at("shipped").addEventListener("change", () => {
   if (found) { teach(null); put(found[2]); figures.window = null; changed(0); }
 });
 at("text").addEventListener("input", () => { state.refusals = []; at("shipped").value = ""; changed(); });
-at("text").addEventListener("scroll", scrolled);
 at("text").addEventListener("click", () => { if (at("text").selectionStart === at("text").selectionEnd) slideHere(); });
 at("slide").addEventListener("click", () => { if (!slideHere()) say("no number at the cursor in the text", true); });
 at("seed").addEventListener("input", () => changed());
 at("budget").addEventListener("change", () => changed(0));
-at("flows").addEventListener("change", show);
+at("flows").addEventListener("change", () => { show(); refilm(); });
+at("seeds").addEventListener("change", () => changed(0));
 at("all").addEventListener("click", () => figures.zoom(null));
 at("cancel").addEventListener("click", () => runner.end("stopped"));
 at("keep").addEventListener("click", () => {
@@ -689,7 +850,7 @@ at("keep").addEventListener("click", () => {
   show();
 });
 at("link").addEventListener("click", async () => {
-  history.replaceState(null, "", `#s=${coded(await squeezed(new TextEncoder().encode(at("text").value)))}&seed=${at("seed").value}`);
+  history.replaceState(null, "", await linked());
   try { await navigator.clipboard.writeText(location.href); at("copied").textContent = "copied"; } catch { at("copied").textContent = "it is in the address bar"; }
 });
 at("save-toml").addEventListener("click", () => save(new Blob([at("text").value], { type: "application/toml" }), `${fileName()}.toml`));
@@ -700,6 +861,7 @@ at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.wor
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
 addEventListener("hashchange", begin);
-figures.recolour = show;
+figures.recolour = () => { show(); filming.draw(); };
+new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");
 runner.open().then(begin, (error) => say(`this browser cannot run the simulator: ${error.message}`, true));

@@ -1,4 +1,5 @@
-// Runs scenarios beside the page. One message in, one answer out; progress between them.
+// Runs scenarios beside the page. One message in, one answer out; progress between them. Stands in one function, behind engine.js, hooks.js and
+// lockdown.js; a controller of the reader's stands behind that function, and reaches nothing in it.
 "use strict";
 
 // Columns that the page draws or lists; the rest stays here until somebody asks for it as CSV.
@@ -10,20 +11,24 @@ const DRAWN = {
   queue_samples: null,
   goodput: null,
   drops: ["t_s", "link", "flow"],
-  acks: ["t_s", "flow", "event", "seq", "len", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
+  acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
+const PARTLY = "acks"; // of which the run makes no more than that
+const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // of further seeds
 const EVERY_MS = 100;
 
 let opened = null;
 let until = 0;
 let told = 0;
 let tables = [];
+let last = null; // what was run
+let classes = {};
 
 function tell(part) {
   const now = performance.now();
   if (now - told > EVERY_MS) {
     told = now;
-    postMessage({ progress: part });
+    post({ progress: part });
   }
   return now > until;
 }
@@ -36,12 +41,13 @@ function floats(values) {
   return made;
 }
 
-function drawn(engine) {
+// Copies of tables' columns, and the buffers that go with them.
+function copied(engine, drawn) {
   const buffers = [];
   const found = {};
   for (const table of tables) {
-    if (!(table.name in DRAWN)) continue;
-    const wanted = DRAWN[table.name] ?? table.columns.map(([name]) => name);
+    if (drawn && !Object.hasOwn(drawn, table.name)) continue;
+    const wanted = drawn?.[table.name] ?? table.columns.map(([name]) => name);
     const columns = {};
     for (const [name, kind, , names] of table.columns) {
       if (!wanted.includes(name)) continue;
@@ -55,36 +61,99 @@ function drawn(engine) {
   return [found, buffers];
 }
 
-onmessage = async ({ data }) => {
+function begin(budget_ms) {
+  const began = performance.now();
+  told = began;
+  until = began + budget_ms;
+  tables = [];
+  return began;
+}
+
+function run(job) {
+  const { number, text, seed, budget_ms, memory, beside } = job;
+  last = job;
+  const read = opened.read(text);
+  if (!read.ok) { post({ number, read }); return; }
+  post({ number, begun: read });
+  const began = begin(budget_ms);
+  const ran = opened.run(seed, { memory });
+  const wall_ms = performance.now() - began;
+  const { ok, digest, message, stopped } = ran;
+  tables = ran.tables ?? [];
+  const [found, buffers] = copied(opened, beside ? BESIDE : DRAWN);
+  const names = tables.filter(({ rows }) => rows > 0).map(({ name, rows }) => [name, rows]);
+  post({ number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
+}
+
+// A table as CSV; one that was made in part is made once more, whole.
+function saved(name) {
+  if (name === PARTLY) {
+    const { text, seed, budget_ms, memory } = last;
+    opened.read(text);
+    begin(budget_ms);
+    tables = opened.run(seed, { memory, whole: true }).tables ?? [];
+  }
+  const table = tables.find((one) => one.name === name);
+  post({ csv: table ? opened.csv(table) : "", name });
+}
+
+// Where the packets are, from a time on. The tables of the run before are gone then, so the page asks another worker.
+function film({ number, text, seed, budget_ms, memory, film: { from, most } }) {
+  const read = opened.read(text);
+  if (!read.ok) { post({ number, film: { ok: false, message: "the scenario has a mistake" } }); return; }
+  begin(budget_ms);
+  const { ok, message, until_s, names, ways, tables: made } = opened.film(seed, from, { most, memory });
+  tables = made ?? [];
+  const [found, buffers] = copied(opened, null);
+  tables = [];
+  post({ number, film: { ok, message, from, until_s, names, ways, tables: found } }, buffers);
+}
+
+// Whether a controller keeps the rules of all controllers: random sequences of events, then runs in closed loop, as `ackclock.controllers.check`.
+function check({ number, budget_ms, memory, check: { name, paths, exploded } }) {
+  begin(budget_ms);
+  const broken = opened.conform(name);
+  if (!broken.ok) { post({ number, checked: broken }); return; }
+  for (const { text, holds } of paths) {
+    const read = opened.read(text.replace("custom:checked", `custom:${name}`));
+    if (!read.ok) throw new Error(JSON.stringify(read.refusals));
+    const ran = opened.run(1, { watch: false, memory });
+    if (!ran.ok) { post({ number, checked: { ok: false, message: ran.stopped ? "it took too long" : ran.message } }); return; }
+    const table = (wanted) => ran.tables.find(({ name: own }) => own === wanted);
+    const whole = holds + Number(opened.column(table("links"), "max_packets")[0]);
+    const [times, windows] = ["t_s", "cwnd"].map((column) => opened.column(table("samples"), column));
+    const early = times.reduce((most, t, i) => (t < 3 ? Math.max(most, windows[i]) : most), 0);
+    const at = windows.findIndex((cwnd) => cwnd > Math.max(exploded * Math.max(whole, 10), 2 * early));
+    if (at >= 0) {
+      post({ number, checked: { ok: false, rule: "closed loop", hook: "on_ack", found: `cwnd is ${windows[at]} segments at ${times[at]} s, path and queue hold ${Math.round(whole)}` } });
+      return;
+    }
+  }
+  tables = [];
+  post({ number, checked: { ok: true } });
+}
+
+async function heard({ data }) {
   try {
     if (data.module) {
-      const engine = await Engine.open(data.module, tell);
+      const engine = await Engine.open(data.module, tell, classes);
       for (const [name, bytes] of data.files) engine.addFile(name, bytes);
       opened = engine;
-      postMessage({ opened: true });
-    } else if (data.csv) {
-      const table = tables.find(({ name }) => name === data.csv);
-      postMessage({ csv: opened.csv(table), name: data.csv });
-    } else {
-      const read = opened.read(data.text);
-      if (!read.ok) {
-        postMessage({ number: data.number, read });
-        return;
-      }
-      postMessage({ number: data.number, begun: read });
-      const began = performance.now();
-      told = began;
-      until = began + data.budget_ms;
-      tables = [];
-      const ran = opened.run(data.seed, { memory: data.memory });
-      const wall_ms = performance.now() - began;
-      const { ok, digest, message, stopped } = ran;
-      tables = ran.tables ?? [];
-      const [found, buffers] = drawn(opened);
-      const names = tables.filter(({ rows }) => rows > 0).map(({ name, rows }) => [name, rows]);
-      postMessage({ number: data.number, read, ran: { ok, digest, message, stopped, wall_ms, names }, tables: found }, buffers);
-    }
+      post({ opened: true });
+    } else if (data.csv) saved(data.csv);
+    else if (data.film) film(data);
+    else if (data.check) check(data);
+    else run(data);
   } catch (error) {
-    postMessage({ number: data.number, broken: opened?.failure || String(error) });
+    post({ number: data.number, broken: opened?.failure || String(error) });
   }
-};
+}
+
+listen("message", heard);
+const left = lockdown(globalThis);
+// What stands behind this function calls it once, with its classes by name.
+Object.defineProperty(globalThis, "ackclock_classes", {
+  configurable: true,
+  value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },
+});
+if (left.length) post({ kept: left });

@@ -16,6 +16,7 @@ mod illinois;
 mod ledbat;
 mod lp;
 mod minmax;
+pub mod own;
 mod prague;
 mod recipe;
 mod registry;

@@ -16,6 +16,7 @@ pub use config::{LinkConfig, LinkParams};
 pub use counters::{Counters, Underway};
 use crowd::{crowd_of, Crowd};
 use extras::Extras;
+pub use film::Leg;
 pub use merging::Merging;
 pub use sole::SoleLink;
 
@@ -278,7 +279,7 @@ impl Link {
             self.crowd().wait(now, start, load);
         }
         let hands_down = matches!(self.queue, Queue::NetemLimit(_));
-        Ok(self.send(pool, now, id, if hands_down { start } else { end }))
+        Ok(self.send(pool, [now, now], id, if hands_down { start } else { end }))
     }
 
     /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
@@ -387,9 +388,15 @@ impl Link {
     }
 
     /// Fix the delivery of a packet that is on its way from `leaves` on: when that is. `None`: it is held back, and on
-    /// the wire already.
+    /// the wire already. It arrived at the link, then was offered to the wire.
     #[inline]
-    fn send(&mut self, pool: &mut Pool, offered: Time, id: PacketId, leaves: Time) -> Option<Time> {
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        [arrived, offered]: [Time; 2],
+        id: PacketId,
+        leaves: Time,
+    ) -> Option<Time> {
         let delay = self.delay;
         let Some(extras) = self.extras.as_deref_mut() else { return Some(leaves + delay) };
         let mut delivery = match &mut extras.capacity {
@@ -408,9 +415,12 @@ impl Link {
         if let Some(faulty) = &mut extras.ecn_fault {
             pool[id].ecn = faulty.pass(Place::After, pool[id].ecn);
         }
-        let Some(extra) = extras.reorder.as_mut().and_then(Chooser::extra_delay) else {
-            return Some(delivery);
-        };
+        let extra = extras.reorder.as_mut().and_then(Chooser::extra_delay);
+        if let Some(film) = &mut extras.film {
+            let delivery = delivery + extra.unwrap_or(Span::ZERO);
+            film.note(&pool[id], [arrived, leaves, delivery]);
+        }
+        let Some(extra) = extra else { return Some(delivery) };
         delivery += extra;
         self.wire.push_late(pool, id, delivery, offered);
         self.next = self.next.min(delivery);
@@ -423,6 +433,10 @@ impl Link {
         let outages = self.extras.as_ref().and_then(|extras| extras.outages.as_ref());
         let earliest = outages.map_or(earliest, |outages| outages.start_at(earliest));
         self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
+    }
+
+    fn extras_or_none(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_with(Extras::none)
     }
 
     #[inline]
@@ -450,6 +464,7 @@ mod config;
 mod counters;
 mod crowd;
 mod extras;
+mod film;
 mod held;
 mod merging;
 mod sole;

@@ -156,7 +156,7 @@ fn connections(all: &[Connection], begins_ns: i64) -> Table {
         ("sack", flag(&|one, _| one.ways.iter().all(|way| way.sack_permitted))),
         ("timestamps", flag(&|one, w| one.ways[w].timestamps)),
     ];
-    Table { name: "connections", columns }
+    Table::of("connections", columns)
 }
 
 /// The packets of one connection, and the SACK blocks that they carry as rows of their own.
@@ -178,5 +178,5 @@ fn packets(found: &Connections, begins_ns: i64) -> Table {
         ("window", Column::I8(rows.iter().map(|row| row.window as i64).collect())),
         ("flags", Column::U4(rows.iter().map(|row| row.flags.into()).collect())),
     ];
-    Table { name: "packets", columns }
+    Table::of("packets", columns)
 }

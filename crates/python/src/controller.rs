@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use ackclock_cc::controller::own::{variables, within, Every, Hook, OwnWindow, Pending, ABSURD};
 use ackclock_cc::controller::{Custom, Maker, Needs};
 use ackclock_cc::{AckSample, Arrival, CongestionControl, RateSample, Window};
 use ackclock_core::trace::CaState;
@@ -12,11 +13,6 @@ use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
-
-/// Windows beyond this are taken for an error of the controller, segments.
-const ABSURD: f64 = (1_u32 << 30) as f64;
-/// Most variables of a controller in a trace.
-const MAX_VARS: usize = ackclock_cc::controller::MAX_VARS;
 
 /// What went wrong first.
 pub struct Failure {
@@ -59,88 +55,54 @@ pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
 
 /// cwnd, ssthresh and pacing rate of one sender. A hook may set them.
 #[pyclass(name = "Window", module = "ackclock")]
-pub struct PyWindow {
-    /// Congestion window, segments; fractions are kept, the sender sees the whole part.
-    #[pyo3(get, set)]
-    cwnd: f64,
-    /// Slow-start threshold, segments; infinite until it is first set.
-    #[pyo3(get, set)]
-    ssthresh: f64,
-    /// Pacing rate, bytes/s; infinite where none is set.
-    #[pyo3(get, set)]
-    pacing_rate: f64,
-    /// cwnd at the last reduction, segments.
-    #[pyo3(get)]
-    prior_cwnd: u32,
-}
+pub struct PyWindow(OwnWindow);
 
 #[pymethods]
 impl PyWindow {
+    /// Congestion window, segments; fractions are kept, the sender sees the whole part.
+    #[getter]
+    fn cwnd(&self) -> f64 {
+        self.0.cwnd
+    }
+
+    #[setter]
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.0.cwnd = cwnd;
+    }
+
+    /// Slow-start threshold, segments; infinite until it is first set.
+    #[getter]
+    fn ssthresh(&self) -> f64 {
+        self.0.ssthresh
+    }
+
+    #[setter]
+    fn set_ssthresh(&mut self, ssthresh: f64) {
+        self.0.ssthresh = ssthresh;
+    }
+
+    /// Pacing rate, bytes/s; infinite where none is set.
+    #[getter]
+    fn pacing_rate(&self) -> f64 {
+        self.0.pacing_rate
+    }
+
+    #[setter]
+    fn set_pacing_rate(&mut self, pacing_rate: f64) {
+        self.0.pacing_rate = pacing_rate;
+    }
+
+    /// cwnd at the last reduction, segments.
+    #[getter]
+    fn prior_cwnd(&self) -> u32 {
+        self.0.prior_cwnd
+    }
+
     /// Whether cwnd is below ssthresh.
     #[getter]
     fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
+        self.0.cwnd < self.0.ssthresh
     }
-}
-
-impl PyWindow {
-    /// Take over what the sender changed.
-    fn follow(&mut self, window: &Window) {
-        if whole(self.cwnd) != window.cwnd {
-            self.cwnd = f64::from(window.cwnd);
-        }
-        if limit(self.ssthresh) != window.ssthresh {
-            self.ssthresh = match window.ssthresh {
-                Window::INFINITE.. => f64::INFINITY,
-                ssthresh => f64::from(ssthresh),
-            };
-        }
-        if rate(self.pacing_rate) != window.pacing_rate {
-            self.pacing_rate = match window.pacing_rate {
-                Window::UNPACED => f64::INFINITY,
-                bytes => bytes as f64,
-            };
-        }
-        self.prior_cwnd = window.prior_cwnd;
-    }
-
-    /// Hand back what the hook set, if it is a window.
-    fn hand_back(&self, window: &mut Window) -> PyResult<()> {
-        check("cwnd", self.cwnd, 1.0, ABSURD)?;
-        if self.ssthresh != f64::INFINITY {
-            check("ssthresh", self.ssthresh, 1.0, f64::from(Window::INFINITE))?;
-        }
-        if self.pacing_rate != f64::INFINITY {
-            check("pacing_rate", self.pacing_rate, 1.0, 1e15)?;
-        }
-        window.cwnd = whole(self.cwnd).min(window.cwnd_clamp);
-        window.ssthresh = limit(self.ssthresh);
-        window.pacing_rate = rate(self.pacing_rate);
-        Ok(())
-    }
-}
-
-fn whole(cwnd: f64) -> u32 {
-    cwnd as u32
-}
-
-fn limit(ssthresh: f64) -> u32 {
-    (ssthresh as u32).min(Window::INFINITE)
-}
-
-fn rate(pacing_rate: f64) -> u64 {
-    if pacing_rate == f64::INFINITY {
-        Window::UNPACED
-    } else {
-        pacing_rate as u64
-    }
-}
-
-fn check(what: &str, value: f64, low: f64, high: f64) -> PyResult<f64> {
-    if (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    Err(PyValueError::new_err(format!("{what} is {value}; allowed: {low} to {high}")))
 }
 
 /// What one ACK tells. Fields as in the engine's `AckSample`, in `on_sample` and `on_ecn` as in its `Arrival`; times in
@@ -274,106 +236,19 @@ fn py_ack(py: Python<'_>, a: &AckSample) -> PyResult<PyAck> {
     })
 }
 
-/// What Python may be asked.
-#[derive(Clone, Copy)]
-enum Hook {
-    Start,
-    Sample,
-    Ack,
-    CongestionEvent,
-    Rto,
-    State,
-    Recovered,
-    Ecn,
-    Undo,
-    TxStart,
-    Control,
-}
-
-impl Hook {
-    const NAMES: [&'static str; 11] = [
-        "on_start",
-        "on_sample",
-        "on_ack",
-        "on_congestion_event",
-        "on_rto",
-        "on_state",
-        "on_recovered",
-        "on_ecn",
-        "undo_cwnd",
-        "on_tx_start",
-        "on_control",
-    ];
-
-    fn name(self) -> &'static str {
-        Hook::NAMES[self as usize]
-    }
-}
-
 /// The methods of an object, bound once: looked up by name at each call they would cost as much as the call.
 type Methods = [Option<Py<PyAny>>; Hook::NAMES.len()];
 
-/// How often the hooks that are told of ACKs are called.
-#[derive(Clone, Copy, Default, PartialEq)]
-enum Every {
-    #[default]
-    Ack,
-    /// Every so many ACKs.
-    Acks(u32),
-    /// Once all data that was outstanding at the last call is acknowledged.
-    Round,
-}
-
-impl Every {
-    fn read(value: &Bound<'_, PyAny>) -> PyResult<Every> {
-        match value.extract::<u32>() {
-            Ok(1) => Ok(Every::Ack),
-            Ok(n) if n > 1 => Ok(Every::Acks(n)),
-            _ if value.extract::<String>().is_ok_and(|text| text == "round") => Ok(Every::Round),
-            _ => Err(PyTypeError::new_err(format!(
-                "every is {}; allowed: a number of ACKs, 1 or more, or \"round\"",
-                value.repr()?
-            ))),
-        }
-    }
-}
-
-/// ACKs that a hook has not been told of yet, summed up.
-#[derive(Default)]
-struct Pending {
-    sum: Option<AckSample>,
-    acks: u32,
-    round_end: u64,
-}
-
-impl Pending {
-    /// The sum with this ACK, if the hook is to be called now.
-    fn add(&mut self, ack: &AckSample, every: Every) -> Option<AckSample> {
-        self.acks += 1;
-        let mut sum = *ack;
-        if let Some(before) = self.sum {
-            sum.acked += before.acked;
-            sum.delivered += before.delivered;
-            sum.delivered_ce += before.delivered_ce;
-            sum.newly_lost += before.newly_lost;
-            sum.rate = sum.rate.or(before.rate);
-            let (now, before) = (&mut sum.arrival, before.arrival);
-            now.acked_bytes += before.acked_bytes;
-            now.rtt = now.rtt.or(before.rtt);
-            now.prior_in_flight = before.prior_in_flight;
-            now.ece |= before.ece;
-        }
-        let due = match every {
-            Every::Ack => true,
-            Every::Acks(n) => self.acks >= n,
-            Every::Round => ack.snd_una >= self.round_end,
-        };
-        if !due {
-            self.sum = Some(sum);
-            return None;
-        }
-        *self = Pending { sum: None, acks: 0, round_end: ack.snd_nxt };
-        Some(sum)
+/// How often a class wants to be told.
+fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
+    match value.extract::<u32>() {
+        Ok(1) => Ok(Every::Ack),
+        Ok(n) if n > 1 => Ok(Every::Acks(n)),
+        _ if value.extract::<String>().is_ok_and(|text| text == "round") => Ok(Every::Round),
+        _ => Err(PyTypeError::new_err(format!(
+            "every is {}; allowed: a number of ACKs, 1 or more, or \"round\"",
+            value.repr()?
+        ))),
     }
 }
 
@@ -431,7 +306,7 @@ impl PyController {
             *method = bound.getattr_opt(name)?.map(Bound::unbind);
         }
         if let Some(every) = bound.getattr_opt("every")? {
-            self.every = Every::read(&every)?;
+            self.every = self::every(&every)?;
         }
         let flag = |name: &str| match bound.getattr_opt(name)? {
             Some(value) => value.extract::<bool>(),
@@ -444,14 +319,12 @@ impl PyController {
             exact_ecn: flag("wants_exact_ecn")?,
             l4s: flag("wants_l4s")?,
             vars: match bound.getattr_opt("variables")? {
-                Some(names) => intern(names.extract()?)?,
+                Some(names) => variables(names.extract()?).map_err(PyValueError::new_err)?,
                 None => &[],
             },
             ..Needs::default()
         };
-        let window =
-            PyWindow { cwnd: 0.0, ssthresh: f64::INFINITY, pacing_rate: f64::INFINITY, prior_cwnd: 0 };
-        self.window = Some(Py::new(py, window)?);
+        self.window = Some(Py::new(py, PyWindow(OwnWindow::default()))?);
         self.object = Some(object);
         Ok(())
     }
@@ -478,10 +351,10 @@ impl PyController {
         self.now = now;
         let outcome = Python::attach(|py| -> PyResult<T> {
             let shared = shared.bind(py);
-            shared.borrow_mut().follow(window);
+            shared.borrow_mut().0.follow(window);
             let returned = call(method.bind(py), shared.clone())?;
             refuse_deferred(&returned)?;
-            shared.borrow().hand_back(window)?;
+            shared.borrow().0.hand_back(window).map_err(PyValueError::new_err)?;
             back(&returned)
         });
         match outcome {
@@ -538,26 +411,6 @@ pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Names live as long as the process: a trace refers to them.
-fn intern(names: Vec<String>) -> PyResult<&'static [&'static str]> {
-    if names.len() > MAX_VARS
-        || names.iter().any(|name| !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
-    {
-        return Err(PyValueError::new_err(format!(
-            "variables: found {names:?}; allowed: at most {MAX_VARS} plain names"
-        )));
-    }
-    static KNOWN: Mutex<Vec<&'static [&'static str]>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock().map_err(|_| PyValueError::new_err("a thread died"))?;
-    if let Some(found) = known.iter().find(|list| list.iter().eq(names.iter())) {
-        return Ok(found);
-    }
-    let list: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-    let list: &'static [&'static str] = list.leak();
-    known.push(list);
-    Ok(list)
-}
-
 impl CongestionControl for PyController {
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         self.call(
@@ -593,7 +446,7 @@ impl CongestionControl for PyController {
                         "returned {returned}; allowed: the target window in segments"
                     ))
                 })?;
-                check("the target window", value, 0.0, ABSURD)
+                within("the target window", value, 0.0, ABSURD).map_err(PyValueError::new_err)
             },
         );
         given.map_or(window.cwnd / 2, |ssthresh| ssthresh as u32).max(2)
@@ -641,7 +494,7 @@ impl CongestionControl for PyController {
                 let value = returned.extract::<f64>().map_err(|_| {
                     PyTypeError::new_err(format!("returned {returned}; allowed: a window in segments"))
                 })?;
-                check("the window", value, 1.0, ABSURD)
+                within("the window", value, 1.0, ABSURD).map_err(PyValueError::new_err)
             },
         );
         given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)

@@ -42,11 +42,11 @@ pub fn types() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
 }
 
 /// A table: a function that makes it, what a row is, and of each column type, name, unit, value, what it says and what it means that there is
-/// nothing. Behind `+` stand columns that only some runs have.
+/// nothing. Behind the table's name stands which columns are wanted, if not all; behind `+`, columns that only some runs have.
 macro_rules! columns {
     (
         $(#[doc = $doc:literal])*
-        $vis:vis fn $make:ident($($argument:ident: $type:ty),*) as $about:ident $table:literal
+        $vis:vis fn $make:ident($($argument:ident: $type:ty),*) as $about:ident $table:literal $(, $only:ident)?
         $holds:literal
         { $($before:tt)* }
         $($kind:ident $(($given:expr))? $column:ident $([$unit:literal])? = $value:expr, $meaning:literal $(, or $null:literal)?;)*
@@ -55,7 +55,7 @@ macro_rules! columns {
         $(#[doc = $doc])*
         $vis fn $make($($argument: $type),*) -> $crate::table::Table {
             $($before)*
-            $crate::table::Table::new($table)$(.$kind(stringify!($column), $($given,)? $value))*
+            $crate::table::Table::new($table)$(.only($only))?$(.$kind(stringify!($column), $($given,)? $value))*
         }
 
         #[doc = concat!("What table `", $table, "` holds.")]

@@ -24,8 +24,13 @@ use crate::udp::Received;
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
-/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too.
-pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Table> {
+/// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
+/// none named: all.
+pub(crate) fn tables(
+    mut built: Built,
+    wanted: impl Fn(&str) -> bool,
+    traced: &'static [&'static str],
+) -> Vec<Table> {
     let journal = &mut built.app.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
@@ -58,7 +63,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "queue_samples": queue_samples(&observer.queues),
         "samples": samples(&observer.samples),
         "drops": drop_rows(&drops),
-        "acks": acks(&journal.records),
+        "acks": acks(&journal.records, traced),
         "clients": clients(&built.clients),
         "controllers": controllers(&built.app.flows, &journal.vars),
         "datagrams": datagrams(&mut journal.datagrams),
@@ -350,10 +355,12 @@ columns! {
 }
 
 columns! {
-    fn acks(records: &[(u32, Vec<Record>)]) as ACKS "acks"
+    fn acks(records: &[(u32, Vec<Record>)], only: &'static [&'static str]) as ACKS "acks", only
     "One row per ACK, transmission and timer event at a sender, those of a connection in order of time; requires `record.trace`. Values are those after the event unless stated otherwise; of a transmission that waits in the host's own `fq`, those when the sender handed it over."
     {
-        let rows = || records.iter().flat_map(|(_, records)| records);
+        // in one list: fifty columns go through it
+        let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
+        let rows = || all.iter().copied();
         let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
         let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
         // NaN where a deadline or a length of time is not set

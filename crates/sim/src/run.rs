@@ -44,7 +44,18 @@ pub fn run_for(
     bounds: &Bounds,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Output, Error> {
-    play(scenario, seed, customs, bounds, Shortcuts::ALL, wanted)
+    play(scenario, seed, customs, bounds, Shortcuts::ALL, wanted, &[])
+}
+
+/// The same with all tables, but of `acks` only these columns, unless none is named: it has fifty, and as many rows as ACKs and segments.
+pub fn run_tracing(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    bounds: &Bounds,
+    columns: &'static [&'static str],
+) -> Result<Output, Error> {
+    play(scenario, seed, customs, bounds, Shortcuts::ALL, |_| true, columns)
 }
 
 /// The same with a user's own controllers, and within bounds.
@@ -60,7 +71,7 @@ pub fn run_taking(
     bounds: &Bounds,
     shortcuts: Shortcuts,
 ) -> Result<Output, Error> {
-    play(scenario, seed, customs, bounds, shortcuts, |_| true)
+    play(scenario, seed, customs, bounds, shortcuts, |_| true, &[])
 }
 
 fn play(
@@ -70,6 +81,7 @@ fn play(
     bounds: &Bounds,
     shortcuts: Shortcuts,
     wanted: impl Fn(&str) -> bool,
+    traced: &'static [&'static str],
 ) -> Result<Output, Error> {
     let mut guard = Guard::new(bounds);
     let mut built = build(scenario, seed, customs, shortcuts)?;
@@ -94,7 +106,7 @@ fn play(
     Ok(Output {
         digest: built.world.digest(),
         captured: built.world.take_captured(),
-        tables: output::tables(built, wanted),
+        tables: output::tables(built, wanted, traced),
     })
 }
 

@@ -109,12 +109,24 @@ pub struct Table {
     pub name: &'static str,
     /// Name and values of each column, all of one length.
     pub columns: Vec<(&'static str, Column)>,
+    /// Columns that it takes; none named: all.
+    only: &'static [&'static str],
 }
 
 impl Table {
     /// A table without columns.
     pub fn new(name: &'static str) -> Table {
-        Table { name, columns: Vec::new() }
+        Table::of(name, Vec::new())
+    }
+
+    /// A table with these columns.
+    pub fn of(name: &'static str, columns: Vec<(&'static str, Column)>) -> Table {
+        Table { name, columns, only: &[] }
+    }
+
+    /// The same, which takes these columns only; of what else is added, no value is looked at. None named: all.
+    pub fn only(self, only: &'static [&'static str]) -> Table {
+        Table { only, ..self }
     }
 
     /// Number of rows.
@@ -143,15 +155,18 @@ impl Table {
         }
     }
 
-    fn with(mut self, name: &'static str, column: Column) -> Table {
-        debug_assert!(self.columns.is_empty() || column.len() == self.rows(), "{name}");
-        self.columns.push((name, column));
+    fn with(mut self, name: &'static str, column: impl FnOnce() -> Column) -> Table {
+        if self.only.is_empty() || self.only.contains(&name) {
+            let column = column();
+            debug_assert!(self.columns.is_empty() || column.len() == self.rows(), "{name}");
+            self.columns.push((name, column));
+        }
         self
     }
 
     /// Add a column of floats.
     pub fn f8(self, name: &'static str, values: impl Iterator<Item = f64>) -> Table {
-        self.with(name, Column::F8(values.collect()))
+        self.with(name, || Column::F8(values.collect()))
     }
 
     /// Add a column of instants in seconds.
@@ -166,17 +181,17 @@ impl Table {
 
     /// Add a column of signed integers.
     pub fn i8(self, name: &'static str, values: impl Iterator<Item = u64>) -> Table {
-        self.with(name, Column::I8(values.map(|v| v as i64).collect()))
+        self.with(name, || Column::I8(values.map(|v| v as i64).collect()))
     }
 
     /// Add a column of counts.
     pub fn u4(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
-        self.with(name, Column::U4(values.collect()))
+        self.with(name, || Column::U4(values.collect()))
     }
 
     /// Add a column of counts that need not be there.
     pub fn n4(self, name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Table {
-        self.with(name, Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
+        self.with(name, || Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
     }
 
     /// Add a column of slow-start thresholds: nothing where none is set.
@@ -186,18 +201,18 @@ impl Table {
 
     /// Add a column of small counts.
     pub fn u1(self, name: &'static str, values: impl Iterator<Item = u8>) -> Table {
-        self.with(name, Column::U1(values.collect()))
+        self.with(name, || Column::U1(values.collect()))
     }
 
     /// Add a column of truth values.
     pub fn flag(self, name: &'static str, values: impl Iterator<Item = bool>) -> Table {
-        self.with(name, Column::Bool(values.map(u8::from).collect()))
+        self.with(name, || Column::Bool(values.map(u8::from).collect()))
     }
 
     /// Add a column of text drawn from a fixed list of names.
     pub fn text(self, name: &'static str, names: &[&str], codes: impl Iterator<Item = u32>) -> Table {
         let names = names.iter().map(|n| n.to_string()).collect();
-        self.with(name, Column::Text { codes: codes.collect(), names })
+        self.with(name, || Column::Text { codes: codes.collect(), names })
     }
 
     /// Add a column of nothing with `rows` rows, unless there is a column of this name.
@@ -226,7 +241,7 @@ impl Table {
     /// Add a column of text, a name of its own for each row.
     pub fn names(self, name: &'static str, names: Vec<String>) -> Table {
         let codes = (0..names.len() as u32).collect();
-        self.with(name, Column::Text { codes, names })
+        self.with(name, || Column::Text { codes, names })
     }
 }
 

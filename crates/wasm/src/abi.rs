@@ -9,7 +9,8 @@
 
 use std::cell::RefCell;
 
-use crate::lab::Lab;
+use crate::controller::{self, Slot};
+use crate::lab::{Asks, Lab, Watch};
 
 extern "C" {
     /// Which part of the run is done; other than 0: stop.
@@ -21,6 +22,16 @@ extern "C" {
 thread_local! {
     static LAB: RefCell<Lab> = RefCell::default();
     static ANSWER: RefCell<String> = const { RefCell::new(String::new()) };
+    static FAILED: Slot = Slot::default();
+}
+
+/// What a controller did wrong, since [`forget`].
+fn failure() -> Option<String> {
+    FAILED.with(|slot| slot.lock().ok()?.as_ref().map(controller::Failure::told))
+}
+
+fn forget() {
+    FAILED.with(|slot| slot.lock().map(|mut slot| *slot = None).unwrap_or_default());
 }
 
 fn answer(made: &serde_json::Value) -> usize {
@@ -67,6 +78,30 @@ pub unsafe extern "C" fn add_file(name: *mut u8, name_length: usize, data: *mut 
     LAB.with_borrow_mut(|lab| lab.add_file(name, take(data, data_length)));
 }
 
+/// The page's class number `class` is a controller of this name; takes the room.
+///
+/// # Safety
+///
+/// The room was made with this length.
+#[no_mangle]
+pub unsafe extern "C" fn add_controller(name: *mut u8, length: usize, class: u32) {
+    let name = String::from_utf8_lossy(&take(name, length)).into_owned();
+    let maker = FAILED.with(|slot| controller::maker(&name, class, slot));
+    LAB.with_borrow_mut(|lab| lab.add_controller(name, maker));
+}
+
+/// Put a controller through the test of conformance; takes the room. Returns the length of the answer.
+///
+/// # Safety
+///
+/// The room was made with this length.
+#[no_mangle]
+pub unsafe extern "C" fn conform(name: *mut u8, length: usize) -> usize {
+    let name = take(name, length);
+    forget();
+    answer(&LAB.with_borrow(|lab| lab.conform(&String::from_utf8_lossy(&name), &failure)))
+}
+
 /// Read a scenario; takes the room. Returns the length of the answer.
 ///
 /// # Safety
@@ -78,12 +113,29 @@ pub unsafe extern "C" fn read(text: *mut u8, length: usize) -> usize {
     answer(&LAB.with_borrow_mut(|lab| lab.read(&String::from_utf8_lossy(&text))))
 }
 
-/// Run it. Returns the length of the answer, whose columns stay until the next run.
+/// Run it; `watch`: 0 nothing, 1 figures, 2 all of what they are made from. Returns the length of the answer, whose columns stay until the next run.
 #[no_mangle]
 pub extern "C" fn run(seed: u64, watch: u32, memory: f64) -> usize {
     // SAFETY: `tell` takes a number and touches no memory of ours.
     let told = |part| unsafe { tell(part) != 0 };
-    answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch != 0, memory as u64, &told)))
+    let asks = Asks { tell: &told, failure: &failure };
+    let watch = match watch {
+        0 => Watch::Nothing,
+        1 => Watch::Figures,
+        _ => Watch::Whole,
+    };
+    forget();
+    answer(&LAB.with_borrow_mut(|lab| lab.run(seed, watch, memory as u64, &asks)))
+}
+
+/// Where its packets are from a time on, s, until there are `most` legs. Returns the length of the answer; columns as of [`run`].
+#[no_mangle]
+pub extern "C" fn film(seed: u64, from_s: f64, most: usize, memory: f64) -> usize {
+    // SAFETY: as in `run`.
+    let told = |part| unsafe { tell(part) != 0 };
+    let asks = Asks { tell: &told, failure: &failure };
+    forget();
+    answer(&LAB.with_borrow_mut(|lab| lab.film(seed, from_s, most, memory as u64, &asks)))
 }
 
 /// Where the answer is.

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ackclock_cc::conformance;
+use ackclock_cc::controller::{Maker, Recipe};
 use ackclock_core::{Digest, Time};
 use ackclock_schema::toml::{self, Position};
+use ackclock_sim::film::{film, Film};
 use ackclock_sim::spec::files::Embedded;
 use ackclock_sim::spec::read::{read, Refused};
 use ackclock_sim::spec::{FlowGroup, TraceLevel};
 use ackclock_sim::{
-    estimate_memory, estimate_time, run_with, Bounds, Column, Customs, Error, Output, Scenario, Table,
+    estimate_memory, estimate_time, run_tracing, Bounds, Column, Customs, Error, Output, Scenario, Table,
 };
 use serde_json::{json, Value};
 
@@ -21,26 +24,71 @@ const PARTS: u64 = 150;
 const SHORTEST_NS: u64 = 1_000_000;
 /// Flows whose ACKs are all recorded; of more, those of the first.
 const TRACED: u64 = 3;
+/// Columns of it that figures draw: `DRAWN` in `web/worker.js`.
+const TRACED_COLUMNS: &[&str] =
+    &["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"];
 /// A trace that may need more memory than this is not taken, bytes.
 const TRACE_BYTES: u64 = 512 << 20;
 
 /// One page's simulator: the files that it has, the scenario that it read last, the tables of the run before.
 pub struct Lab {
     files: Embedded,
+    customs: Customs,
     scenario: Option<Arc<Scenario>>,
     tables: Vec<Table>,
 }
 
 impl Default for Lab {
     fn default() -> Lab {
-        Lab { files: Embedded(BTreeMap::new()), scenario: None, tables: Vec::new() }
+        let (files, customs) = (Embedded(BTreeMap::new()), Customs::new());
+        Lab { files, customs, scenario: None, tables: Vec::new() }
     }
+}
+
+/// What a run records for the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// What the scenario says.
+    Nothing,
+    /// What the page's figures show, too; of the trace, the columns that they draw.
+    Figures,
+    /// The same with every column, for who saves it.
+    Whole,
+}
+
+/// What a run asks the page, now and then.
+pub struct Asks<'a> {
+    /// Told which part of the duration is done: whether to stop.
+    pub tell: &'a dyn Fn(f64) -> bool,
+    /// What a controller of the page's did wrong, if it did.
+    pub failure: &'a dyn Fn() -> Option<String>,
 }
 
 impl Lab {
     /// A file that scenarios may name: a Mahimahi trace.
     pub fn add_file(&mut self, name: String, data: Vec<u8>) {
         self.files.0.insert(name, data);
+    }
+
+    /// A controller that flows may name, as `custom:NAME`.
+    pub fn add_controller(&mut self, name: String, maker: Maker) {
+        self.customs.controllers.insert(name, maker);
+    }
+
+    /// Whether a controller keeps the rules that all keep: `{"ok": true}`, or what it broke.
+    pub fn conform(&self, name: &str, failure: &dyn Fn() -> Option<String>) -> Value {
+        let Some(maker) = self.customs.controllers.get(name) else {
+            return json!({ "ok": false, "message": format!("no controller is called {name}") });
+        };
+        let recipe = Recipe::own(maker.clone());
+        let outcome = conformance::check(|| recipe.make(), || failure().is_none());
+        match (failure(), outcome) {
+            (Some(message), _) => json!({ "ok": false, "message": message }),
+            (None, Err(broken)) => {
+                json!({ "ok": false, "rule": broken.rule, "hook": broken.hook, "found": broken.found })
+            }
+            (None, Ok(())) => json!({ "ok": true }),
+        }
     }
 
     /// Read a scenario: `{"ok": true, "name", "duration_s", "flows", "groups", "memory_bytes", "time_s", "places"}`, the last being the place of
@@ -74,34 +122,66 @@ impl Lab {
     }
 
     /// Run what was read last: `{"ok": true, "digest", "tables": [{"name", "rows", "columns": [[name, type, address, names]]}]}`, or
-    /// `{"ok": false, "message"}`. With `watch`, it also records what the page's figures show, which changes nothing in the run. `memory`:
-    /// bytes that it may need. `tell` learns which part of the duration is done, now and then, and says whether to stop.
-    pub fn run(&mut self, seed: u64, watch: bool, memory: u64, tell: &dyn Fn(f64) -> bool) -> Value {
+    /// `{"ok": false, "message"}`. `watch` says what it also records, which changes nothing in the run. `memory`: bytes that it may need.
+    pub fn run(&mut self, seed: u64, watch: Watch, memory: u64, asks: &Asks<'_>) -> Value {
         self.tables = Vec::new();
         let Some(scenario) = &self.scenario else {
             return json!({ "ok": false, "message": "no scenario was read" });
         };
-        let watched = watch.then(|| watched(scenario));
+        let watched = (watch != Watch::Nothing).then(|| watched(scenario));
         let scenario = watched.as_ref().unwrap_or(scenario);
         let whole = scenario.duration_ns.max(1) as f64;
-        let stop = |now: Time| tell(now.0 as f64 / whole);
+        let stop = |now: Time| (asks.failure)().is_some() || (asks.tell)(now.0 as f64 / whole);
         let bounds = Bounds { memory: Some(memory), cpu_s: None, stop: &stop };
-        match run_with(scenario, seed, &Customs::new(), &bounds) {
+        let columns = if watch == Watch::Figures { TRACED_COLUMNS } else { &[] };
+        let outcome = run_tracing(scenario, seed, &self.customs, &bounds, columns);
+        if let Some(message) = (asks.failure)() {
+            return json!({ "ok": false, "message": message });
+        }
+        match outcome {
             Ok(Output { digest, tables, .. }) => self.answer(digest, tables),
             Err(Error::Stopped) => json!({ "ok": false, "stopped": true, "message": "stopped" }),
             Err(error) => json!({ "ok": false, "message": error.to_string() }),
         }
     }
 
+    /// Where the packets of what was read last are, from a time on, s, until there are `most` legs: `{"ok": true, "until_s", "names", "ways",
+    /// "tables"}`, see [`Film`]; or `{"ok": false, "message"}`. The tables of the run before are gone.
+    pub fn film(&mut self, seed: u64, from_s: f64, most: usize, memory: u64, asks: &Asks<'_>) -> Value {
+        self.tables = Vec::new();
+        let Some(scenario) = &self.scenario else {
+            return json!({ "ok": false, "message": "no scenario was read" });
+        };
+        let whole = scenario.duration_ns.max(1) as f64;
+        let stop = |now: Time| (asks.failure)().is_some() || (asks.tell)(now.0 as f64 / whole);
+        let bounds = Bounds { memory: Some(memory), cpu_s: None, stop: &stop };
+        let from = Time((from_s.max(0.0) * 1e9) as u64);
+        let outcome = film(scenario, seed, &self.customs, &bounds, from, most);
+        if let Some(message) = (asks.failure)() {
+            return json!({ "ok": false, "message": message });
+        }
+        match outcome {
+            Ok(Film { until, names, ways, tables }) => {
+                self.tables = tables.into();
+                let until_s = until.as_secs();
+                json!({ "ok": true, "until_s": until_s, "names": names, "ways": ways, "tables": self.described() })
+            }
+            Err(error) => json!({ "ok": false, "message": error.to_string() }),
+        }
+    }
+
     fn answer(&mut self, digest: Digest, tables: Vec<Table>) -> Value {
         self.tables = tables;
+        json!({ "ok": true, "digest": digest.hex(), "tables": self.described() })
+    }
+
+    fn described(&self) -> Vec<Value> {
         let table = |table: &Table| {
             let columns: Vec<Value> =
                 table.columns.iter().map(|(name, values)| column(name, values)).collect();
             json!({ "name": table.name, "rows": table.rows(), "columns": columns })
         };
-        let tables: Vec<Value> = self.tables.iter().map(table).collect();
-        json!({ "ok": true, "digest": digest.hex(), "tables": tables })
+        self.tables.iter().map(table).collect()
     }
 }
 

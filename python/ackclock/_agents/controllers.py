@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ackclock import _engine
 from ackclock._engine import Ack, Rate, Window
 from ackclock.errors import ControllerError, InputError, quote, said
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
 
 __all__ = ["Ack", "Controller", "Rate", "Window", "check"]
 
@@ -121,12 +125,12 @@ def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None
     )
 
 
-def _check_closed_loop(controller: Callable[[], object]) -> None:
-    from ackclock._results.run import run
+def closed_loops() -> Iterator[Scenario]:
+    """The scenarios of `check`'s runs, whose flow has the controller `custom:checked`."""
     from ackclock.scenario import Scenario
 
     for duration, link in _PATHS:
-        scenario = Scenario.from_dict(
+        yield Scenario.from_dict(
             {
                 "duration": duration,
                 "network": {"bottleneck": link},
@@ -134,6 +138,12 @@ def _check_closed_loop(controller: Callable[[], object]) -> None:
                 "record": {"sample_interval": "50 ms"},
             }
         )
+
+
+def _check_closed_loop(controller: Callable[[], object]) -> None:
+    from ackclock._results.run import run
+
+    for (_, link), scenario in zip(_PATHS, closed_loops(), strict=True):
         made = run(scenario, controllers={"checked": controller})  # type: ignore[dict-item]
         holds = float(scenario.network.bdp_packets()) + made.rows("links")[0]["max_packets"]
         rows = made.rows("samples")

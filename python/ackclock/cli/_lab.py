@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ackclock import _files
+from ackclock import _files, _link
 from ackclock.cli import _terminal
 from ackclock.errors import InputError
 
@@ -57,7 +57,8 @@ def _page(file: Path | None, seed: int) -> str:
         ) from None
     if file is None:
         return page
-    own = json.dumps({"text": _text(file), "seed": str(seed)}).replace("<", "\\u003c")
+    text, given = (_text(file), str(seed)) if not _link.is_link(str(file)) else _link.read(str(file))
+    own = json.dumps({"text": text, "seed": given}).replace("<", "\\u003c")
     return page.replace(OWN, OWN.replace("null", own), 1)
 
 

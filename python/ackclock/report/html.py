@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ackclock import _files
+from ackclock import _files, _link
 from ackclock.plot import Figure
 from ackclock.report import packed
 from ackclock.report.page import Live, Page, Prose, Section, Table
@@ -62,8 +62,16 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
         plotly=Markup(packed.plotly()) if interactive else "",
         notices=packed.notices() if interactive else "",
         unpack=Markup(packed.SCRIPT),
+        links={
+            name: _link.made(toml, page.facts.get("seed", "1")) for name, toml in page.scenarios.items() if in_lab(toml)
+        },
     )
     return printable(whole)  # the template's own text is printable
+
+
+def in_lab(toml: str) -> bool:
+    """Whether the lab may have it: it has no files beside it."""
+    return ".py:" not in toml and '"custom:' not in toml and '"mahimahi"' not in toml
 
 
 def _section(section: Section, drawn: Drawn) -> dict[str, Any]:

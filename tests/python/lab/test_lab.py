@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import gzip
+import html
 import http.client
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -17,25 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, Browser, browser
+from browser import Browser, browser
 from conftest import ROOT, tool
+from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
 from test_laws import drawn
 
-from ackclock import _engine, load
+from ackclock import _engine, _link, load, run
 from ackclock.cli import main
-from ackclock.cli._lab import OWN, PAGE
+from ackclock.cli._lab import OWN
 
-SCENARIOS = ROOT / "python" / "ackclock" / "_scenarios"
-NODE = shutil.which("node")
 DRAWN = 200
 WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
 """Scenarios of which all tables are compared, bit by bit."""
-
-FIRST = (SCENARIOS / "first.toml").read_text(encoding="utf-8")
-
-built = pytest.mark.skipif(not PAGE.is_file(), reason="the lab was not built: `make lab`")
-node = pytest.mark.skipif(NODE is None, reason="node is not installed")
-chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
@@ -73,64 +65,30 @@ def spelt(table: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The module that stands in the page."""
-    held = re.search(r'<script type="text/plain" id="module">([^<]+)</script>', PAGE.read_text(encoding="utf-8"))
-    assert held is not None
-    path = tmp_path_factory.mktemp("module") / "lab.wasm"
-    path.write_bytes(gzip.decompress(base64.b64decode(held[1])))
-    return path
-
-
-@pytest.mark.deep
-@built
-@node
-def test_node_gives_the_digests_and_tables_of_the_native_engine(module, tmp_path):
-    asked = jobs()
-    (tmp_path / "jobs").write_text(json.dumps([job for job, _ in asked]))
-    here = Path(__file__).parent
-    command = [NODE, here / "node.js", module, ROOT / "web" / "engine.js", tmp_path / "jobs"]
-    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert len(told) == len(asked) >= 41 + DRAWN
-    for (job, text), answer in zip(asked, told, strict=True):
-        native = _engine.run(text, job["seed"])
-        assert answer["ok"], (job["text"], answer)
-        # what the page's figures record changes nothing
-        assert answer["digest"] == answer["watched"] == native["digest"], job["text"]
-        if job["whole"]:
-            assert {name: spelt(table) for name, table in answer["tables"].items()} == tables(native), job["text"]
-
-
-@pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with browser(tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 
 
-def opened(tab: Browser, page: Path = PAGE, *, behind: str = "", width: int = 1280) -> Browser:
-    """The page, once its first run is drawn."""
-    tab.ask("Page.navigate", url="about:blank")
-    tab.open(page, width=width)
-    if behind:
-        tab.run(f"location.hash = {json.dumps(behind)}")
-    tab.wait("document.body.dataset.drawn !== undefined")
-    return tab
-
-
-def text(tab: Browser, selector: str) -> str:
-    return tab.run(f"document.querySelector({json.dumps(selector)}).textContent")
-
-
-def write(tab: Browser, value: str) -> None:
-    """Put another scenario into the editor, as a reader who pastes it."""
-    tab.run("at('text').focus(); at('text').select()")
-    tab.ask("Input.insertText", text=value)
-
-
-def native(value: str, tmp_path: Path, seed: int = 1) -> str:
-    """The digest of the native engine."""
-    (tmp_path / "native.toml").write_text(value, encoding="utf-8")
-    return _engine.run(load(tmp_path / "native.toml").to_engine_json(), seed)["digest"]
+@pytest.mark.deep
+@built
+@node
+def test_node_gives_the_digests_and_tables_of_the_native_engine(tmp_path):
+    module = module_of(tmp_path)
+    asked = jobs()
+    (tmp_path / "jobs").write_text(json.dumps([job for job, _ in asked]))
+    here = Path(__file__).parent
+    scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+    command = [NODE, here / "node.js", module, *scripts, tmp_path / "jobs"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert len(told) == len(asked) >= 41 + DRAWN
+    for (job, scenario), answer in zip(asked, told, strict=True):
+        native = _engine.run(scenario, job["seed"])
+        assert answer["ok"], (job["text"], answer)
+        # what the page's figures record changes nothing
+        assert answer["digest"] == answer["watched"] == native["digest"], job["text"]
+        if job["whole"]:
+            assert {name: spelt(table) for name, table in answer["tables"].items()} == tables(native), job["text"]
 
 
 @pytest.mark.deep
@@ -364,3 +322,41 @@ def test_the_command_serves_the_page_to_this_machine_only():
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+def test_a_link_opens_the_scenario_that_it_carries_and_a_report_has_one(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.html"
+    page.write_text(OWN, encoding="utf-8")
+    monkeypatch.setattr("ackclock.cli._lab.PAGE", page)
+    out = tmp_path / "out.html"
+    own = lambda: json.loads(re.search(r'id="own">(.*)</script>', out.read_text(encoding="utf-8"))[1])  # noqa: E731
+    (tmp_path / "short.toml").write_text(FIRST.replace("30 s", "1 s"), encoding="utf-8")
+    report = tmp_path / "report.html"
+    assert main(["run", str(tmp_path / "short.toml"), "--seed", "7", "--report", str(report)]) == 0
+    found = re.search(
+        r"<pre class=\"link\">ackclock lab (?:&#39;|')(.*?)(?:&#39;|')</pre>", report.read_text(encoding="utf-8")
+    )
+    assert found is not None
+    link = html.unescape(found[1])
+    assert main(["lab", link, "--save", str(out)]) == 0
+    assert own()["seed"] == "7"
+    (tmp_path / "from-link.toml").write_text(own()["text"], encoding="utf-8")
+    digests = [run(load(tmp_path / name), seed=7).digest for name in ("from-link.toml", "short.toml")]
+    assert digests[0] == digests[1]
+    assert main(["lab", f"http://127.0.0.1:8000/{_link.made(FIRST, 3)}", "--save", str(out)]) == 0
+    assert own() == {"text": FIRST, "seed": "3"}
+
+    bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = base64.urlsafe_b64encode(bomb.compress(b"a" * 2**26) + bomb.flush()).decode().rstrip("=")
+    capsys.readouterr()
+    for wrong, said in (
+        (f"#s={packed}", "more than 1048576 bytes"),
+        ("#s=AAAA", "no scenario in it"),
+        (link[:60], "no scenario in it"),
+        ("#s=%00", 'found "#s=%00"'),
+        ("#s=AAAA&c=AAAA", "a controller in JavaScript"),
+    ):
+        assert main(["lab", wrong, "--save", str(out)]) == 2
+        told = capsys.readouterr().err
+        assert said in told, (wrong, told)
+        assert told.count("\n") == 1

@@ -1,8 +1,9 @@
 //! What few links have.
 
-use ackclock_core::{Packet, Span, Stream, Time};
+use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use super::config::LinkConfig;
+use super::film::Film;
 use super::merging::Card;
 use crate::aggregate::Aggregate;
 use crate::capacity::Capacity;
@@ -26,6 +27,7 @@ pub(super) struct Extras {
     pub(super) outages: Option<Outages>,
     pub(super) thinner: Option<Thinner>,
     pub(super) card: Option<Card>,
+    pub(super) film: Option<Film>,
 }
 
 impl Extras {
@@ -41,23 +43,32 @@ impl Extras {
             && config.outage.is_none()
             && config.merging.is_none()
             && config.thin_acks <= 1;
-        (!none).then(|| {
-            Box::new(Extras {
-                loss: Loss::new(&config.loss, stream("loss")),
-                jitter: Jitter::new(config.jitter, stream("jitter")),
-                reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
-                capacity: config
-                    .capacity
-                    .as_ref()
-                    .map(|c| Capacity::new(c, config.rate, config.delay, &stream)),
-                wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
-                aggregate: Aggregate::new(config.aggregate),
-                ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
-                outages: Outages::new(config.outage.as_ref(), stream("outage")),
-                thinner: Thinner::new(config.thin_acks),
-                card: config.merging.as_ref().map(Card::new),
-            })
+        (!none).then(|| Extras::whole(config, stream))
+    }
+
+    /// The box, whatever is in it.
+    fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
+        let capacity =
+            config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
+        Box::new(Extras {
+            loss: Loss::new(&config.loss, stream("loss")),
+            jitter: Jitter::new(config.jitter, stream("jitter")),
+            reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
+            capacity,
+            wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),
+            aggregate: Aggregate::new(config.aggregate),
+            ecn_fault: Faulty::new(config.ecn_fault.as_ref(), stream("ecn-fault")),
+            outages: Outages::new(config.outage.as_ref(), stream("outage")),
+            thinner: Thinner::new(config.thin_acks),
+            card: config.merging.as_ref().map(Card::new),
+            film: None,
         })
+    }
+
+    /// A box with nothing in it, for a link that needs one later.
+    pub(super) fn none() -> Box<Extras> {
+        let config = LinkConfig::new("", Rate::INFINITE, Span::ZERO);
+        Extras::whole(&config, |part| Stream::new(0, part)) // which draws nothing
     }
 
     pub(super) fn loses(&mut self, now: Time, packet: &Packet) -> bool {

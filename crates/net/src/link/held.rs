@@ -93,8 +93,9 @@ impl Link {
                 crowd.served += load.segments() as u64;
                 crowd.waited += waited.0 as u128 * load.segments() as u128;
                 crowd.max_wait = crowd.max_wait.max(waited);
+                let arrived = Time(start.0.saturating_sub(waited.0));
                 let (start, end) = self.transmit(start, load);
-                if let Some(delivery) = self.send(pool, start, id, end) {
+                if let Some(delivery) = self.send(pool, [arrived, start], id, end) {
                     self.put(pool, start, id, delivery);
                 }
             }

@@ -1,0 +1,15 @@
+//! Digests of runs, for machines on which nothing else of the project runs: lines of `SEED JSON` in, lines of digests out.
+//! `tools/foreign.py` builds it for other processors and plays it under emulation.
+
+use std::io::{self, BufRead, Write};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let (seed, text) = line.split_once(' ').ok_or("found a line without a blank; allowed: SEED JSON")?;
+        let outcome = ackclock_sim::run(&ackclock_sim::parse(text)?, seed.parse()?)?;
+        writeln!(out, "{}", outcome.digest.hex())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Where every packet is, for whoever draws the path: the run once more, in which each link notes what crosses it.
+
+use ackclock_core::Time;
+
+use crate::bounds::{Bounds, Guard, SLICE};
+use crate::build::build;
+use crate::error::Error;
+use crate::hosts::Customs;
+use crate::shortcuts::Shortcuts;
+use crate::spec::{CapturePoint, Scenario, TraceLevel};
+use crate::table::Table;
+
+/// What was on the links for some time.
+pub struct Film {
+    /// Until when; the end of the run, or sooner if that was too much.
+    pub until: Time,
+    /// By link: its name.
+    pub names: Vec<String>,
+    /// By flow: the links of its way, with the data and back.
+    pub ways: Vec<[Vec<u32>; 2]>,
+    /// `legs`: a packet on a link; `falls`: a packet that a link dropped. In order of link, then of time.
+    pub tables: [Table; 2],
+}
+
+/// Play the run, and note what is on the links from `from` on, until there are so many legs. Nothing else of the run is kept.
+pub fn film(
+    scenario: &Scenario,
+    seed: u64,
+    customs: &Customs,
+    bounds: &Bounds,
+    from: Time,
+    most: usize,
+) -> Result<Film, Error> {
+    let mut scenario = scenario.clone();
+    let record = &mut scenario.record;
+    (record.trace, record.controller, record.capture) = (TraceLevel::None, TraceLevel::None, CapturePoint::None);
+    (record.sample_interval_ns, record.queue_interval_ns, record.goodput_interval_ns) = (0, 0, 0);
+    (record.drops, record.performance) = (true, None);
+    let mut guard = Guard::new(bounds);
+    let mut built = build(&scenario, seed, customs, Shortcuts { ahead: false, told_late: false, ..Shortcuts::ALL })?;
+    built.world.film(from);
+    built.app.begin(&mut built.world);
+    guard.check(&built.world)?;
+    let end = Time(scenario.duration_ns);
+    let (mut legs, mut count) = (vec![Vec::new(); built.world.links()], 0);
+    let until = loop {
+        let over = built.world.run(&mut built.app, end, SLICE);
+        for (all, new) in legs.iter_mut().zip(built.world.take_legs()) {
+            count += new.len();
+            all.extend(new);
+        }
+        if over || count >= most {
+            break built.world.now();
+        }
+        guard.check(&built.world)?;
+    };
+    let rows = || legs.iter().enumerate().flat_map(|(link, legs)| legs.iter().map(move |leg| (link, leg)));
+    let table = Table::new("legs")
+        .u4("link", rows().map(|(link, _)| link as u32))
+        .time("arrived_s", rows().map(|(_, leg)| leg.arrived))
+        .time("leaves_s", rows().map(|(_, leg)| leg.leaves))
+        .time("delivery_s", rows().map(|(_, leg)| leg.delivery))
+        .u4("flow", rows().map(|(_, leg)| leg.flow))
+        .u4("seg_no", rows().map(|(_, leg)| leg.seg_no))
+        .u1("rexmit", rows().map(|(_, leg)| leg.rexmit))
+        .i8("ack", rows().map(|(_, leg)| leg.ack))
+        .flag("marked", rows().map(|(_, leg)| leg.marked));
+    let mut drops = built.world.take_drops();
+    drops.retain(|dropped| dropped.t >= from);
+    let falls = Table::new("falls")
+        .time("t_s", drops.iter().map(|dropped| dropped.t))
+        .u4("link", drops.iter().map(|dropped| dropped.link))
+        .u4("flow", drops.iter().map(|dropped| dropped.packet.flow))
+        .u4("seg_no", drops.iter().map(|dropped| dropped.packet.header.ordinal().0));
+    let ways = (0..built.app.flows.len() as u32).map(|flow| built.world.ways(flow)).collect();
+    Ok(Film { until, names: built.world.link_names(), ways, tables: [table, falls] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Column;
+    use crate::{parse, run};
+
+    fn numbers(table: &Table, name: &str) -> Vec<f64> {
+        match &table.columns.iter().find(|(own, _)| *own == name).expect("a column").1 {
+            Column::F8(values) => values.clone(),
+            Column::U4(values) => values.iter().map(|&value| f64::from(value)).collect(),
+            Column::I8(values) => values.iter().map(|&value| value as f64).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn filmed(queue: &str) -> (Film, crate::Output) {
+        let scenario = parse(&format!(
+            r#"{{"duration_ns": 3000000000, "record": {{"drops": true}}, "network": {{"topology": "dumbbell",
+                "bottleneck": {{"rate": 10000000, "delay": 9000000, "queue": {queue}}}}},
+                "flows": [{{"count": 2, "profile": "linux-6", "congestion_control": "cubic", "workload": {{"kind": "bulk"}}}}]}}"#
+        ))
+        .expect("a scenario");
+        let none = Customs::new();
+        let film = film(&scenario, 1, &none, &Bounds::NONE, Time::ZERO, usize::MAX).expect("a film");
+        (film, run(&scenario, 1).expect("a run"))
+    }
+
+    /// A film shows the run: what links delivered and dropped, how long packets waited, and each packet link by link without a leap.
+    #[test]
+    fn a_film_shows_the_packets_of_the_run() {
+        for queue in [
+            r#"{"kind": "drop-tail", "limit": {"packets": 20}}"#,
+            r#"{"kind": "codel"}"#,
+            r#"{"kind": "fq-codel", "target": 1000000}"#,
+            r#"{"kind": "red"}"#,
+        ] {
+            let (film, output) = filmed(queue);
+            let [legs, falls] = &film.tables;
+            let (links, arrived, leaves) =
+                (numbers(legs, "link"), numbers(legs, "arrived_s"), numbers(legs, "leaves_s"));
+            let delivery = numbers(legs, "delivery_s");
+            assert!(arrived.iter().zip(&leaves).all(|(a, b)| a <= b), "{queue}");
+            assert!(leaves.iter().zip(&delivery).all(|(a, b)| a <= b), "{queue}");
+            let table = output.table("links");
+            for (link, delivered) in numbers(table, "delivered").into_iter().enumerate() {
+                let seen = links.iter().zip(&delivery).filter(|(l, d)| **l == link as f64 && **d <= 3.0).count();
+                assert_eq!(seen as f64, delivered, "{queue}, {}", film.names[link]);
+            }
+            assert_eq!(falls.rows(), output.table("drops").rows(), "{queue}");
+            assert!(falls.rows() > 0, "{queue}");
+            // what a link delivers, the next one of the way gets at that instant
+            let (flow, ways) = (numbers(legs, "flow"), &film.ways);
+            for (i, way) in ways.iter().enumerate() {
+                for pair in way.iter().flat_map(|way| way.windows(2)) {
+                    let of = |link: u32, times: &[f64]| -> Vec<u64> {
+                        let own = |(at, _): &(usize, &f64)| links[*at] == f64::from(link) && flow[*at] == i as f64;
+                        let mut found: Vec<u64> =
+                            times.iter().enumerate().filter(own).map(|(_, t)| t.to_bits()).collect();
+                        found.sort_unstable();
+                        found
+                    };
+                    let (out, into) = (of(pair[0], &delivery), of(pair[1], &arrived));
+                    assert!(into.iter().all(|t| out.binary_search(t).is_ok()), "{queue}, {pair:?}");
+                    assert!(!into.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_film_ends_where_there_is_enough_of_it() {
+        let scenario = parse(
+            r#"{"duration_ns": 30000000000, "network": {"topology": "chain", "bottleneck": {"rate": 10000000, "delay": 9000000}},
+                "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "bulk"}}]}"#,
+        )
+        .expect("a scenario");
+        let none = Customs::new();
+        let from = Time(1_000_000_000);
+        let film = film(&scenario, 1, &none, &Bounds::NONE, from, 1000).expect("a film");
+        assert!(film.until > from && film.until < Time(20_000_000_000), "{}", film.until);
+        assert!(film.tables[0].rows() >= 1000);
+        assert!(numbers(&film.tables[0], "delivery_s").iter().all(|&t| t >= 1.0));
+    }
+}
