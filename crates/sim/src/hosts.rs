@@ -91,8 +91,9 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     } else if group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
-        config.writer_waits = group.host.is_none(); // hosts of their own say when processes run
     }
+    // hosts of their own say when processes run
+    config.application_waits = group.profile == "linux-6" && group.host.is_none();
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {

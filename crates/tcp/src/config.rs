@@ -327,8 +327,8 @@ pub struct Config {
     /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
     /// parts; none: it hands over everything at once. Without `buffers`.
     pub writer: Option<SendLimit>,
-    /// A writer that an ACK wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
-    pub writer_waits: bool,
+    /// An application that a packet wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
+    pub application_waits: bool,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
@@ -525,7 +525,7 @@ impl Config {
             buffers: None,
             buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
             writer: None,
-            writer_waits: false,
+            application_waits: false,
             ledger: false,
             explicit_reads: false,
             hz: 0,

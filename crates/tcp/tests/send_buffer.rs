@@ -153,12 +153,12 @@ fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
 
 #[test]
 fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
-    let after_two_acks = |writer_waits: bool| {
+    let after_two_acks = |application_waits: bool| {
         let base = Config::profile("linux-6").expect("a profile");
         let mut s = Server::new(&Config {
             controller: Recipe::by_name("reno").expect("a controller"),
             writer: Some(SendLimit::fixed(20_000)),
-            writer_waits,
+            application_waits,
             ..base
         });
         assert_eq!(s.write(100).len(), 10);

@@ -230,7 +230,7 @@ impl Sender {
             if !check || !self.wakes_writer() {
                 return false;
             }
-            if self.config.writer_waits {
+            if self.config.application_waits {
                 self.wait_for_turn(now);
                 return false;
             }
