@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
-use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES};
+use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
 use crate::spec::FlowGroup;
@@ -89,6 +89,7 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     );
     if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+        buffers.call_bytes = WRITE;
     } else if group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }

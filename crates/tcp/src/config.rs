@@ -176,12 +176,17 @@ pub struct Buffers {
     pub notsent_lowat: u64,
     /// New data leaves in packets of several segments; none: each segment is a packet.
     pub tso: Option<Tso>,
+    /// An application that has more than this to write makes one call after another; `u64::MAX`: one call.
+    pub call_bytes: u64,
 }
 
 impl Buffers {
     /// Neither a limit nor packets of several segments.
-    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None };
+    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
+
+/// Bytes of one write call of an application that has more to write.
+pub const WRITE: u64 = 256 << 10;
 
 /// How large packets of several segments are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
