@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
-use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES};
+use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
 use crate::spec::FlowGroup;
@@ -89,10 +89,12 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     );
     if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
+        buffers.call_bytes = WRITE;
     } else if group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
-        config.writer_waits = group.host.is_none(); // hosts of their own say when processes run
     }
+    // hosts of their own say when processes run
+    config.application_waits = group.profile == "linux-6" && group.host.is_none();
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {

@@ -217,6 +217,11 @@ impl Transport {
         }
     }
 
+    /// Whether the application is to read when everything else of this instant has happened.
+    pub fn reads_later(&self) -> bool {
+        self.tcp().is_some_and(Connection::reads_later)
+    }
+
     /// The deadline has come.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {

@@ -277,7 +277,7 @@ impl World {
         }
         self.net.pool.release(id);
         end.answer(now, index, &mut self.net, &mut self.common, &mut self.captured);
-        if end.watched {
+        if end.watched && !end.transport.reads_later() {
             let flow = end.flow;
             app.progress(self, ConnId(conn), flow, host);
         }

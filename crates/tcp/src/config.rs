@@ -176,12 +176,17 @@ pub struct Buffers {
     pub notsent_lowat: u64,
     /// New data leaves in packets of several segments; none: each segment is a packet.
     pub tso: Option<Tso>,
+    /// An application that has more than this to write makes one call after another; `u64::MAX`: one call.
+    pub call_bytes: u64,
 }
 
 impl Buffers {
     /// Neither a limit nor packets of several segments.
-    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None };
+    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
+
+/// Bytes of one write call of an application that has more to write.
+pub const WRITE: u64 = 256 << 10;
 
 /// How large packets of several segments are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -327,8 +332,8 @@ pub struct Config {
     /// An application that writes without end, or one long transfer, blocks on a send buffer with one segment in each of its
     /// parts; none: it hands over everything at once. Without `buffers`.
     pub writer: Option<SendLimit>,
-    /// A writer that an ACK wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
-    pub writer_waits: bool,
+    /// An application that a packet wakes goes on when everything else of this instant has happened: the kernel takes packets in first.
+    pub application_waits: bool,
     /// The books that only TCP_INFO reads are kept.
     pub ledger: bool,
     /// The application takes data by [`Connection::read`](crate::Connection::read); otherwise at once.
@@ -525,7 +530,7 @@ impl Config {
             buffers: None,
             buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
             writer: None,
-            writer_waits: false,
+            application_waits: false,
             ledger: false,
             explicit_reads: false,
             hz: 0,

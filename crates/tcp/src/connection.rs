@@ -321,6 +321,12 @@ impl Connection {
         self.arm_syn(now);
     }
 
+    /// Whether the application is to read when everything else of this instant has happened ([`Connection::on_timer`]).
+    #[inline]
+    pub fn reads_later(&self) -> bool {
+        self.state == State::Established && self.receiver.awaits_turn()
+    }
+
     /// Whether ACKs that were held back, or a paced segment, leave at `now`: before what arrives in this nanosecond, because
     /// the timer goes off first (Linux `tcp_compressed_ack_kick`, `tcp_pace_kick`). ACKs this far apart let go of segments
     /// this far apart, and ACKs return as far apart as segments left, so it is no rare coincidence.

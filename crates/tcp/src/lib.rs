@@ -21,7 +21,7 @@ mod validity;
 
 pub use config::{
     AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing,
-    Pacing, RtoStyle, SendLimit, Tso, Wheel, PROFILES,
+    Pacing, RtoStyle, SendLimit, Tso, Wheel, PROFILES, WRITE,
 };
 pub use connection::{AccurateMarks, Connection, Due, State};
 pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};

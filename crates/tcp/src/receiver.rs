@@ -63,6 +63,11 @@ pub struct Receiver {
     gathered: u64,
     /// In order and not read yet, where reads are calls.
     waiting: Option<Box<Waiting>>,
+    /// See `reading`: the application has its turn behind all packets of an instant; when that is.
+    waits: bool,
+    turn_at: Time,
+    /// Memory of what came in order at the instant of `last_data`, which it has not read before that.
+    unread: u64,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
     /// See [`Receiver::stamp_otherwise`].
@@ -146,6 +151,9 @@ impl Receiver {
             out_of_order: VecDeque::new(),
             gathered: 0,
             waiting: None,
+            waits: config.application_waits,
+            turn_at: Time::NEVER,
+            unread: 0,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.ack_splits > 1
@@ -304,9 +312,10 @@ impl Receiver {
     /// `ts_now` is the timestamp clock.
     pub fn on_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span, ts_now: u32) {
         self.ts_now = ts_now;
-        self.drain();
+        self.drain_before(now);
         self.remember_stamp(seg);
-        if !self.is_plain || seg.seq != self.rcv_nxt || seg.flags.has(ackclock_core::Flags::FIN) {
+        let crowd = self.last_data == now;
+        if !self.is_plain || seg.seq != self.rcv_nxt || crowd || seg.flags.has(ackclock_core::Flags::FIN) {
             return self.on_other_data(now, seg, srtt, rto);
         }
         let reads = self.accept::<true>(now, seg, seg.seq + seg.len as u64, rto);
@@ -318,6 +327,9 @@ impl Receiver {
     #[inline(never)]
     fn on_other_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
+        if self.last_data != now || !self.waits {
+            self.unread = 0;
+        }
         if let Some(optimist) = &mut self.optimist {
             self.rcv_nxt = optimist.skip(self.rcv_nxt, start, end);
         }
@@ -334,7 +346,7 @@ impl Receiver {
             }
         }
         let mut reads = None;
-        let room_matters = self.explicit_reads || self.gathered > 0;
+        let room_matters = self.explicit_reads || self.gathered > 0 || self.unread > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
             if self.pending {
                 self.decide::<false>(now, srtt);
@@ -404,7 +416,7 @@ impl Receiver {
         let taken = match explicit_reads {
             _ if PLAIN => arrived,
             true => self.memory(self.received() - self.read),
-            false => arrived + self.gathered,
+            false => arrived + self.memory(0),
         };
         let grew = seg.len >= SMALLEST_TO_GROW && self.window.on_segment(seg.len, taken);
         if explicit_reads {
@@ -418,6 +430,7 @@ impl Receiver {
         }
         if PLAIN {
             self.window.take(arrived);
+            self.unread = arrived;
             return Some(end);
         }
         let gap = !self.out_of_order.is_empty();
@@ -432,21 +445,11 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.beyond());
         }
         if gap || linux {
-            self.window.take(arrived + self.memory(queued));
+            self.unread += arrived + self.window.memory(queued);
+            self.window.take(self.memory(0));
             return Some(end);
         }
         None
-    }
-
-    /// The application reads, but an ACK that is due leaves first.
-    #[inline(always)]
-    fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
-        if let Some(end) = reads {
-            match self.now {
-                true => self.drains = Some((now, end)),
-                false => self.read_up_to::<PLAIN>(now, end),
-            }
-        }
     }
 
     #[inline(always)]
@@ -459,7 +462,7 @@ impl Receiver {
     fn memory(&self, waiting: u64) -> u64 {
         let in_order = match self.explicit_reads {
             true => self.unread_memory(),
-            false => self.window.memory(waiting),
+            false => self.window.memory(waiting) + self.unread,
         };
         in_order + self.gathered
     }

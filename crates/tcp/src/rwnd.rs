@@ -429,8 +429,7 @@ impl ReceiveWindow {
     /// The application read up to `to`; `queued` bytes more wait for its next read, `beyond` out of order.
     #[inline]
     pub fn on_drained(&mut self, now: Time, to: u64, queued: u64, beyond: u64) {
-        let now_us = now.0 / 1_000;
-        if self.rtt_8 == 0 || now_us - self.measured_us < self.rtt_8 >> 3 {
+        if !self.is_measure_due(now) {
             return;
         }
         let copied = (to - self.measured_from).saturating_sub(queued);
@@ -438,7 +437,13 @@ impl ReceiveWindow {
             self.widen(copied, beyond);
         }
         self.measured_from = to;
-        self.measured_us = now_us;
+        self.measured_us = now.0 / 1_000;
+    }
+
+    /// An RTT has passed since it was measured what the application reads.
+    #[inline]
+    pub fn is_measure_due(&self, now: Time) -> bool {
+        self.rtt_8 != 0 && now.0 / 1_000 - self.measured_us >= self.rtt_8 >> 3
     }
 
     /// A segment arrived out of order: what lies up to its end, `beyond`, needs room beside what the application drains.

@@ -86,6 +86,31 @@ fn close_waits_for_the_writer() {
     assert_eq!((s.conn.written(), s.conn.acked()), (50_000, 50_000));
 }
 
+/// Segments that leave, by length.
+fn lengths(s: &mut Server) -> Vec<u32> {
+    std::iter::from_fn(|| s.conn.poll_transmit(s.now)).map(|seg| seg.len).collect()
+}
+
+/// A block of 2,500 bytes is two segments and a half. The half leaves if no other small segment is in flight (Nagle's rule in
+/// Minshall's form), else the next block fills it up.
+#[test]
+fn who_writes_block_by_block_sends_the_end_of_a_block_as_it_is() {
+    let blocks = |call_bytes: u64| {
+        let base = Config::profile("linux-6").expect("a profile");
+        let buffers = Buffers { tso: Some(Tso::LINUX), call_bytes, ..Buffers::UNLIMITED };
+        let mut s = Server::new(&Config {
+            controller: Recipe::by_name("reno").expect("a controller"),
+            iw: 20,
+            buffers: Some(Buffers { limit: Some(SendLimit::fixed(1 << 20)), ..buffers }),
+            ..base
+        });
+        s.conn.write(s.now, 10_000);
+        lengths(&mut s)
+    };
+    assert_eq!(blocks(2_500), [1000, 1000, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000]);
+    assert_eq!(blocks(u64::MAX), [1000; 10]);
+}
+
 #[test]
 fn bytes_that_wait_unsent_are_bounded_tcp_notsent_lowat() {
     let mut s = server(SendLimit::fixed(4 << 20));
@@ -153,12 +178,12 @@ fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
 
 #[test]
 fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
-    let after_two_acks = |writer_waits: bool| {
+    let after_two_acks = |application_waits: bool| {
         let base = Config::profile("linux-6").expect("a profile");
         let mut s = Server::new(&Config {
             controller: Recipe::by_name("reno").expect("a controller"),
             writer: Some(SendLimit::fixed(20_000)),
-            writer_waits,
+            application_waits,
             ..base
         });
         assert_eq!(s.write(100).len(), 10);

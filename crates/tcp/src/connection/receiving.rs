@@ -181,6 +181,11 @@ impl Receiving {
         }
     }
 
+    #[inline]
+    pub fn awaits_turn(&self) -> bool {
+        self.now().is_some_and(Receiver::awaits_turn)
+    }
+
     pub fn on_timer(&mut self, now: Time, rto: Span) {
         if let Receiving::Awake(receiver) = self {
             receiver.on_timer(now, rto);

@@ -222,7 +222,8 @@ impl Receiver {
     #[inline]
     pub fn deadline(&self) -> Time {
         let held_back = self.compress_at != Time::NEVER;
-        self.delack_at.min(self.compress_at).min(if held_back { self.delack_runs } else { Time::NEVER })
+        let runs = if held_back { self.delack_runs } else { Time::NEVER };
+        self.delack_at.min(self.compress_at).min(self.turn_at).min(runs)
     }
 
     /// Whether what is held back leaves at `now`.
@@ -251,6 +252,9 @@ impl Receiver {
         }
         if self.compress_at <= now {
             self.now = true;
+        }
+        if self.turn_at <= now {
+            self.on_turn(now);
         }
     }
 

@@ -1,4 +1,10 @@
 //! The application takes what came in order: by calls, or at once, after the ACK if one is due. Either may send an ACK.
+//!
+//! A reader is a process, which runs when the kernel has taken in all packets that are there (in Linux behind the softirq). Of packets
+//! that arrive in one nanosecond the second finds the memory of the first taken: the window opens less, an ACK of two full segments
+//! would offer less than the last one did and is left to the reader (`__tcp_ack_snd_check`), and the reader sends one for all of them.
+//! So the reader has a turn behind everything else of that nanosecond, but only where it would be noticed: where reading calls for an
+//! ACK, or is measured. Else it reads at once, and what it has read is put back if another packet comes in the same nanosecond.
 
 use ackclock_core::Time;
 
@@ -34,12 +40,32 @@ impl Receiver {
         self.read
     }
 
-    /// The application reads everything at once. A window that it opens far is worth an ACK, and so are two full segments
-    /// or a pushed one (Linux `tcp_cleanup_rbuf`).
+    /// The application reads, but an ACK that is due leaves first.
+    #[inline(always)]
+    pub(super) fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
+        if let Some(end) = reads {
+            match self.now {
+                true if !PLAIN && self.drains.is_some() => {} // an earlier buffer of this instant comes first
+                true => self.drains = Some((now, end)),
+                false => self.read_up_to::<PLAIN>(now, end),
+            }
+        }
+    }
+
+    /// The application reads everything, after the ACK if one is due. A window that it opens far is worth an ACK, and so are two full
+    /// segments or a pushed one (Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn drain(&mut self) {
         if let Some((now, end)) = self.drains.take() {
             self.read_late(now, end);
+        }
+    }
+
+    /// The same if that was before `now`: nothing else was in its way.
+    #[inline]
+    pub(super) fn drain_before(&mut self, now: Time) {
+        if self.drains.is_some_and(|(at, _)| at < now || !self.waits) {
+            self.drain();
         }
     }
 
@@ -49,22 +75,61 @@ impl Receiver {
         self.read_up_to::<false>(now, end);
     }
 
+    /// The application reads, first what ends at `end`. Where it waits for its turn only what the kernel sees of that waits with it:
+    /// the measure of what it reads in an RTT, and the ACK. Memory is taken again if more comes before the turn.
     #[inline(always)]
     pub(super) fn read_up_to<const PLAIN: bool>(&mut self, now: Time, end: u64) {
-        let mut due = false;
         let gap = !PLAIN && !self.out_of_order.is_empty();
+        let mut due = false;
         if self.is_linux::<PLAIN>() {
-            // buffer by buffer: what closed the gap first (Linux `tcp_rcv_space_adjust`)
-            let beyond = if gap { self.beyond() } else { 0 };
-            self.window.on_drained(now, end, self.rcv_nxt - end, beyond);
+            if self.window.is_measure_due(now) && self.measure_read(now, end) {
+                return;
+            }
             let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
             due = self.pending && (full || (pushed && !gap));
         }
-        let held = if PLAIN { 0 } else { self.memory(0) };
+        let held = if PLAIN { 0 } else { self.gathered };
         if self.window.hold(held, self.rcv_nxt) || due {
-            self.ack_now();
+            self.ack_read(now);
         }
+    }
+
+    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what closed a gap first. True: at the
+    /// application's turn.
+    #[inline(never)]
+    fn measure_read(&mut self, now: Time, end: u64) -> bool {
+        if self.waits {
+            (self.drains, self.turn_at) = (Some((now, end)), now);
+            return true;
+        }
+        self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
+        false
+    }
+
+    /// The reader sends an ACK, when it has its turn.
+    #[inline(never)]
+    fn ack_read(&mut self, now: Time) {
+        match self.waits {
+            true => self.turn_at = now,
+            false => self.ack_now(),
+        }
+    }
+
+    /// Whether the application waits for its turn.
+    pub fn awaits_turn(&self) -> bool {
+        self.turn_at != Time::NEVER
+    }
+
+    /// All packets of this instant are taken in: the application reads them.
+    #[cold]
+    pub(super) fn on_turn(&mut self, now: Time) {
+        self.turn_at = Time::NEVER;
+        let (at, end) = self.drains.take().unwrap_or((now, self.rcv_nxt));
+        let waits = std::mem::replace(&mut self.waits, false);
+        self.unread = 0;
+        self.read_late(at, end);
+        self.waits = waits;
     }
 
     /// Bytes in order that the application has, or will have before anything else happens.

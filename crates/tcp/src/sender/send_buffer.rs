@@ -15,10 +15,7 @@ use ackclock_core::Time;
 
 use super::writer::{per_segment, LEAST_SEGMENTS};
 use super::Sender;
-use crate::config::SendLimit;
-
-/// Bytes of one write call.
-const WRITE: u64 = 256 << 10;
+use crate::config::{SendLimit, WRITE};
 
 /// What a stream's writer has to go on with.
 #[derive(Debug)]
@@ -230,7 +227,7 @@ impl Sender {
             if !check || !self.wakes_writer() {
                 return false;
             }
-            if self.config.writer_waits {
+            if self.config.application_waits {
                 self.wait_for_turn(now);
                 return false;
             }
@@ -258,20 +255,24 @@ impl Sender {
     /// The writer is awake, but a process runs only when the kernel has taken in all packets (in Linux behind the softirq): of
     /// two ACKs in one nanosecond neither finds what it will write.
     #[cold]
-    fn wait_for_turn(&mut self, now: Time) {
+    pub(super) fn wait_for_turn(&mut self, now: Time) {
+        if !self.config.application_waits {
+            return;
+        }
         if let Some(buffer) = &mut self.buffer {
             (buffer.asleep, buffer.suspended) = (false, true);
-            self.timer.take_turn(now);
         }
+        if let Some(queue) = &mut self.queue {
+            queue.writer.suspended = true;
+        }
+        self.timer.take_turn(now);
     }
 
     /// All packets of this instant are taken in.
     #[cold]
     pub(super) fn on_turn(&mut self) {
         self.timer.take_turn(Time::NEVER);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.suspended = false;
-        }
+        self.suspend_writer(false);
         self.intent.push();
     }
 
@@ -403,14 +404,24 @@ impl Sender {
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
         self.usage.window_changed(now);
+        let factor = self.buffer_factor();
         match &mut self.buffer {
             Some(buffer) if segments > buffer.expanded.0 || self.smss != buffer.expanded.1 => {
                 buffer.expanded = (segments, self.smss);
-                let factor = if matches!(self.cc, Controller::Bbr(_)) { 3 } else { 2 };
                 buffer.expand(factor * segments as u64 * per_segment(self.smss));
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Windows that the buffer holds (Linux `sndbuf_expand`).
+    #[inline]
+    pub(super) fn buffer_factor(&self) -> u64 {
+        if matches!(self.cc, Controller::Bbr(_)) {
+            3
+        } else {
+            2
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One write call: bytes go into buffers of the send queue, full ones are pushed on the way, and where the send buffer
 //! has no room the rest waits (Linux `tcp_sendmsg_locked`, `sk_stream_wait_memory`, `tcp_sndbuf_expand`). The writer
-//! sleeps until two thirds of what is queued would be free; then it goes on by itself, as a blocking write does.
+//! sleeps until two thirds of what is queued would be free; then it goes on by itself, as a blocking write does. A stream that has
+//! more than one call's worth to write makes one call after another.
 //!
 //! Memory is what Linux charges: payload, and `buffer_overhead` for each buffer or packet.
 
@@ -22,6 +23,10 @@ pub(super) const LEAST_SEGMENTS: u32 = 10;
 #[derive(Clone, Copy, Debug)]
 struct Call {
     left: u64,
+    /// For the calls after it.
+    rest: u64,
+    /// The application is in the call; else it is about to make it.
+    begun: bool,
     more: bool,
     record: bool,
     copied: bool,
@@ -37,6 +42,8 @@ pub(super) struct Writer {
     limit: Option<SendLimit>,
     /// TCP_NOTSENT_LOWAT: bytes that may wait unsent.
     pub notsent_lowat: u64,
+    /// Most bytes of one call.
+    call_bytes: u64,
     /// Linux SOCK_NOSPACE.
     nospace: bool,
     /// How often a writer that found no room was told that there is some.
@@ -53,6 +60,7 @@ impl Writer {
         Writer {
             call: None,
             limit: buffers.limit,
+            call_bytes: buffers.call_bytes,
             notsent_lowat: buffers.notsent_lowat,
             nospace: false,
             wakes: 0,
@@ -60,6 +68,12 @@ impl Writer {
             suspended: false,
             chrono: Chrono::default(),
         }
+    }
+
+    /// A call has returned: the one that follows it, if the application has more to write.
+    fn next_call(&self, done: Call) -> Option<Call> {
+        let left = done.rest.min(self.call_bytes);
+        (left > 0).then_some(Call { left, rest: done.rest - left, begun: false, copied: false, ..done })
     }
 }
 
@@ -77,12 +91,15 @@ impl Sender {
             self.intent.push();
             return;
         }
-        let left = match &mut queue.writer.call {
-            Some(call) => call.left.saturating_add(bytes), // an application that writes without waiting
-            None => bytes,
+        let most = queue.writer.call_bytes;
+        let (left, rest, copied) = match &mut queue.writer.call {
+            Some(call) if most == u64::MAX => (call.left.saturating_add(bytes), 0, false), // one that writes without waiting
+            Some(call) => (call.left, call.rest.saturating_add(bytes), call.copied),
+            None => (bytes.min(most), bytes - bytes.min(most), false),
         };
         let asleep = queue.writer.call.is_some_and(|c| c.asleep);
-        queue.writer.call = Some(Call { left, more, record, copied: false, asleep, closes: false });
+        let begun = queue.writer.call.is_none_or(|c| c.begun);
+        queue.writer.call = Some(Call { left, rest, begun, more, record, copied, asleep, closes: false });
         match queue.open {
             true => _ = self.write_on(now),
             false => self.intent.push(),
@@ -91,7 +108,7 @@ impl Sender {
 
     /// Bytes of the last write call that found no room yet.
     pub fn unwritten(&self) -> u64 {
-        self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left)
+        self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
 
     /// The call returns without the rest (a non-blocking socket).
@@ -153,12 +170,16 @@ impl Sender {
         if self.queue.as_ref().is_some_and(|q| q.writer.suspended) {
             return false;
         }
+        if self.queue.as_ref().and_then(|q| q.writer.call).is_some_and(|c| !c.begun) {
+            self.check_app_limited();
+        }
         let sent = Sent { una: self.snd_una, nxt: self.snd_nxt, smss: self.smss as u64 };
         loop {
             let (free, at) = (self.memory_free(), self.stream.end());
             let Some(queue) = &mut self.queue else { return false };
             let Some(call) = queue.writer.call.as_mut().filter(|c| !c.asleep) else { return false };
             let mut call = *call;
+            call.begun = true;
             let filled = queue.fill(at, call.left, sent, free, !call.copied);
             let Some(filled) = filled else {
                 call.asleep = true;
@@ -185,9 +206,9 @@ impl Sender {
                     queue.mark_push();
                 }
                 queue.end_record(call.record);
-                queue.writer.call = None;
+                queue.writer.call = queue.writer.next_call(call);
                 queue.round = if call.more { Round::Corked } else { Round::Plain };
-                if call.closes {
+                if call.closes && call.rest == 0 {
                     self.stream.close();
                 }
                 self.intent.push();
@@ -255,20 +276,20 @@ impl Sender {
         }
         let writable = self.has_room() && self.memory_free();
         let empty = self.snd_una == self.stream.end();
-        if let (true, Some(queue)) = (writable, &mut self.queue) {
-            queue.writer.nospace = false;
-            queue.writer.wakes += 1;
-            queue.writer.chrono.stop(now, Limit::SendBuffer, empty);
-            if let Some(call) = &mut queue.writer.call {
-                call.asleep = false;
-            }
+        let Some(queue) = self.queue.as_mut().filter(|_| writable) else { return };
+        queue.writer.nospace = false;
+        queue.writer.wakes += 1;
+        queue.writer.chrono.stop(now, Limit::SendBuffer, empty);
+        if queue.writer.call.as_mut().is_some_and(|call| std::mem::take(&mut call.asleep)) {
+            self.wait_for_turn(now);
         }
     }
 
-    /// Twice what cwnd takes in memory, one segment per buffer whose size is a power of two (Linux `tcp_sndbuf_expand`).
+    /// Twice what cwnd takes in memory, three times for BBR, one segment per buffer whose size is a power of two (Linux
+    /// `tcp_sndbuf_expand`).
     pub(super) fn expand_buffer(&mut self) {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1) as u64;
-        let wanted = 2 * segments * per_segment(self.smss);
+        let wanted = self.buffer_factor() * segments * per_segment(self.smss);
         if let Some(limit) = self.queue.as_mut().and_then(|q| q.writer.limit.as_mut()) {
             limit.bytes = limit.bytes.max(wanted.min(limit.most)); // nothing, if it was set
         }
