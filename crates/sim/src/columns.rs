@@ -97,6 +97,18 @@ tables! {
         failed: "Whether a connection gave up.";
         departure_cv: "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
         largest_burst ["packets"]: "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
+        busy_s ["s"]: "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        rwnd_limited_s ["s"]: "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        sndbuf_limited_s ["s"]: "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_handshake_s ["s"]: "What held the sender back: these nine add up to the time from `start_s` to `stop_s`. The first connection was not established yet.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_application_s ["s"]: "Data was outstanding, and the application had written no more.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_rwnd_s ["s"]: "The receiver's window was the limit.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_sndbuf_s ["s"]: "The application had more, and the send buffer, or the host's queue, had no room.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_cwnd_s ["s"]: "cwnd was the limit.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_pacing_s ["s"]: "The next segment waited for its time.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_recovery_s ["s"]: "Losses were repaired (states Recovery and Loss).", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_timeout_s ["s"]: "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        limit_idle_s ["s"]: "All data was acknowledged, and there was nothing to send.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
     }
     performance: "One row per flow, then one per group, then one for the whole run, all after the warm-up; requires `record.performance`." {
         of: "What the row describes: a \"flow\", a \"group\" or the \"run\".";
@@ -240,6 +252,23 @@ tables! {
         ca_state: "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
         bytes_acked ["bytes"]: "Payload acknowledged so far.";
         retransmissions ["segments"]: "Retransmissions so far.";
+        rwnd ["bytes"]: "The receiver's window.";
+        busy_s ["s"]: "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        rwnd_limited_s ["s"]: "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        sndbuf_limited_s ["s"]: "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).", or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    }
+    limits: "One row per flow of TCP and interval; requires `record.limits_interval`. What held the sender back: the nine columns add up to the part of the interval in which the flow lived." {
+        t_s ["s"]: "End of the interval.";
+        flow: "Number of the flow.";
+        limit_handshake_s ["s"]: "The first connection was not established yet.";
+        limit_application_s ["s"]: "Data was outstanding, and the application had written no more.";
+        limit_rwnd_s ["s"]: "The receiver's window was the limit.";
+        limit_sndbuf_s ["s"]: "The application had more, and the send buffer, or the host's queue, had no room.";
+        limit_cwnd_s ["s"]: "cwnd was the limit.";
+        limit_pacing_s ["s"]: "The next segment waited for its time.";
+        limit_recovery_s ["s"]: "Losses were repaired (states Recovery and Loss).";
+        limit_timeout_s ["s"]: "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.";
+        limit_idle_s ["s"]: "All data was acknowledged, and there was nothing to send.";
     }
     drops: "One row per packet that a link dropped; requires `record.drops`." {
         t_s ["s"]: "Time of the event.";

@@ -11,11 +11,11 @@ use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySu
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{DestinationMetrics, SlowStartEnd, SlowStartExit, VarsRow, VarsTrace};
+use ackclock_tcp::{DestinationMetrics, Held, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace};
 
 use crate::build::Built;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
-use crate::observe::{GoodputRow, QueueRow, SampleRow};
+use crate::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::performance::performance;
 use crate::table::{seconds, Table};
 use crate::tally::{Tally, TransactionRow};
@@ -56,6 +56,7 @@ pub(crate) fn tables(mut built: Built, wanted: impl Fn(&str) -> bool) -> Vec<Tab
         "goodput": goodput(&observer.goodput),
         "queue_samples": queue_samples(&observer.queues),
         "samples": samples(&observer.samples),
+        "limits": limits(&observer.limits),
         "drops": drop_rows(&drops),
         "acks": acks(&journal.records),
         "clients": clients(&built.clients),
@@ -83,7 +84,7 @@ fn flows(flows: &[Flow], world: &World) -> Table {
     // what only PCC has
     let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
     let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
-    Table::new("flows")
+    let mut table = Table::new("flows")
         .u4("flow", rows().map(|f| f.id))
         .u4("group", rows().map(|f| f.group))
         .time("start_s", rows().map(|f| f.start))
@@ -123,8 +124,42 @@ fn flows(flows: &[Flow], world: &World) -> Table {
         .f8("intervals", rows().map(|f| of_pcc(f, f.sums().intervals)))
         .flag("failed", rows().map(|f| f.failed))
         .f8("departure_cv", rows().map(|f| world.departures(f.id).variation()))
-        .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()))
+        .u4("largest_burst", rows().map(|f| world.departures(f.id).largest_burst()));
+    let held: Vec<Option<(Held, Times)>> = rows().map(Flow::held_in_all).collect();
+    let told = |of: fn(&Times) -> Span| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| of(&h.1)));
+    table = table
+        .span("busy_s", told(|t| t.busy))
+        .span("rwnd_limited_s", told(|t| t.rwnd_limited))
+        .span("sndbuf_limited_s", told(|t| t.sndbuf_limited));
+    for (cause, name) in LIMITS.iter().enumerate() {
+        table = table.span(name, held.iter().map(|h| h.as_ref().map_or(Span::MAX, |h| h.0[cause])));
+    }
+    table
 }
+
+/// What held flows back, over intervals.
+fn limits(rows: &[LimitRow]) -> Table {
+    let mut table = Table::new("limits")
+        .time("t_s", rows.iter().map(|r| r.t))
+        .u4("flow", rows.iter().map(|r| r.flow));
+    for (cause, name) in LIMITS.iter().enumerate() {
+        table = table.span(name, rows.iter().map(|r| r.held[cause]));
+    }
+    table
+}
+
+/// Columns of time by cause, in the order of [`ackclock_tcp::Hold`].
+const LIMITS: [&str; 9] = [
+    "limit_handshake_s",
+    "limit_application_s",
+    "limit_rwnd_s",
+    "limit_sndbuf_s",
+    "limit_cwnd_s",
+    "limit_pacing_s",
+    "limit_recovery_s",
+    "limit_timeout_s",
+    "limit_idle_s",
+];
 
 fn fetches(fetches: &[FetchRow]) -> Table {
     let rows = || fetches.iter();
@@ -268,6 +303,7 @@ fn queue_samples(rows: &[QueueRow]) -> Table {
 
 fn samples(samples: &[SampleRow]) -> Table {
     let rows = || samples.iter();
+    let told = |of: fn(&Times) -> Span| samples.iter().map(move |r| r.times.as_ref().map_or(Span::MAX, of));
     Table::new("samples")
         .time("t_s", rows().map(|r| r.t))
         .u4("flow", rows().map(|r| r.flow))
@@ -278,6 +314,10 @@ fn samples(samples: &[SampleRow]) -> Table {
         .text("ca_state", &CaState::NAMES, rows().map(|r| r.ca_state as u32))
         .i8("bytes_acked", rows().map(|r| r.bytes_acked))
         .i8("retransmissions", rows().map(|r| r.retransmissions))
+        .i8("rwnd", rows().map(|r| u64::from(r.rwnd)))
+        .span("busy_s", told(|t| t.busy))
+        .span("rwnd_limited_s", told(|t| t.rwnd_limited))
+        .span("sndbuf_limited_s", told(|t| t.sndbuf_limited))
 }
 
 fn drop_rows(drops: &[Dropped]) -> Table {

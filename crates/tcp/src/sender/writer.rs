@@ -61,6 +61,11 @@ impl Writer {
             chrono: Chrono::default(),
         }
     }
+
+    /// Whoever writes found no room.
+    pub fn lacks_room(&self) -> bool {
+        self.nospace || self.call.is_some_and(|call| call.asleep)
+    }
 }
 
 impl Sender {
