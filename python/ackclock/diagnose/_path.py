@@ -8,15 +8,15 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ackclock.diagnose._replay import Replay
+    from ackclock.diagnose._replay import Instant, Replay
 
 __all__ = ["Path", "estimate"]
 
 STANDS_S = 2e-3
 """A queue stands where the RTT is this much, and a tenth, above the base."""
 
-LEAST_PACKETS = 100
-"""Delivered behind a standing queue, before a rate is told."""
+LEAST_PACKETS, STRETCH = 100, 20
+"""Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
 FULL, EMPTY = 0.8, 0.2
 """Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
@@ -95,20 +95,19 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """Bytes told of while a queue stood, over that time; else the most of any round trip."""
     stands = base + max(STANDS_S, 0.1 * base)
     carried, lasted = 0, 0.0
-    last: tuple[float, int] | None = None  # a round trip above the bound, and what had been delivered then
-    for now in found.instants:
-        if now.expired:
-            last = None
-        if now.rtt is None:
+    first: Instant | None = None  # of round trips above the bound, one behind the other
+    last: Instant | None = None
+    for now in [*found.instants, None]:
+        if now is not None and now.rtt is None and not now.expired:
             continue
-        if now.rtt > stands:
-            if last is not None:
-                carried += now.delivered - last[1]
-                lasted += now.t - last[0]
-            last = (now.t, now.delivered)
-        else:
-            last = None
-    if lasted > 0 and carried >= LEAST_PACKETS * mss and lasted >= 5 * base:
+        if now is not None and now.rtt is not None and now.rtt > stands and not now.expired:
+            first, last = first or now, now
+            continue
+        if first is not None and last is not None and last.delivered - first.delivered >= STRETCH * mss:
+            carried += last.delivered - first.delivered
+            lasted += last.t - first.t
+        first = last = None
+    if lasted > 0 and carried >= LEAST_PACKETS * mss:
         return 8 * carried / lasted, True
     return _most(found, base, mss), False
 

@@ -6,6 +6,7 @@ the application or pacing had. So the cause of a wait shows when it ends, and wh
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,7 @@ class _Sender:
         self.recovering = False
         self.after_timeout = 0
         self.high = 0
+        self.again_to = 0  # end of what was sent again
         self.sent_at: dict[int, tuple[float, int]] = {}  # end -> when it was sent first, how often
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
@@ -177,6 +179,8 @@ class _Sender:
             return
         now.new += end - max(seq, self.nxt)
         now.pushed = bool(flags & PSH) or (end - seq) % self.mss != 0
+        if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
+            now.probe = t - self.done[-1].t >= 1.5 * self.srtt  # a tail loss probe with new data
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
         self.sent_at[end] = (t, 1)
@@ -187,6 +191,7 @@ class _Sender:
         self.losses.append(t)
         if end in self.sent_at:
             self.sent_at[end] = (self.sent_at[end][0], self.sent_at[end][1] + 1)
+        self.again_to = max(self.again_to, end)
         head = seq <= self.una
         last = end >= self.nxt
         silent = not now.heard
@@ -247,16 +252,23 @@ class _Sender:
             self.acks += 1
             covered = sum(min(b, ack) - a for a, b in self.sacked if a < ack)
             now.acked += ack - self.una - covered
+            told = any(a < ack <= b for a, b in self.sacked)  # it had arrived long ago
             self.sacked = [(max(a, ack), b) for a, b in self.sacked if b > ack]
             self.sacked_bytes = sum(b - a for a, b in self.sacked)
-            fresh = self._sample(now, t, ack)
+            fresh = self._once(ack) if told else self._sample(now, t, ack)
             self.una = ack
             self.quiet_since = t
             if self.nxt < ack:
                 self.nxt = ack
             self._forget(ack)
-            if self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
+            if self.recovering and ack >= self.high and self.again_to > ack:
+                self.recoveries += 1  # one begins where the other ends: something sent later is lost as well
+                self.high, self.after_timeout = self.nxt, 0
+            elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
                 self.recovering, self.after_timeout = False, 0
+
+    def _once(self, end: int) -> bool:
+        return self.sent_at.get(end, (0.0, 2))[1] == 1
 
     def _sample(self, now: Instant, t: float, end: int) -> bool:
         """A round trip, and whether what was newly told of was sent only once."""
@@ -321,15 +333,19 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     """The cause of each wait; backwards, because it shows when the wait ends."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
-    last_pushed = _last_pushed(instants)
+    ended, sent_at = _last(instants)
+    alone = sorted(then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i])
+    usual = 4 * alone[len(alone) // 2] if alone else 0.0
+    filled = _filled(instants, mss) if paced else [False] * len(instants)
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
         full = now.room < mss
-        if then.new and not then.heard:
-            follows = "pacing" if paced and not last_pushed[i] else "application"
-        elif then.new or then.again:
-            follows = "cwnd"
-        if then.expired:
+        if then.probe:
+            pass
+        elif then.new and not then.heard:
+            waited = then.t - sent_at[i]
+            follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
+        elif then.new:
             follows = "cwnd"
         if not now.established:
             causes[i] = "handshake"
@@ -344,15 +360,39 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             causes[i] = "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
+        elif paced and follows in ("pacing", "cwnd"):
+            alone = then.new and not then.heard  # no ACK made room
+            causes[i] = "cwnd" if filled[i] and not alone else "pacing"
         else:
             causes[i] = follows
     return causes
 
 
-def _last_pushed(instants: list[Instant]) -> list[bool]:
-    made, pushed = [], True
+def _filled(instants: list[Instant], mss: int) -> list[bool]:
+    """Whether as much is in flight as at most in the round trip before: cwnd, if anything, is full."""
+    made: list[bool] = []
+    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    span = 0.1
+    for now in instants:
+        flight = now.nxt - now.delivered
+        if now.rtt is not None:
+            span = now.rtt
+        while most and most[-1][1] <= flight:
+            most.pop()
+        most.append((now.t, flight))
+        while most[0][0] < now.t - span:
+            most.popleft()
+        made.append(flight + mss // 2 >= most[0][1])
+    return made
+
+
+def _last(instants: list[Instant]) -> tuple[list[bool], list[float]]:
+    """Of the last packet with new data: whether it ended what was written, and when it left."""
+    ended, left = [], []
+    pushed, at = True, 0.0
     for now in instants:
         if now.new:
-            pushed = now.pushed
-        made.append(pushed)
-    return made
+            pushed, at = now.pushed, now.t
+        ended.append(pushed)
+        left.append(at)
+    return ended, left
