@@ -95,6 +95,7 @@ pub fn build(
                 TraceLevel::Flow => id == 0,
                 TraceLevel::All => true,
             };
+            flow.limits = scenario.record.limits_interval_ns > 0;
             flow.controller_trace = watched.then_some(Span(scenario.record.controller_interval_ns));
             flows.push(flow);
             machines.add(group)?;

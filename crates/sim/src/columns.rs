@@ -93,6 +93,7 @@ pub const TABLES: &[TableAbout] = &[
     output::GOODPUT,
     output::QUEUE_SAMPLES,
     output::SAMPLES,
+    output::LIMITS,
     output::DROPS,
     output::ACKS,
     output::CLIENTS,

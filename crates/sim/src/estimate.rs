@@ -11,7 +11,7 @@ use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
 use crate::hosts::is_pcc;
-use crate::observe::{QueueRow, SampleRow};
+use crate::observe::{LimitRow, QueueRow, SampleRow};
 use crate::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
 use crate::starts;
 use crate::workload::{Asks, Place};
@@ -45,7 +45,8 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let tcp: f64 = tcp.map(|group| starts::members(group) as f64).sum();
     let sampled = rows(record.sample_interval_ns, tcp, size_of::<SampleRow>())
         + rows(record.queue_interval_ns, links, size_of::<QueueRow>())
-        + rows(record.goodput_interval_ns, flows, 32);
+        + rows(record.goodput_interval_ns, flows, 32)
+        + rows(record.limits_interval_ns, tcp, size_of::<LimitRow>());
     // a row for each transmission, and one for each ACK
     let trace = traced * 2.0 * size_of::<Record>() as f64 * COPIES;
     let vars = of_all(scenario, followed(scenario, record.controller).filter(|of| !pcc(of)));
@@ -112,7 +113,8 @@ pub fn estimate_time(scenario: &Scenario) -> f64 {
     };
     let rows = rows(record.sample_interval_ns, flows)
         + rows(record.queue_interval_ns, links(scenario, flows))
-        + rows(record.goodput_interval_ns, flows);
+        + rows(record.goodput_interval_ns, flows)
+        + rows(record.limits_interval_ns, flows);
     (carried(scenario) * PACKET_NS + changes * CHANGE_NS + rows * ROW_NS) / 1e9
 }
 

@@ -3,7 +3,7 @@
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{Connection, DestinationMetrics, SlowStartExit, Stats, VarsTrace};
+use ackclock_tcp::{Connection, DestinationMetrics, Held, Hold, SlowStartExit, Stats, Times, VarsTrace};
 use smallvec::SmallVec;
 
 use crate::tally::TransactionLog;
@@ -24,6 +24,10 @@ pub struct Flow {
     pub destination: Option<u32>,
     /// Whether the sender writes a trace.
     pub traced: bool,
+    /// Whether it is told what holds it back.
+    pub limits: bool,
+    /// Two of its connections were open at a time.
+    pub overlaps: bool,
     /// Least time between two rows of its controller's variables, if they are recorded.
     pub controller_trace: Option<Span>,
     /// When it starts.
@@ -57,6 +61,8 @@ impl Flow {
             config,
             destination: None,
             traced: false,
+            limits: false,
+            overlaps: false,
             controller_trace: None,
             start,
             started: false,
@@ -77,6 +83,30 @@ impl Flow {
         self.closed.as_deref().unwrap_or(&NONE)
     }
 
+    /// Time by cause, and what the kernel's stop watches say, over all connections; what is left of its life it was idle. None where
+    /// nobody asked for it, it is no TCP, or several connections were open at a time.
+    pub fn held(&self, world: &World, now: Time) -> Option<(Held, Times)> {
+        let tcp = self.config.tcp().is_some();
+        if !self.limits || self.overlaps || !tcp || !self.started {
+            return None;
+        }
+        let mut sum = self.sums().held.as_deref().copied().unwrap_or_default();
+        for &(conn, _) in &self.open {
+            if let Some(held) = world.transport(conn, SENDER).tcp().and_then(|tcp| tcp.held(now)) {
+                add(&mut sum, &held);
+            }
+        }
+        Some(whole(sum, now.min(self.stop).since(self.start)))
+    }
+
+    /// The same of a flow that is over.
+    pub fn held_in_all(&self) -> Option<(Held, Times)> {
+        let tcp = self.config.tcp().is_some();
+        let asked = self.limits && !self.overlaps && tcp && self.started;
+        let sum = self.sums().held.as_deref().copied().unwrap_or_default();
+        asked.then(|| whole(sum, self.stop.since(self.start)))
+    }
+
     /// Bytes acknowledged to the sending host so far (received, where nobody acknowledges).
     pub fn acked(&self, world: &World) -> u64 {
         self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
@@ -93,6 +123,21 @@ impl Flow {
         let open = self.open.iter().map(|&(conn, _)| world.transport(conn, SENDER).sent().1);
         self.sums().retransmissions + open.sum::<u64>()
     }
+}
+
+fn add(sum: &mut (Held, Times), more: &(Held, Times)) {
+    sum.0.iter_mut().zip(more.0).for_each(|(sum, more)| *sum = *sum + more);
+    sum.1.busy = sum.1.busy + more.1.busy;
+    sum.1.rwnd_limited = sum.1.rwnd_limited + more.1.rwnd_limited;
+    sum.1.sndbuf_limited = sum.1.sndbuf_limited + more.1.sndbuf_limited;
+}
+
+/// Between connections, and after the last byte, a flow is idle.
+fn whole((mut held, times): (Held, Times), life: Span) -> (Held, Times) {
+    let idle = Hold::Idle as usize;
+    let others = held.iter().enumerate().filter(|(n, _)| *n != idle).map(|(_, span)| span.0).sum();
+    held[idle] = life.saturating_sub(Span(others));
+    (held, times)
 }
 
 /// Sums over connections: the sending host's counters, and SYNs of both.
@@ -125,6 +170,8 @@ pub struct Sums {
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
+    /// What held the sender back, where that is told.
+    pub held: Option<Box<(Held, Times)>>,
 }
 
 impl Default for Sums {
@@ -160,6 +207,7 @@ impl Sums {
         lost_packets: 0,
         intervals: 0,
         failed: false,
+        held: None,
     };
 
     /// Add what one connection did.
@@ -194,6 +242,9 @@ impl Sums {
 
     fn add_tcp(&mut self, sender: &Connection, receiver: &Connection) {
         let stats = sender.stats();
+        if let Some(held) = sender.held(Time::ZERO) {
+            add(self.held.get_or_insert_default(), &held); // the clock has stopped
+        }
         self.acked += sender.acked();
         self.sent_packets += stats.data_segments_sent;
         self.retransmissions += stats.retransmissions;

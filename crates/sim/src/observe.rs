@@ -3,6 +3,7 @@
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
+use ackclock_tcp::{Held, Hold, Times};
 
 use crate::flow::Flow;
 use crate::performance::{Counts, Meter};
@@ -22,6 +23,10 @@ pub struct SampleRow {
     pub ca_state: CaState,
     pub bytes_acked: u64,
     pub retransmissions: u64,
+    /// The peer's window, bytes.
+    pub rwnd: u32,
+    /// The kernel's stop watches, where they are kept.
+    pub times: Option<Times>,
 }
 
 /// One sample of a link's queue.
@@ -43,16 +48,28 @@ pub struct GoodputRow {
     pub delivered_bps: f64,
 }
 
+/// What held a flow back in the interval that ends at `t`.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "columns of table `limits`, by name")]
+pub struct LimitRow {
+    pub t: Time,
+    pub flow: FlowId,
+    pub held: Held,
+}
+
 /// The samplers of a run.
 pub struct Observer {
     /// By kind: interval, zero = off.
-    intervals: [Span; 3],
+    intervals: [Span; 4],
     warm_up: Time,
     /// When links are looked at next: a sample of their queues, and the end of the warm-up.
     looks: [Time; 2],
     goodput_since: Time,
     /// By flow: bytes acknowledged at `goodput_since`, and bytes that had arrived.
     counted: Vec<[u64; 2]>,
+    limits_since: Time,
+    /// By flow: what held it back until `limits_since`.
+    held: Vec<Held>,
     /// What each flow gets after the warm-up.
     pub meter: Option<Meter>,
     /// Samples of flows.
@@ -61,25 +78,31 @@ pub struct Observer {
     pub queues: Vec<QueueRow>,
     /// Goodput.
     pub goodput: Vec<GoodputRow>,
+    /// What held flows back.
+    pub limits: Vec<LimitRow>,
 }
 
 impl Observer {
     /// The samplers that `record` asks for.
     pub fn new(record: &spec::Record, flows: usize) -> Observer {
-        let mut intervals = [Span::ZERO; 3];
+        let mut intervals = [Span::ZERO; 4];
         intervals[SAMPLES as usize] = Span(record.sample_interval_ns);
         intervals[QUEUES as usize] = Span(record.queue_interval_ns);
         intervals[GOODPUT as usize] = Span(record.goodput_interval_ns);
+        intervals[LIMITS as usize] = Span(record.limits_interval_ns);
         Observer {
             intervals,
             warm_up: Time(record.warm_up_ns),
             looks: [Time::NEVER; 2],
             goodput_since: Time::ZERO,
             counted: vec![[0; 2]; flows],
+            limits_since: Time::ZERO,
+            held: vec![Held::default(); if record.limits_interval_ns > 0 { flows } else { 0 }],
             meter: None,
             samples: Vec::new(),
             queues: Vec::new(),
             goodput: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -88,7 +111,7 @@ impl Observer {
         if self.warm_up > Time::ZERO {
             self.looks[1] = self.warm_up;
         }
-        for kind in [SAMPLES, QUEUES, GOODPUT] {
+        for kind in [SAMPLES, QUEUES, GOODPUT, LIMITS] {
             self.schedule(world, kind);
         }
         if self.warm_up > Time::ZERO {
@@ -118,6 +141,7 @@ impl Observer {
             }
             SAMPLES => self.sample_flows(world, flows),
             QUEUES => self.sample_queues(world),
+            LIMITS => self.tell_limits(world, flows),
             _ => self.measure_goodput(world, flows),
         }
         self.schedule(world, kind);
@@ -127,6 +151,9 @@ impl Observer {
     pub fn finish(&mut self, world: &World, flows: &[Flow]) {
         if self.intervals[GOODPUT as usize] > Span::ZERO && world.now() > self.goodput_since {
             self.measure_goodput(world, flows);
+        }
+        if self.intervals[LIMITS as usize] > Span::ZERO && world.now() > self.limits_since {
+            self.tell_limits(world, flows);
         }
     }
 
@@ -168,8 +195,42 @@ impl Observer {
                 ca_state: info.ca_state,
                 bytes_acked: flow.acked(world),
                 retransmissions: flow.retransmissions(world),
+                rwnd: info.snd_wnd,
+                times: flow.held(world, t).map(|(_, times)| times),
             });
         }
+    }
+
+    /// A wait for the retransmission timer shows when it is over: it may have begun in earlier intervals, which then have it as well.
+    fn tell_limits(&mut self, world: &World, flows: &[Flow]) {
+        let t = world.now();
+        for (flow, before) in flows.iter().zip(&mut self.held) {
+            let Some((now, _)) = flow.held(world, t) else { continue };
+            if flow.stop <= self.limits_since {
+                continue;
+            }
+            let mut row = LimitRow { t, flow: flow.id, held: Held::default() };
+            for cause in 0..now.len() {
+                row.held[cause] = now[cause].saturating_sub(before[cause]);
+                let mut moved = before[cause].saturating_sub(now[cause]);
+                let waited = &mut row.held[Hold::Timeout as usize];
+                let rows = self.limits.iter_mut().rev().filter(|row| row.flow == flow.id);
+                for earlier in rows {
+                    if moved == Span::ZERO {
+                        break;
+                    }
+                    let part = moved.min(earlier.held[cause]);
+                    earlier.held[cause] = earlier.held[cause].saturating_sub(part);
+                    let there = &mut earlier.held[Hold::Timeout as usize];
+                    *there = *there + part;
+                    moved = moved.saturating_sub(part);
+                    *waited = waited.saturating_sub(part);
+                }
+            }
+            *before = now;
+            self.limits.push(row);
+        }
+        self.limits_since = t;
     }
 
     fn sample_queues(&mut self, world: &mut World) {
@@ -202,5 +263,6 @@ impl Observer {
 const SAMPLES: u32 = 0;
 const QUEUES: u32 = 1;
 const GOODPUT: u32 = 2;
-const WARM_UP: u32 = 3;
-const SLICE: u32 = 4;
+const LIMITS: u32 = 3;
+const WARM_UP: u32 = 4;
+const SLICE: u32 = 5;

@@ -11,12 +11,12 @@ use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySu
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{DestinationMetrics, SlowStartEnd, SlowStartExit, VarsRow, VarsTrace};
+use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace};
 
 use crate::build::Built;
 use crate::columns::columns;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
-use crate::observe::{GoodputRow, QueueRow, SampleRow};
+use crate::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::performance::performance;
 use crate::table::{seconds, Table};
 use crate::tally::{Tally, TransactionRow};
@@ -62,6 +62,7 @@ pub(crate) fn tables(
         "goodput": goodput(&observer.goodput),
         "queue_samples": queue_samples(&observer.queues),
         "samples": samples(&observer.samples),
+        "limits": limits(&observer.limits),
         "drops": drop_rows(&drops),
         "acks": acks(&journal.records, traced),
         "clients": clients(&built.clients),
@@ -92,6 +93,9 @@ columns! {
         // what only PCC has
         let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
         let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
+        let held: Vec<Option<(Held, Times)>> = rows().map(Flow::held_in_all).collect();
+        let told = |of: fn(&Times) -> Span| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| of(&h.1)));
+        let by = |hold: Hold| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| h.0[hold as usize]));
     }
     u4 flow = rows().map(|f| f.id), "Number of the flow, from 0, group after group.";
     u4 group = rows().map(|f| f.group), "Number of its group in the scenario, from 0.";
@@ -142,6 +146,39 @@ columns! {
         "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
     u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),
         "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
+    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_handshake_s ["s"] = by(Hold::Handshake),
+        "What held the sender back: these nine add up to the time from `start_s` to `stop_s`. The first connection was not established yet.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_application_s ["s"] = by(Hold::Application),
+        "Data was outstanding, and the application had written no more.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_rwnd_s ["s"] = by(Hold::Receiver),
+        "The receiver's window was the limit.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer),
+        "The application had more, and the send buffer, or the host's queue, had no room.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_cwnd_s ["s"] = by(Hold::Window),
+        "cwnd was the limit.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_pacing_s ["s"] = by(Hold::Pacing),
+        "The next segment waited for its time.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_recovery_s ["s"] = by(Hold::Recovery),
+        "Losses were repaired (states Recovery and Loss).",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_timeout_s ["s"] = by(Hold::Timeout),
+        "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span limit_idle_s ["s"] = by(Hold::Idle),
+        "All data was acknowledged, and there was nothing to send.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
 }
 
 columns! {
@@ -321,6 +358,7 @@ columns! {
     "One row per open flow and interval; requires `record.sample_interval`."
     {
         let rows = || samples.iter();
+        let told = |of: fn(&Times) -> Span| samples.iter().map(move |r| r.times.as_ref().map_or(Span::MAX, of));
     }
     time t_s ["s"] = rows().map(|r| r.t), "Time of the sample.";
     u4 flow = rows().map(|r| r.flow), "Number of the flow.";
@@ -331,6 +369,32 @@ columns! {
     text(&CaState::NAMES) ca_state = rows().map(|r| r.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.bytes_acked), "Payload acknowledged so far.";
     i8 retransmissions ["segments"] = rows().map(|r| r.retransmissions), "Retransmissions so far.";
+    i8 rwnd ["bytes"] = rows().map(|r| u64::from(r.rwnd)), "The receiver's window.";
+    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).",
+        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+}
+
+columns! {
+    fn limits(rows: &[LimitRow]) as LIMITS "limits"
+    "One row per flow of TCP and interval; requires `record.limits_interval`. What held the sender back: the nine columns add up to the part of the interval in which the flow lived."
+    {
+        let by = |hold: Hold| rows.iter().map(move |r| r.held[hold as usize]);
+    }
+    time t_s ["s"] = rows.iter().map(|r| r.t), "End of the interval.";
+    u4 flow = rows.iter().map(|r| r.flow), "Number of the flow.";
+    span limit_handshake_s ["s"] = by(Hold::Handshake), "The first connection was not established yet.";
+    span limit_application_s ["s"] = by(Hold::Application), "Data was outstanding, and the application had written no more.";
+    span limit_rwnd_s ["s"] = by(Hold::Receiver), "The receiver's window was the limit.";
+    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer), "The application had more, and the send buffer, or the host's queue, had no room.";
+    span limit_cwnd_s ["s"] = by(Hold::Window), "cwnd was the limit.";
+    span limit_pacing_s ["s"] = by(Hold::Pacing), "The next segment waited for its time.";
+    span limit_recovery_s ["s"] = by(Hold::Recovery), "Losses were repaired (states Recovery and Loss).";
+    span limit_timeout_s ["s"] = by(Hold::Timeout), "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.";
+    span limit_idle_s ["s"] = by(Hold::Idle), "All data was acknowledged, and there was nothing to send.";
 }
 
 columns! {

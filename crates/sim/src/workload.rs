@@ -273,6 +273,15 @@ impl Context<'_> {
         let conn = self.world.open(flow.id, initiator, config, flow.traced);
         self.world.notes(conn).place = flow.open.len() as u32;
         flow.open.push((conn, idx));
+        if flow.limits {
+            flow.overlaps |= flow.open.len() > 1;
+            let now = self.world.now();
+            self.world.set_up(conn, SENDER, |transport| {
+                if let Some(tcp) = transport.tcp_mut() {
+                    tcp.keep_limits(now);
+                }
+            });
+        }
         let draws = config.tcp().is_some_and(|tcp| tcp.controller.needs().seed);
         if flow.controller_trace.is_some() || draws {
             let seed = self.world.seed_of(&format!("controller.{}.{idx}", flow.id));
@@ -332,6 +341,9 @@ impl Context<'_> {
                 let (_, cache) = &mut self.journal.destinations[destination as usize];
                 cache.save(now, info.cwnd, info.ssthresh, info.ca_state);
             }
+        }
+        if let Some(tcp) = sender.tcp_mut() {
+            tcp.end_limits(now);
         }
         self.flow.closed.get_or_insert_default().add(sender, receiver);
         self.flow.failed |= sender.has_failed() || receiver.has_failed();

@@ -92,6 +92,7 @@ prop_compose! {
         record in prop::sample::select(vec![
             "{}", "{}", r#"{"capture": "sender"}"#, r#"{"trace": "all"}"#, r#"{"drops": true, "performance": true}"#,
             r#"{"queue_interval_ns": 7000000, "sample_interval_ns": 10000000}"#,
+            r#"{"limits_interval_ns": 9000000, "sample_interval_ns": 10000000}"#,
         ]),
     ) -> String {
         let access = match wishbone {

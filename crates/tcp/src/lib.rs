@@ -29,4 +29,4 @@ pub use keepalive::KeepAlive;
 pub use ledger::Ledger;
 pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
-pub use sender::{VarsRow, VarsTrace};
+pub use sender::{Held, Hold, VarsRow, VarsTrace};

@@ -16,6 +16,7 @@
 //! | how the first slow start ended | `StartUp` | `start_up.rs` |
 //! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | whether new data may leave in trains | `Reasons` | `plain.rs`, `train.rs` |
+//! | what holds it back | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
 
 mod accurate;
@@ -26,6 +27,7 @@ mod detection;
 mod dupthresh;
 mod ecn;
 mod intent;
+mod limits;
 mod loss_probe;
 mod mtu_probe;
 mod next_seg;
@@ -71,6 +73,8 @@ use delivery::DeliveryRate;
 use dupthresh::Dupthresh;
 use ecn::EcnSender;
 use intent::{Intent, Next};
+use limits::Limits;
+pub use limits::{Held, Hold};
 use loss_probe::LossProbe;
 use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
@@ -224,6 +228,9 @@ pub struct Sender {
     /// Present where the host has a queue of its own.
     host_queue: Option<Box<HostQueue>>,
 
+    /// Present where it is of interest what holds it back.
+    limits: Option<Box<Limits>>,
+
     /// Running sums.
     pub stats: Stats,
     /// What is written down of it.
@@ -280,6 +287,7 @@ impl Sender {
             mtu_search: MtuSearch::new(config, !responder),
             host_queue: None,
             usage: Usage::default(),
+            limits: None,
             stats: Stats::default(),
             trace: Trace::new(flow, responder),
             config: config.clone(),

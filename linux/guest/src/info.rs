@@ -23,6 +23,10 @@ pub struct Info {
     pub data_segs_out: u32,
     pub dsack_dups: u32,
     pub total_rto: u16,
+    pub busy_us: u64,
+    pub rwnd_limited_us: u64,
+    pub sndbuf_limited_us: u64,
+    pub snd_wnd: u32,
 }
 
 impl Info {
@@ -55,6 +59,10 @@ impl Info {
             data_segs_out: u32_at(156),
             dsack_dups: u32_at(216),
             total_rto: u16::from_ne_bytes([raw[240], raw[241]]),
+            busy_us: u64_at(168),
+            rwnd_limited_us: u64_at(176),
+            sndbuf_limited_us: u64_at(184),
+            snd_wnd: u32_at(228),
         }
     }
 

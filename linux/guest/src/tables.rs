@@ -116,6 +116,7 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
         Some(pcc) => pcc.min_rtt_s,
         None => s.min_rtt_us.map_or(f64::NAN, |us| us as f64 * 1e-6),
     };
+    let told = |s: &Sums, us: u64| if s.connections == 0 { Span::MAX } else { Span::from_us(us) };
     Table::new("flows")
         .u4("flow", shared.flows.iter().map(|f| f.id))
         .u4("group", shared.flows.iter().map(|f| f.group as u32))
@@ -142,6 +143,9 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
         .f8("lost_packets", sums().map(|s| of_pcc(s, |pcc| pcc.lost_packets as f64)))
         .f8("intervals", sums().map(|s| of_pcc(s, |pcc| pcc.intervals as f64)))
         .flag("failed", rows.iter().map(|r| r.failed))
+        .span("busy_s", sums().map(|s| told(s, s.busy_us)))
+        .span("rwnd_limited_s", sums().map(|s| told(s, s.rwnd_limited_us)))
+        .span("sndbuf_limited_s", sums().map(|s| told(s, s.sndbuf_limited_us)))
 }
 
 fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
@@ -236,6 +240,10 @@ fn samples(samples: &[Sample]) -> Table {
         .text("ca_state", &CaState::NAMES, rows().map(|r| (r.info.ca_state as u32).min(LOSS as u32)))
         .i8("bytes_acked", rows().map(|r| r.bytes_acked))
         .i8("retransmissions", rows().map(|r| r.retransmissions))
+        .i8("rwnd", rows().map(|r| u64::from(r.info.snd_wnd)))
+        .span("busy_s", rows().map(|r| Span::from_us(r.info.busy_us)))
+        .span("rwnd_limited_s", rows().map(|r| Span::from_us(r.info.rwnd_limited_us)))
+        .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
 fn drop_rows(drops: &[Dropped]) -> Table {

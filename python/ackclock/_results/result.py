@@ -39,6 +39,7 @@ TABLES = (
     "destinations",
     "goodput",
     "samples",
+    "limits",
     "queue_samples",
     "drops",
     "acks",
@@ -131,6 +132,11 @@ class _Result:
     def samples(self) -> pl.DataFrame:
         """State of each open flow per interval (`record.sample_interval`)."""
         return self._frame("samples")
+
+    @cached_property
+    def limits(self) -> pl.DataFrame:
+        """What held each flow of TCP back, in seconds by cause, per interval (`record.limits_interval`)."""
+        return self._frame("limits")
 
     @cached_property
     def queue_samples(self) -> pl.DataFrame:

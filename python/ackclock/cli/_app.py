@@ -318,6 +318,27 @@ def read(
     )
 
 
+@commands.command()
+def diagnose(
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, taken at the sender.", show_default=False)
+    ],
+    connection: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(0), metavar="N", help="Which one, as `ackclock read` numbers them (default: most data)."
+        ),
+    ] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table of causes.")] = None,
+    anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
+    json: Json = False,
+) -> None:
+    """Why is this transfer slow? Say what limited each moment of it, and what its path is like."""
+    from ackclock.cli import _diagnose
+
+    _diagnose.diagnose(capture, connection=connection, csv=_path(csv, "--csv"), anonymise=anonymise, as_json=json)
+
+
 @study.command("list")
 def study_list(json: Json = False) -> None:
     """Name every study."""

@@ -36,6 +36,9 @@ MOST_PARTS = 100
 SHOWN = 20
 """Rows of a table on the terminal."""
 
+TOLD = 4
+"""Flows of which it says in a sentence what held them back."""
+
 
 def run(
     *,
@@ -122,6 +125,7 @@ def run(
         from ackclock.report.run import watched
 
         scenario = watched(scenario, trace=report is not None)
+    scenario = limited(scenario)
     part = 0.0
 
     def tell(done: float) -> None:
@@ -171,6 +175,17 @@ def run(
     for written in (out, pcap, *pages):
         if written is not None:
             _terminal.show(f"written: {written}")
+
+
+def limited(scenario: Scenario) -> Scenario:
+    """The same scenario, whose flows tell what held them back; that changes nothing in the run."""
+    from ackclock import units
+
+    if units.whole(scenario.record.limits_interval, units.DURATION):
+        return scenario
+    if sum(group.count for group in scenario.flows) > SHOWN:
+        return scenario
+    return scenario.set("record.limits_interval", scenario.duration)
 
 
 def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str, beside: Sequence[str] = ()) -> None:
@@ -386,12 +401,27 @@ def _flows(result: Run) -> Table:
             seconds(row["completion_s"]),
         )
     table = _more(table, flows)
+    for what in _limits(flows, labels):
+        _say(table, what)
     if warmed_up(result):
         _say(
             table,
             f"the whole run, the warm-up of {result.scenario.record.warm_up} included; goodput while a flow was open",
         )
     return table
+
+
+def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
+    """What held each flow back, where there are few."""
+    from ackclock._results.limits import held, sentence
+
+    said = []
+    for row in flows[:TOLD]:
+        found = held(row)
+        what = sentence(found) if found is not None else ""
+        if what:
+            said.append(what if len(flows) == 1 else f"flow {row['flow']} {labels[row['group']]}: {what}")
+    return said
 
 
 def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:

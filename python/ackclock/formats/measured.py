@@ -35,6 +35,10 @@ BOUNDS = {
     "in_flight": (0.0, 2.0**48),
     "retransmissions": (0.0, 2.0**53),
     "goodput_bps": (0.0, 1e15),
+    "rwnd": (0.0, 2.0**40),
+    "busy_s": (0.0, 1e12),
+    "rwnd_limited_s": (0.0, 1e12),
+    "sndbuf_limited_s": (0.0, 1e12),
 }
 """Least and most of each quantity that a connection can have."""
 
@@ -73,6 +77,12 @@ class Measured:
         object.__setattr__(self, "flows", tuple(shown(flow)[:LONGEST_NAME] for flow in self.flows))
 
 
+NUMBERS = ("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions", "rwnd")
+
+TIMES = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s")
+"""What the kernel's stop watches said, where the format tells."""
+
+
 def frames(
     samples: Sequence[Mapping[str, Any]], goodput: Sequence[Mapping[str, Any]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -86,7 +96,7 @@ def frames(
     import polars as pl
 
     _check((*samples, *goodput))
-    numbers = dict.fromkeys(("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions"), pl.Float64)
+    numbers = dict.fromkeys((*NUMBERS, *TIMES), pl.Float64)
     key = {"t_s": pl.Float64, "flow": pl.UInt32}
     order = itemgetter("t_s", "flow")
     return (

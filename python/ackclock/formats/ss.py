@@ -32,6 +32,11 @@ EPOCH = 1e8
 _TIME = re.compile(r"#?\s*(\d+(?:[.,]\d+)?)\s*$")
 _KEY = re.compile(r"[a-z_0-9]+")
 
+TIMES = {"busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s"}
+"""The kernel's stop watches: had data, held by the receiver's window, by the send buffer. `ss` leaves out those that never ran."""
+
+_TIME_SPENT = re.compile(r"(\d{1,15})ms")
+
 LONGEST = 2**16
 """Characters of a line; those of `ss` have some hundreds, and with the processes of a socket some thousands."""
 
@@ -117,6 +122,13 @@ def _look(
     row["retransmissions"] = float(total or 0)
     gone = int(told.get("sacked", 0)) + int(told.get("lost", 0))
     row["in_flight"] = float(max(int(told.get("unacked", 0)) + int(out) - gone, 0))
+    for name, column in TIMES.items():
+        if (spent := _TIME_SPENT.match(told.get(name, ""))) is not None:
+            row[column] = float(spent[1]) * 1e-3
+    if "busy_s" in row:
+        row = {**dict.fromkeys(TIMES.values(), 0.0), **row}
+    if "snd_wnd" in told:
+        row["rwnd"] = float(told["snd_wnd"])
     rows = found.setdefault(ends, [])
     if rows and row["t_s"] <= rows[-1]["t_s"]:
         return  # the same look again
@@ -169,8 +181,23 @@ def _info(row: Mapping[str, Any], controller: str, mss: int) -> str:
     if row["retransmissions"]:
         parts.append(f"bytes_retrans:{row['retransmissions'] * mss}")
     parts.append(f"bytes_acked:{row['bytes_acked']}")
+    if row.get("busy_s") is not None:
+        parts += _busy(row)
     if row["in_flight"]:
         parts.append(f"unacked:{row['in_flight']}")
     if row["retransmissions"]:
         parts.append(f"retrans:0/{row['retransmissions']}")
+    if row.get("rwnd") is not None:
+        parts.append(f"snd_wnd:{row['rwnd']}")
     return " ".join(parts)
+
+
+def _busy(row: Mapping[str, Any]) -> list[str]:
+    """The kernel's stop watches, in milliseconds, those that ran with their share of the first."""
+    busy = int(row["busy_s"] * 1e3)
+    parts = [f"busy:{busy}ms"] if busy else []
+    for name in ("rwnd_limited", "sndbuf_limited"):
+        limited = row[f"{name}_s"] * 1e3
+        if int(limited):
+            parts.append(f"{name}:{int(limited)}ms({100 * limited / (row['busy_s'] * 1e3):.1f}%)")
+    return parts

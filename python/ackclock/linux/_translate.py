@@ -47,7 +47,7 @@ OURS = {
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
 RECORDED = (
-    "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "drops", "transactions",
+    "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
     "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}

@@ -143,6 +143,15 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
             y="pipe (segments)",
             curves=flows.curves(run.samples, "in_flight") + flows.beside("samples", "in_flight"),
         ),
+        Panel(
+            name="rwnd",
+            title="The receiver's window",
+            y="window (kB)",
+            curves=flows.curves(run.samples, "rwnd", 1e-3) + flows.beside("samples", "rwnd", 1e-3)
+            if "rwnd" in run.samples.columns
+            else (),
+            caption="What the receiver offers: the sender has at most so much outstanding.",
+        ),
         Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run, beside)),
     ]
     return [panel for panel in made if panel.curves]

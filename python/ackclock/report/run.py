@@ -13,8 +13,10 @@ import polars as pl
 
 from ackclock import units
 from ackclock._results import metrics
+from ackclock._results.limits import held, sentence
 from ackclock._results.summary import dropped, warmed_up, without_limit
 from ackclock.plot import interactive, panels
+from ackclock.report.limits import limits_section
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
 from ackclock.text import rate, seconds, share
 
@@ -63,7 +65,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     Returns
     -------
     Scenario
-        With samples, goodput, queues and drops, and the trace of three flows, or of the first, where memory allows.
+        With samples, goodput, queues, limits and drops, and the trace of three flows, or of the first, where memory allows.
     """
     from ackclock import _engine
 
@@ -72,7 +74,7 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     step = max(whole // STEPS, 1_000_000)
     # equal parts, so that the last interval is as long as the others
     part = -(-whole // max(whole // (8 * step), 1))
-    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", part)):
+    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", part), ("limits_interval", part)):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
     scenario = scenario.set("record.drops", True)
@@ -111,6 +113,7 @@ def page(run: Run, *, command: str = "", name: str = "", beside: Sequence[Measur
         Section(title="Flows", blocks=_flows(run, flows, names)),
         Section(title="Over time", blocks=_over_time(run, beside)),
         *_beside(beside),
+        *limits_section(run, names),
         *_sequences(run, names),
         *_recoveries(run, names),
         Section(title="Links", blocks=(_links(run),)),
@@ -260,6 +263,7 @@ def _sentence(row: Mapping[str, Any], name: str) -> str:
     number, label = name.split(" ", 1)
     sent, again = row["sent_packets"], row["retransmissions"]
     said = f"Flow {number} ({label}) carried {rate(row['goodput_bps'])}"
+    limits = held(row)
     if row["completion_s"] is not None:
         said += f" and was done after {seconds(row['completion_s'])}"
     if row["mean_rtt_s"] is not None:
@@ -267,6 +271,8 @@ def _sentence(row: Mapping[str, Any], name: str) -> str:
     if sent and again:
         said += f"; it sent {again:,} of {sent:,} packets again ({share(again / sent)})"
         said += f", in {_count(row['recoveries'], 'recovery', 'recoveries')} and after {_count(row['rtos'], 'timeout', 'timeouts')}"
+    if limits is not None and (what := sentence(limits)):
+        said += f"; {what}"
     return said + "."
 
 

@@ -1723,6 +1723,8 @@ class Record(Table):
     """Time between samples of each queue's length."""
     goodput_interval: str
     """Length of the intervals over which the goodput of each flow is measured."""
+    limits_interval: str
+    """Length of the intervals over which it is told what held each flow of TCP back (table `limits`; the sums are columns of `flows`)."""
     transactions: Literal["rows", "summary"]
     """"rows": a row for each transaction, and the summary. "summary": only totals and a histogram, whose size does not depend on the number of transactions."""
     warm_up: str
@@ -1740,6 +1742,7 @@ class Record(Table):
         sample_interval: str = ...,
         queue_interval: str = ...,
         goodput_interval: str = ...,
+        limits_interval: str = ...,
         transactions: Literal["rows", "summary"] = ...,
         warm_up: str = ...,
         drops: bool = ...,

@@ -337,6 +337,7 @@ impl Scenario {
             ("sample_interval", record.sample_interval_ns),
             ("queue_interval", record.queue_interval_ns),
             ("goodput_interval", record.goodput_interval_ns),
+            ("limits_interval", record.limits_interval_ns),
         ];
         for (key, interval) in intervals {
             let key = format!("record.{key}");

@@ -17,7 +17,8 @@ impl Connection {
         self.sender.call(Call::Write(now, 1 << 62));
     }
     /// Nothing beyond what was sent so far.
-    pub fn stop_writing(&mut self, _now: Time) {
+    pub fn stop_writing(&mut self, now: Time) {
+        self.end_limits(now);
         self.sender.call(Call::StopWriting);
     }
     /// FIN after all written data.

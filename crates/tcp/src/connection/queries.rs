@@ -4,9 +4,9 @@ use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{Span, Time};
 
 use super::{Connection, State};
-use crate::info::Stats;
+use crate::info::{Stats, Times};
 use crate::receiver::Receiver;
-use crate::sender::{Sender, VarsTrace};
+use crate::sender::{Held, Sender, VarsTrace};
 
 /// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,6 +114,20 @@ impl Connection {
     /// Write the controller's variables down, at most one row in `interval`.
     pub fn trace_controller(&mut self, interval: Span) {
         self.sender.awake().trace_vars(interval);
+    }
+    /// Keep the clock of what holds the sender back; called where the connection begins.
+    pub fn keep_limits(&mut self, now: Time) {
+        self.sender.awake().keep_limits(now);
+    }
+    /// Nothing counts in it from now on.
+    pub fn end_limits(&mut self, now: Time) {
+        if let Some(sender) = self.sender.now_mut() {
+            sender.end_limits(now);
+        }
+    }
+    /// What it says, and what the kernel's stop watches would say.
+    pub fn held(&self, now: Time) -> Option<(Held, Times)> {
+        self.sender.now().and_then(|sender| sender.held(now))
     }
     /// Take the trace of the controller's variables.
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {

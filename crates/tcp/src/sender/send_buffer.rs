@@ -59,6 +59,11 @@ impl SendBuffer {
         self.left > 0
     }
 
+    /// Whoever writes sleeps, because there is no room.
+    pub fn is_full(&self) -> bool {
+        self.left > 0 && self.asleep
+    }
+
     pub fn new(limit: SendLimit) -> SendBuffer {
         SendBuffer {
             limit,

@@ -259,6 +259,9 @@ impl Sender {
             CaState::Loss => self.stats.rtos_loss += 1,
         }
         self.stats.rtos += 1;
+        if self.limits.is_some() {
+            self.note_timeout(now);
+        }
         self.enter_loss(now);
         self.patience.timeouts += 1;
         if self.patience.device == Takes::Nothing {

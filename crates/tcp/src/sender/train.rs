@@ -68,6 +68,10 @@ impl Sender {
         }
         self.intent.pushed();
         self.after_push(now);
-        !self.write_stream(now)
+        let over = !self.write_stream(now);
+        if over && self.limits.is_some() {
+            self.note_hold(now);
+        }
+        over
     }
 }

@@ -41,8 +41,14 @@ impl Sender {
         }
         loop {
             let seg = self.poll_written(now);
-            if seg.is_some() || !self.write_stream(now) {
+            if seg.is_some() {
                 return seg;
+            }
+            if !self.write_stream(now) {
+                if self.limits.is_some() {
+                    self.note_hold(now);
+                }
+                return None;
             }
         }
     }
@@ -56,6 +62,9 @@ impl Sender {
                 return seg;
             }
             if !self.write_on(now) {
+                if self.limits.is_some() {
+                    self.note_hold(now);
+                }
                 return None;
             }
         }

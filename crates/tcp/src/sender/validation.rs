@@ -44,6 +44,11 @@ impl Usage {
         now.since(self.stamp) >= rto
     }
 
+    /// When data left last.
+    pub fn last_sent(&self) -> Time {
+        self.last_sent
+    }
+
     /// Data left.
     #[inline]
     pub fn data_sent(&mut self, now: Time) {

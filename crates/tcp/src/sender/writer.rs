@@ -75,6 +75,11 @@ impl Writer {
         let left = done.rest.min(self.call_bytes);
         (left > 0).then_some(Call { left, rest: done.rest - left, begun: false, copied: false, ..done })
     }
+
+    /// Whoever writes found no room.
+    pub fn lacks_room(&self) -> bool {
+        self.nospace || self.call.is_some_and(|call| call.asleep)
+    }
 }
 
 impl Sender {

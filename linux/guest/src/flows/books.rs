@@ -29,6 +29,11 @@ pub struct Sums {
     pub acks_received: u64,
     pub min_rtt_us: Option<u32>,
     pub syn_retransmissions: u64,
+    /// Connections that are over, and what the kernel's stop watches said of them.
+    pub connections: u64,
+    pub busy_us: u64,
+    pub rwnd_limited_us: u64,
+    pub sndbuf_limited_us: u64,
     pub pcc: Option<PccSums>,
 }
 
@@ -51,6 +56,10 @@ impl Sums {
         self.rtos += info.total_rto as u64;
         self.dsacks += info.dsack_dups as u64;
         self.acks_received += info.segs_in as u64;
+        self.connections += 1;
+        self.busy_us += info.busy_us;
+        self.rwnd_limited_us += info.rwnd_limited_us;
+        self.sndbuf_limited_us += info.sndbuf_limited_us;
         if info.min_rtt_us != u32::MAX && info.data_segs_out > 0 {
             self.min_rtt_us = Some(self.min_rtt_us.map_or(info.min_rtt_us, |m| m.min(info.min_rtt_us)));
         }

@@ -1,0 +1,297 @@
+//! What holds a sender back, moment by moment: exclusive causes of one clock, which add up to the life of the connection. Kept where
+//! somebody asks for it, because it is work at every ACK. It reads the sender and changes nothing.
+//!
+//! The cause is looked for where nothing more may leave ([`Sender::poll`] has returned none, or a paced train is over), so it holds until
+//! the next event. One cause shows only when it is over: a wait for the retransmission timer. It then takes the time since the
+//! last ACK or transmission from the cause that ran.
+//!
+//! Beside it run the kernel's three stop watches (`chrono.rs`), which overlap with recovery and know fewer causes.
+
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::chrono::{Chrono, Limit};
+use super::send_buffer::SendBuffer;
+use super::Sender;
+use crate::info::Times;
+
+/// A cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// The connection is not established yet.
+    Handshake,
+    /// Data is outstanding, and the application has written no more.
+    Application,
+    /// The receiver's window.
+    Receiver,
+    /// The application has more, and the send buffer or the host's queue has no room.
+    SendBuffer,
+    /// cwnd.
+    Window,
+    /// The next segment waits for its time.
+    Pacing,
+    /// What was lost is repaired: states Recovery and Loss.
+    Recovery,
+    /// A wait that the retransmission timer ended.
+    Timeout,
+    /// Everything is acknowledged, and there is nothing to send.
+    Idle,
+}
+
+impl Hold {
+    /// Names in tables, by number.
+    pub const NAMES: [&'static str; 9] =
+        ["handshake", "application", "rwnd", "sndbuf", "cwnd", "pacing", "recovery", "timeout", "idle"];
+}
+
+/// Time spent by cause.
+pub type Held = [Span; Hold::NAMES.len()];
+
+/// A stop watch for each cause.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    hold: Hold,
+    since: Time,
+    spent: Held,
+    /// The flow is over: nothing counts any more.
+    over: bool,
+    chrono: Chrono,
+}
+
+impl Limits {
+    /// The connection begins.
+    pub fn new(now: Time) -> Limits {
+        let spent = [Span::ZERO; Hold::NAMES.len()];
+        Limits { hold: Hold::Handshake, since: now, spent, over: false, chrono: Chrono::default() }
+    }
+
+    /// From now on `hold` is the cause.
+    fn set(&mut self, now: Time, hold: Hold) {
+        if hold != self.hold && !self.over {
+            self.count(now);
+            self.hold = hold;
+        }
+    }
+
+    /// The retransmission timer has expired; nothing had happened since `last`.
+    pub fn timed_out(&mut self, now: Time, last: Time) {
+        if self.over {
+            return;
+        }
+        self.count(last.max(self.since));
+        let waited = &mut self.spent[Hold::Timeout as usize];
+        *waited = *waited + now.since(self.since);
+        self.since = now;
+    }
+
+    /// Nothing counts from now on.
+    pub fn end(&mut self, now: Time) {
+        if !self.over {
+            self.count(now);
+            self.over = true;
+        }
+    }
+
+    /// Time spent so far.
+    pub fn spent(&self, now: Time) -> Held {
+        let mut spent = self.spent;
+        if !self.over {
+            let running = &mut spent[self.hold as usize];
+            *running = *running + now.since(self.since);
+        }
+        spent
+    }
+
+    fn count(&mut self, now: Time) {
+        let spent = &mut self.spent[self.hold as usize];
+        *spent = *spent + now.since(self.since);
+        self.since = now;
+    }
+}
+
+impl Sender {
+    /// Keep the clock of causes from now on, which is where the connection begins.
+    pub(crate) fn keep_limits(&mut self, now: Time) {
+        self.limits = Some(Box::new(Limits::new(now)));
+    }
+
+    /// The flow is over.
+    pub(crate) fn end_limits(&mut self, now: Time) {
+        if let Some(limits) = &mut self.limits {
+            limits.end(now);
+        }
+    }
+
+    /// Time by cause so far, and what the kernel's stop watches say; none where nobody asked for it.
+    pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
+        let limits = self.limits.as_deref()?;
+        let (busy, rwnd_limited, sndbuf_limited) = match &self.queue {
+            Some(_) => self.limits(now),
+            None => limits.chrono.spent(if limits.over { limits.since } else { now }),
+        };
+        Some((limits.spent(now), Times { busy, rwnd_limited, sndbuf_limited }))
+    }
+
+    /// The retransmission timer has expired.
+    pub(super) fn note_timeout(&mut self, now: Time) {
+        let last = self.heard.0.max(self.usage.last_sent());
+        if let Some(limits) = &mut self.limits {
+            limits.timed_out(now, last);
+        }
+    }
+
+    /// Nothing more may leave for now: why?
+    #[inline(never)]
+    pub(super) fn note_hold(&mut self, now: Time) {
+        let (hold, by_receiver, limited) = self.hold(now);
+        let (unsent, full) = (self.unsent() > 0, self.lacks_room());
+        let empty = !unsent && self.board.packets_out() == 0;
+        let established = !self.stream.is_closed();
+        let fills = full && !unsent && !limited && established && self.usage.last_sent() == now;
+        let plain = self.queue.is_none();
+        let Some(limits) = &mut self.limits else { return };
+        limits.set(now, hold);
+        if !plain || limits.over {
+            return; // what is sent from buffers has its own stop watches
+        }
+        let chrono = &mut limits.chrono;
+        match empty {
+            true => chrono.stop(now, Limit::Busy, true),
+            false => chrono.start(now, Limit::Busy),
+        }
+        match by_receiver {
+            true => chrono.start(now, Limit::Receiver),
+            false => chrono.stop(now, Limit::Receiver, empty),
+        }
+        match full {
+            true if fills => chrono.start(now, Limit::SendBuffer),
+            true => {}
+            false => chrono.stop(now, Limit::SendBuffer, empty),
+        }
+    }
+
+    /// The cause; whether the receiver's window is what stops the next segment, whatever else goes on; and whether cwnd does.
+    fn hold(&self, now: Time) -> (Hold, bool, bool) {
+        let unsent = self.unsent();
+        let out = match self.config.limited_transmit || self.ca_state != CaState::Disorder {
+            true => self.board.pipe(),
+            false => self.board.packets_out(),
+        };
+        let limited = out >= self.window.cwnd;
+        let next = unsent.min(self.smss as u64);
+        let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+        let paced = self.pacer.as_ref().is_some_and(|pacer| pacer.holds(now).is_some());
+        let by_receiver = unsent > 0 && next > room && !limited && !paced;
+        let full = self.lacks_room();
+        let hold = if self.stream.end() <= self.snd_una && !full {
+            Hold::Idle
+        } else if matches!(self.ca_state, CaState::Recovery | CaState::Loss) {
+            Hold::Recovery
+        } else if unsent == 0 {
+            if full {
+                Hold::SendBuffer
+            } else {
+                Hold::Application
+            }
+        } else if limited {
+            Hold::Window
+        } else if next > room {
+            Hold::Receiver
+        } else if paced {
+            Hold::Pacing
+        } else if unsent < self.smss as u64 {
+            Hold::Application // Nagle's rule, or MSG_MORE
+        } else if self.host_queue.is_some() {
+            Hold::SendBuffer
+        } else {
+            Hold::Window // bounds of the first burst, a probe of the path's MTU
+        };
+        (hold, by_receiver, limited)
+    }
+
+    /// The application has more to write, and there is no room for it.
+    fn lacks_room(&self) -> bool {
+        self.buffer.as_ref().is_some_and(SendBuffer::is_full)
+            || self.queue.as_ref().is_some_and(|queue| queue.writer.lacks_room())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOLDS: [Hold; 9] = [
+        Hold::Handshake,
+        Hold::Application,
+        Hold::Receiver,
+        Hold::SendBuffer,
+        Hold::Window,
+        Hold::Pacing,
+        Hold::Recovery,
+        Hold::Timeout,
+        Hold::Idle,
+    ];
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Set(usize),
+        /// The timer expired, so long after the last event.
+        Expired(u64),
+        End,
+    }
+
+    fn step() -> impl Strategy<Value = (u64, Step)> {
+        let what = prop_oneof![
+            12 => (0usize..9).prop_map(Step::Set),
+            3 => (0u64..30).prop_map(Step::Expired),
+            1 => Just(Step::End),
+        ];
+        (0u64..20, what)
+    }
+
+    proptest! {
+        /// The oracle has an entry for each nanosecond.
+        #[test]
+        fn the_clock_is_a_list_of_nanoseconds(begin in 0u64..50, steps in prop::collection::vec(step(), 0..40)) {
+            let mut limits = Limits::new(Time(begin));
+            let (mut list, mut now, mut over) = (Vec::<Hold>::new(), begin, false);
+            let (mut hold, mut changed) = (Hold::Handshake, begin);
+            for (wait, step) in steps {
+                now += wait;
+                if !over {
+                    list.resize((now - begin) as usize, hold);
+                }
+                match step {
+                    Step::Set(n) => {
+                        limits.set(Time(now), HOLDS[n]);
+                        if HOLDS[n] != hold {
+                            (hold, changed) = (HOLDS[n], now);
+                        }
+                    }
+                    Step::Expired(ago) => {
+                        let last = now.saturating_sub(ago).max(changed);
+                        limits.timed_out(Time(now), Time(now.saturating_sub(ago)));
+                        if !over {
+                            list[(last - begin) as usize..].fill(Hold::Timeout);
+                            changed = now;
+                        }
+                    }
+                    Step::End => {
+                        limits.end(Time(now));
+                        over = true;
+                    }
+                }
+                let spent = limits.spent(Time(now));
+                for hold in HOLDS {
+                    let counted = list.iter().filter(|h| **h == hold).count() as u64;
+                    prop_assert_eq!(spent[hold as usize], Span(counted), "{:?}", hold);
+                }
+                if !over {
+                    prop_assert_eq!(spent.iter().map(|span| span.0).sum::<u64>(), now - begin);
+                }
+            }
+        }
+    }
+}

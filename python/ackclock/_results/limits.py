@@ -1,0 +1,79 @@
+"""What held a sender back, in words: of a run of ours, or of a capture. No polars, which takes longer to import than a short run takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ackclock.text import share
+
+__all__ = ["CAUSES", "COLUMNS", "held", "sentence", "shares"]
+
+CAUSES: Mapping[str, str] = {
+    "handshake": "the handshake",
+    "application": "the application, which had no more data",
+    "rwnd": "the receiver's window",
+    "sndbuf": "the send buffer",
+    "cwnd": "the congestion window",
+    "pacing": "pacing",
+    "recovery": "the repair of losses",
+    "timeout": "waits for the retransmission timer",
+    "idle": "no data, none outstanding",
+}
+"""Causes in the engine's order, and what held the sender back then."""
+
+COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
+"""Of tables `flows` and `limits`."""
+
+SAID = 0.1
+"""Share of the time from which on a cause is named beside the first."""
+
+
+def held(row: Mapping[str, Any]) -> dict[str, float] | None:
+    """Seconds by cause of a row of `flows`; None if the run does not tell."""
+    if row.get(COLUMNS["cwnd"]) is None:
+        return None
+    return {name: float(row[column]) for name, column in COLUMNS.items()}
+
+
+def shares(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Causes with their shares of the time, the greatest first; idle time apart, it counts as none of the transfer's.
+
+    Examples
+    --------
+    >>> shares({"cwnd": 1.0, "rwnd": 3.0, "idle": 6.0})
+    [('rwnd', 0.75), ('cwnd', 0.25)]
+    """
+    busy = {name: value for name, value in seconds.items() if name != "idle" and value > 0}
+    total = math.fsum(busy.values())
+    return sorted(((name, value / total) for name, value in busy.items()), key=lambda pair: -pair[1])
+
+
+def sentence(seconds: Mapping[str, float]) -> str:
+    """What held the sender back, in a sentence without its full stop; empty if it never sent.
+
+    Examples
+    --------
+    >>> sentence({"cwnd": 0.5, "rwnd": 9.2, "recovery": 0.3, "idle": 0.0})
+    "92 % of the time the receiver's window was the limit"
+    >>> sentence({"cwnd": 5.0, "recovery": 5.0, "idle": 10.0})
+    'it was idle for 50 % of its life; of the rest 50 % were limited by the congestion window and 50 % by the repair of losses'
+    """
+    whole = math.fsum(seconds.values())
+    found = shares(seconds)
+    if not found or whole <= 0:
+        return ""
+    idle = seconds.get("idle", 0.0) / whole
+    first, most = found[0]
+    others = [(name, part) for name, part in found[1:3] if part >= SAID]
+    if idle < SAID and not others:
+        return f"{share(most)} of the time {CAUSES[first].split(',')[0]} {_was(first)} the limit"
+    parts = [f"{share(part)} {'were limited ' if i == 0 else ''}by {CAUSES[name].split(',')[0]}" for i, (name, part) in enumerate([(first, most), *others])]
+    listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    begin = f"it was idle for {share(idle)} of its life; of the rest " if idle >= SAID else "of its time "
+    return begin + listed
+
+
+def _was(name: str) -> str:
+    return "were" if name == "timeout" else "was"

@@ -1,0 +1,263 @@
+"""Why is this transfer slow? A capture of TCP, and what limited each moment of it.
+
+>>> from ackclock.diagnose import diagnose
+>>> found = diagnose("transfer.pcapng")  # doctest: +SKIP
+>>> print(found.sentence)  # doctest: +SKIP
+92 % of the time the receiver's window was the limit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Any
+
+from ackclock._results.limits import sentence, shares
+from ackclock.diagnose._path import Path, estimate
+from ackclock.diagnose._replay import Replay, replay
+from ackclock.errors import InputError
+from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
+from ackclock.text import rate as told_rate
+from ackclock.text import seconds as told_seconds
+from ackclock.text import share as told_share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Cause", "Diagnosis", "Path", "diagnose"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """A cause that held the sender back.
+
+    Parameters
+    ----------
+    name
+        As in table `limits` of a run: `rwnd`, `cwnd`, ...
+    seconds, share
+        How long, and which part of the time that the transfer was not idle.
+    lost_bytes
+        What the path could have carried in that time, without what it did; None where its rate is not known.
+    """
+
+    name: str
+    seconds: float
+    share: float
+    lost_bytes: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis:
+    """What a capture tells of one direction of a connection.
+
+    Parameters
+    ----------
+    connection
+        Its row of `ackclock.formats.Capture.connections`.
+    at
+        Where it was captured, seen from the data: `sender`, `receiver`, `between` or `unknown`.
+    missed
+        Share of the data that the capture itself has missed.
+    refused
+        Why there are no conclusions; empty if there are.
+    causes
+        What held the sender back, the longest first; empty if refused.
+    idle_s
+        Time with nothing to send and nothing outstanding, s.
+    path
+        What is known of the path; None if refused.
+    sentence
+        The answer in one sentence.
+    """
+
+    connection: dict[str, Any]
+    at: str
+    missed: float
+    refused: str
+    causes: tuple[Cause, ...] = ()
+    idle_s: float = 0.0
+    path: Path | None = None
+    sentence: str = ""
+    mss: int = 0
+    replay: Replay | None = field(default=None, repr=False)
+
+    def table(self) -> pl.DataFrame:
+        """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
+        import polars as pl
+
+        schema = {"cause": pl.String, "seconds": pl.Float64, "share": pl.Float64, "lost_bytes": pl.Float64}
+        rows = [(cause.name, cause.seconds, cause.share, cause.lost_bytes) for cause in self.causes]
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def summary(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        from dataclasses import asdict
+
+        return {
+            "connection": self.connection,
+            "captured_at": self.at,
+            "missed_share": self.missed,
+            "refused": self.refused or None,
+            "sentence": self.sentence,
+            "idle_s": self.idle_s,
+            "causes": [asdict(cause) for cause in self.causes],
+            "path": None if self.path is None else asdict(self.path),
+        }
+
+
+def diagnose(
+    path: str | os.PathLike[str],
+    *,
+    connection: int | None = None,
+    anonymise: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Diagnosis:
+    """Say what limited a transfer.
+
+    Parameters
+    ----------
+    path
+        A capture (pcap, pcapng), best taken at the sender.
+    connection
+        Which one, as `ackclock read` numbers them; None takes the one with most data in one direction.
+    anonymise
+        Write other addresses and ports.
+    progress
+        Called with the share of the file that is read.
+
+    Returns
+    -------
+    Diagnosis
+        Of its direction with most data.
+
+    Raises
+    ------
+    InputError
+        If it is no capture, or holds no data of TCP.
+    """
+    path = File(path)
+    first = read_capture(path, anonymise=anonymise, progress=progress)
+    rows = first.with_data()
+    if connection is not None:
+        rows = rows.filter(rows["connection"] == connection)
+    if rows.is_empty():
+        what = "a capture without data of TCP" if connection is None else f"connection {connection}, which has no data"
+        raise InputError(f"{path}: found {what}; allowed: one with some")
+    row = rows.row(0, named=True)
+    at = _place(row)
+    missed = first.missed(row)
+    refused = _refusal(first, row, missed)
+    if refused:
+        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.")
+    whole = read_capture(path, connection=row["connection"])
+    assert whole.packets is not None
+    return _of(whole, row, at, missed)
+
+
+def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
+    assert found.packets is not None
+    server = row["way"] == "server"
+    mss = _segment(found.packets, server)
+    played = replay(found.packets, server=server, mss=mss)
+    if at == "unknown":
+        at = _guess(played, row)
+    if at != "sender":
+        refused = (
+            f"the capture was taken {'at the receiver' if at == 'receiver' else 'on the way' if at == 'between' else 'nobody knows where'}, "
+            "and what a sender waits for shows only beside it: capture at the sender"
+        )
+        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss)
+    six = ":" in row["from_address"]
+    header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
+    path = estimate(played, mss=mss, header=header)
+    causes = _weighed(played, path)
+    said = sentence(played.seconds)
+    told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
+    return Diagnosis(
+        connection=row,
+        at=at,
+        missed=missed,
+        refused="",
+        causes=causes,
+        idle_s=played.seconds["idle"],
+        path=path,
+        sentence=told,
+        mss=mss,
+        replay=played,
+    )
+
+
+def _weighed(played: Replay, path: Path) -> tuple[Cause, ...]:
+    made = []
+    for name, part in shares(played.seconds):
+        spent = played.seconds[name]
+        lost = None if path.rate_bps is None else max(path.rate_bps / 8 * spent - played.carried[name], 0.0)
+        made.append(Cause(name=name, seconds=spent, share=part, lost_bytes=lost))
+    return tuple(made)
+
+
+def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
+    """What stands behind the first cause."""
+    if not causes:
+        return ""
+    least = "" if path.identified else "at least "
+    could = "" if path.rate_bps is None else f"the path carries {least}{told_rate(path.rate_bps)}"
+    first = causes[0].name
+    if first == "rwnd" and path.base_rtt_s:
+        window = row["most_in_flight"]
+        bound = told_rate(8 * window / path.base_rtt_s)
+        return f": {window:,} bytes in a round trip of {told_seconds(path.base_rtt_s)} make at most {bound}" + (
+            f", and {could}" if could and path.identified else ""
+        )
+    if first == "cwnd" and path.identified and path.base_rtt_s and path.greatest_rtt_s:
+        return f", and a queue stood: {could}"
+    if first in ("recovery", "timeout"):
+        return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
+    return f"; {could}" if could else ""
+
+
+def _segment(packets: pl.DataFrame, server: bool) -> int:
+    """Payload of a full segment: the most common large one, which several make up where the card cuts them."""
+    import polars as pl
+
+    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
+    acks = packets.filter((pl.col("from_server") != server) & (pl.col("kind") == "sack"))
+    if own.is_empty():
+        return 1448
+    lengths = own.filter(pl.col("length") >= 500)["length"]
+    if lengths.is_empty():
+        return int(own["length"].max())  # type: ignore[arg-type]
+    usual = int(lengths.mode().min())  # type: ignore[arg-type]
+    if usual <= 9000:
+        return usual
+    edges = acks["length"].to_list() if acks.height else []
+    return min([1448, *(n for n in edges if n >= 500)])
+
+
+def _place(row: dict[str, Any]) -> str:
+    place = row["captured_at"]
+    if place in ("between", "unknown"):
+        return str(place)
+    return "sender" if place == row["way"] else "receiver"
+
+
+def _guess(played: Replay, row: dict[str, Any]) -> str:
+    """Without a handshake: what lies between an ACK and the data that it releases, beside the round trip."""
+    least = row["rtt_min_s"]
+    if not least:
+        return "unknown"
+    released = [now for now in played.instants if now.new and now.heard]
+    alone = [now for now in played.instants if now.new and not now.heard]
+    return "sender" if len(released) > len(alone) and played.gap < 0.2 * least else "unknown"
+
+
+def _refusal(found: Capture, row: dict[str, Any], missed: float) -> str:
+    if missed > MOST_MISSED:
+        return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % nothing can be told from it"
+    dropped, frames = found.facts["dropped"], max(found.facts["frames"], 1)
+    if dropped > MOST_MISSED * (frames + dropped):
+        return f"the capturing program has missed {dropped:,} of {frames + dropped:,} packets, as it says itself"
+    return ""

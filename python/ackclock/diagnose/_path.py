@@ -1,0 +1,150 @@
+"""What a connection's packets tell of its path: base RTT, the rate of the bottleneck or a bound of it, the queue, losses by kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ackclock.diagnose._replay import Instant, Replay
+
+__all__ = ["Path", "estimate"]
+
+STANDS_S = 2e-3
+"""A queue stands where the RTT is this much, and a tenth, above the base."""
+
+LEAST_PACKETS, STRETCH = 100, 20
+"""Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
+
+FULL, EMPTY = 0.8, 0.2
+"""Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
+
+NEAR_S = 0.5
+"""A round trip tells of the queue at a loss if it was measured within this time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Path:
+    """The path of one direction.
+
+    Parameters
+    ----------
+    base_rtt_s, greatest_rtt_s
+        Least and greatest round trip of a segment that was sent once.
+    rate_bps
+        Payload that the bottleneck carries, bit/s; None if no round trip was measured.
+    identified
+        A queue stood long enough: else the rate is a lower bound.
+    wire_bps
+        The same with headers of IP and TCP.
+    queue_s
+        Wait in the queue when it was full, s; None if no loss tells.
+    losses_full, losses_random, losses_between
+        Segments lost where the RTT was near its greatest, near its base, in between.
+    segments_per_ack
+        Segments that an ACK covers, as a rule.
+    """
+
+    base_rtt_s: float | None
+    greatest_rtt_s: float | None
+    rate_bps: float | None
+    identified: bool
+    wire_bps: float | None
+    queue_s: float | None
+    losses_full: int
+    losses_random: int
+    losses_between: int
+    segments_per_ack: float | None
+
+
+def estimate(found: Replay, *, mss: int, header: int) -> Path:
+    """Estimate the path from a replay.
+
+    Parameters
+    ----------
+    found
+        Of the sender's packets.
+    mss
+        Payload of a full segment, bytes.
+    header
+        Bytes of IP and TCP before it.
+    """
+    rtts = [now.rtt for now in found.instants if now.rtt is not None]
+    base = min(rtts, default=None)
+    greatest = max(rtts, default=None)
+    rate, identified = (None, False) if base is None else _rate(found, base, mss)
+    full, random, between, queue = _losses(found, base, greatest)
+    delivered = found.instants[-1].delivered - 1 if found.instants else 0
+    return Path(
+        base_rtt_s=base,
+        greatest_rtt_s=greatest,
+        rate_bps=rate,
+        identified=identified,
+        wire_bps=None if rate is None else rate * (mss + header) / mss,
+        queue_s=queue,
+        losses_full=full,
+        losses_random=random,
+        losses_between=between,
+        segments_per_ack=delivered / mss / found.acks if found.acks else None,
+    )
+
+
+def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
+    """Bytes told of while a queue stood, over that time; else the most of any round trip."""
+    stands = base + max(STANDS_S, 0.1 * base)
+    carried, lasted = 0, 0.0
+    first: Instant | None = None  # of round trips above the bound, one behind the other
+    last: Instant | None = None
+    for now in [*found.instants, None]:
+        if now is not None and now.rtt is None and not now.expired:
+            continue
+        if now is not None and now.rtt is not None and now.rtt > stands and not now.expired:
+            first, last = first or now, now
+            continue
+        if first is not None and last is not None and last.delivered - first.delivered >= STRETCH * mss:
+            carried += last.delivered - first.delivered
+            lasted += last.t - first.t
+        first = last = None
+    if lasted > 0 and carried >= LEAST_PACKETS * mss:
+        return 8 * carried / lasted, True
+    return _most(found, base, mss), False
+
+
+def _most(found: Replay, base: float, mss: int) -> float | None:
+    """The most that was delivered in a round trip, bit/s: the path carries at least so much."""
+    span = max(base, 1e-3)
+    points = [(now.t, now.delivered) for now in found.instants if now.acked]
+    best, first = 0.0, 0
+    for t, delivered in points:
+        while t - points[first][0] > span:
+            first += 1
+        if first:  # from the end of what came before the round trip
+            begin, before = points[first - 1]
+            best = max(best, 8 * (delivered - before) / (t - begin))
+    if best == 0.0 and len(points) > 1 and points[-1][0] > points[0][0]:
+        best = 8 * (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
+    return best if best > 0 else None
+
+
+def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, float | None]:
+    """Where the RTT stood when what was lost had been noticed."""
+    if base is None or greatest is None:
+        return 0, len(found.losses), 0, None
+    high = max(greatest - base, 0.0)
+    samples = [(now.t, now.rtt) for now in found.instants if now.rtt is not None]
+    counts = [0, 0, 0]
+    waits: list[float] = []
+    at = 0
+    recent = math.nan
+    for t in found.losses:
+        while at < len(samples) and samples[at][0] <= t:
+            recent = samples[at][1]
+            at += 1
+        place = (recent - base) / high if high > STANDS_S and recent == recent else 0.0
+        kind = 0 if place >= FULL else 1 if place <= EMPTY else 2
+        counts[kind] += 1
+        if kind == 0:
+            waits.append(recent - base)
+    return counts[0], counts[1], counts[2], median(waits) if waits else None

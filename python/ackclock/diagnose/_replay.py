@@ -1,0 +1,398 @@
+"""One direction of a connection, replayed as its sender has seen it: between two packets, what held it back.
+
+The rule is the sender's own. Where an ACK comes and releases data, the window had stopped it; where new data leaves without an ACK,
+the application or pacing had. So the cause of a wait shows when it ends, and what says nothing gets the cause of what follows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ackclock._results.limits import CAUSES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Instant", "Replay", "replay"]
+
+PSH, FIN = 0x08, 0x01
+
+LEAST_RTO_S = 0.19
+"""Linux waits at least 200 ms, from 4 of which the clock's tick may be missing."""
+
+LONGEST_GAP_S = 2e-4
+"""From an ACK to the data that it releases, at most; the sender's own delay decides."""
+
+PACED = 0.3
+"""Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
+
+
+@dataclass(slots=True)
+class Instant:
+    """What happens at one time, and how things stand behind it."""
+
+    t: float
+    acked: int = 0
+    """Bytes newly acknowledged or SACKed."""
+    heard: bool = False
+    """An ACK or an update of the window came."""
+    new: int = 0
+    again: int = 0
+    pushed: bool = False
+    """The last packet of new data ends what was written, or is short."""
+    expired: bool = False
+    """The retransmission timer has."""
+    probe: bool = False
+    una: int = 1
+    nxt: int = 1
+    room: int = 0
+    """Bytes that the receiver's window still takes."""
+    recovering: bool = False
+    established: bool = True
+    rtt: float | None = None
+    delivered: int = 0
+
+
+@dataclass(kw_only=True, slots=True)
+class Replay:
+    """What a replay has found; times are seconds from the first packet of the capture."""
+
+    instants: list[Instant]
+    causes: list[str]
+    """Of the time behind each instant but the last."""
+    seconds: dict[str, float]
+    carried: dict[str, int]
+    """Bytes that arrived while each cause held."""
+    losses: list[float] = field(default_factory=list)
+    """When a lost segment was sent again."""
+    recoveries: int = 0
+    timeouts: int = 0
+    paced: bool = False
+    acks: int = 0
+    gap: float = 0.0
+    """Up to which packets are of one instant, s."""
+
+
+def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
+    """Replay the packets of a connection, captured at its sender.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`.
+    server
+        Whether the data of the server's is looked at.
+    mss
+        Payload of a full segment, bytes.
+    """
+    rows = list(
+        zip(
+            *(packets[name].to_list() for name in ("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")),
+            strict=True,
+        )
+    )
+    gap = _gap(rows, server)
+    found = _Sender(server=server, mss=mss, gap=gap)
+    for row in rows:
+        found.take(*row)
+    found.close()
+    return found.result()
+
+
+def _gap(rows: list[tuple[Any, ...]], server: bool) -> float:
+    """Three times what lies between an ACK and what it releases, as a rule."""
+    waits: list[float] = []
+    last = None
+    for t, from_server, kind, *_ in rows:
+        if from_server != server and kind == "ack":
+            last = t
+        elif from_server == server and kind == "data" and last is not None:
+            waits.append(t - last)
+            last = None
+    waits.sort()
+    usual = waits[len(waits) // 4] if waits else 0.0
+    return min(max(3 * usual, 1e-6), LONGEST_GAP_S)
+
+
+class _Sender:
+    """The sender as far as its packets show it."""
+
+    def __init__(self, *, server: bool, mss: int, gap: float) -> None:
+        self.server, self.mss, self.gap = server, mss, gap
+        self.done: list[Instant] = []
+        self.now: Instant | None = None
+        self.una, self.nxt, self.edge = 1, 1, 1
+        self.established = False
+        self.recovering = False
+        self.after_timeout = 0
+        self.high = 0
+        self.again_to = 0  # end of what was sent again
+        self.sent_at: dict[int, tuple[float, int]] = {}  # end -> when it was sent first, how often
+        self.sacked: list[tuple[int, int]] = []
+        self.sacked_bytes = 0
+        self.srtt: float | None = None
+        self.rttvar = 0.0
+        self.quiet_since = 0.0  # last progress or transmission of the head
+        self.losses: list[float] = []
+        self.recoveries = self.timeouts = self.acks = 0
+        self.order: list[int] = []  # ends in flight, ascending
+        self.first = 0
+
+    def take(
+        self, t: float, from_server: bool, kind: str, seq: int, length: int, ack: float | None, window: int, flags: int
+    ) -> None:
+        if self.now is None or t - self.now.t > self.gap:
+            self.close()
+            self.now = Instant(t)
+        now = self.now
+        if from_server == self.server:
+            self._sent(now, t, kind, seq, length, flags)
+        elif kind == "sack":
+            self._sack(now, t, seq, seq + length)
+        elif ack is not None and kind != "dsack":
+            self._heard(now, t, kind, int(ack), window)
+
+    def close(self) -> None:
+        if self.now is None:
+            return
+        now = self.now
+        now.una, now.nxt, now.room = self.una, self.nxt, self.edge - self.nxt
+        now.recovering, now.established = self.recovering, self.established
+        now.delivered = self.una + self.sacked_bytes
+        self.done.append(now)
+        self.now = None
+
+    def _sent(self, now: Instant, t: float, kind: str, seq: int, length: int, flags: int) -> None:
+        if kind == "syn":
+            return
+        if not self.established and kind != "syn" and length == 0:
+            self.established = True  # the ACK of the SYN-ACK
+        if length == 0:
+            return
+        end = seq + length
+        if kind in ("retransmission", "needless", "late") and seq < self.nxt:
+            self._again(now, t, seq, end)
+            return
+        if end <= self.nxt:
+            return
+        now.new += end - max(seq, self.nxt)
+        now.pushed = bool(flags & PSH) or (end - seq) % self.mss != 0
+        if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
+            now.probe = t - self.done[-1].t >= 1.5 * self.srtt  # a tail loss probe with new data
+        self.nxt = end
+        self.quiet_since = t if self.una >= seq else self.quiet_since
+        self.sent_at[end] = (t, 1)
+        self.order.append(end)
+
+    def _again(self, now: Instant, t: float, seq: int, end: int) -> None:
+        now.again += end - seq
+        self.losses.append(t)
+        if end in self.sent_at:
+            self.sent_at[end] = (self.sent_at[end][0], self.sent_at[end][1] + 1)
+        self.again_to = max(self.again_to, end)
+        head = seq <= self.una
+        last = end >= self.nxt
+        silent = not now.heard
+        rto = max(LEAST_RTO_S, (self.srtt or 0.0) + 4 * self.rttvar) if self.srtt is not None else 0.9
+        waited = t - (self.done[-1].t if self.done else t)
+        overdue = t - self.quiet_since >= 0.9 * rto or waited >= max(0.9 * LEAST_RTO_S, 0.9 * (self.srtt or 0.0))
+        if silent and head and overdue and not (last and not self.recovering and not now.probe and self._first_probe(end)):
+            now.expired = True
+            self.timeouts += 1
+            self.recovering, self.high, self.after_timeout = True, self.nxt, 1
+        elif silent and last and not self.recovering:
+            now.probe = True  # a tail loss probe
+        elif not self.recovering:
+            self.recoveries += 1
+            self.recovering, self.high, self.after_timeout = True, self.nxt, 0
+        elif self.after_timeout:
+            self.after_timeout += 1
+        if head:
+            self.quiet_since = t
+
+    def _first_probe(self, end: int) -> bool:
+        return self.sent_at.get(end, (0.0, 2))[1] <= 2
+
+    def _sack(self, now: Instant, t: float, start: int, end: int) -> None:
+        start = max(start, self.una)
+        if start >= end:
+            return
+        before = self.sacked_bytes
+        self._merge(start, end)
+        news = self.sacked_bytes - before
+        if news > 0:
+            now.acked += news
+            now.heard = True
+            self._sample(now, t, end)
+
+    def _merge(self, start: int, end: int) -> None:
+        kept = []
+        for a, b in self.sacked:
+            if b < start or a > end:
+                kept.append((a, b))
+            else:
+                start, end = min(a, start), max(b, end)
+        kept.append((start, end))
+        kept.sort()
+        self.sacked = kept
+        self.sacked_bytes = sum(b - a for a, b in kept)
+
+    def _heard(self, now: Instant, t: float, kind: str, ack: int, window: int) -> None:
+        if kind == "syn":
+            self.edge = max(self.edge, 1 + window)
+            return
+        self.established = True
+        if ack < self.una:
+            return
+        now.heard = True
+        self.edge = ack + window
+        if ack > self.una:
+            self.acks += 1
+            covered = sum(min(b, ack) - a for a, b in self.sacked if a < ack)
+            now.acked += ack - self.una - covered
+            told = any(a < ack <= b for a, b in self.sacked)  # it had arrived long ago
+            self.sacked = [(max(a, ack), b) for a, b in self.sacked if b > ack]
+            self.sacked_bytes = sum(b - a for a, b in self.sacked)
+            fresh = self._once(ack) if told else self._sample(now, t, ack)
+            self.una = ack
+            self.quiet_since = t
+            if self.nxt < ack:
+                self.nxt = ack
+            self._forget(ack)
+            if self.recovering and ack >= self.high and self.again_to > ack:
+                self.recoveries += 1  # one begins where the other ends: something sent later is lost as well
+                self.high, self.after_timeout = self.nxt, 0
+            elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
+                self.recovering, self.after_timeout = False, 0
+
+    def _once(self, end: int) -> bool:
+        return self.sent_at.get(end, (0.0, 2))[1] == 1
+
+    def _sample(self, now: Instant, t: float, end: int) -> bool:
+        """A round trip, and whether what was newly told of was sent only once."""
+        sent = self.sent_at.get(end)
+        if sent is None or sent[1] > 1:
+            return False
+        rtt = t - sent[0]
+        now.rtt = rtt
+        if self.srtt is None:
+            self.srtt, self.rttvar = rtt, rtt / 2
+        else:
+            self.rttvar += (abs(rtt - self.srtt) - self.rttvar) / 4
+            self.srtt += (rtt - self.srtt) / 8
+        return True
+
+    def _forget(self, ack: int) -> None:
+        order, at = self.order, self.first
+        while at < len(order) and order[at] <= ack:
+            self.sent_at.pop(order[at], None)
+            at += 1
+        if at > 65_536:
+            del order[:at]
+            at = 0
+        self.first = at
+
+    def result(self) -> Replay:
+        paced = _is_paced(self.done)
+        causes = _causes(self.done, mss=self.mss, paced=paced)
+        seconds = dict.fromkeys(CAUSES, 0.0)
+        carried = dict.fromkeys(CAUSES, 0)
+        for i, cause in enumerate(causes):
+            seconds[cause] += self.done[i + 1].t - self.done[i].t
+            carried[cause] += self.done[i + 1].acked
+        return Replay(
+            instants=self.done,
+            causes=causes,
+            seconds=seconds,
+            carried=carried,
+            losses=self.losses,
+            recoveries=self.recoveries,
+            timeouts=self.timeouts,
+            paced=paced,
+            acks=self.acks,
+            gap=self.gap,
+        )
+
+
+def _is_paced(instants: list[Instant]) -> bool:
+    """Whether full packets leave without an ACK, although the application had more when the one before left."""
+    alone = kept = 0
+    pushed = True
+    for now in instants:
+        if now.new and not now.heard and not now.recovering:
+            alone += 1
+            kept += not pushed
+        if now.new:
+            pushed = now.pushed
+    return alone > 20 and kept > PACED * alone
+
+
+def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
+    """The cause of each wait; backwards, because it shows when the wait ends."""
+    causes: list[str] = [""] * max(len(instants) - 1, 0)
+    follows = "application"  # behind the last packet there was nothing more to send
+    ended, sent_at = _last(instants)
+    alone = sorted(then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i])
+    usual = 4 * alone[len(alone) // 2] if alone else 0.0
+    filled = _filled(instants, mss) if paced else [False] * len(instants)
+    for i in range(len(causes) - 1, -1, -1):
+        now, then = instants[i], instants[i + 1]
+        full = now.room < mss
+        if then.probe:
+            pass
+        elif then.new and not then.heard:
+            waited = then.t - sent_at[i]
+            follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
+        elif then.new:
+            follows = "cwnd"
+        if not now.established:
+            causes[i] = "handshake"
+        elif now.una >= now.nxt:
+            if full and follows == "cwnd":
+                causes[i] = "rwnd"  # a window of nothing
+            else:
+                causes[i], follows = "idle", "application"
+        elif then.expired:
+            causes[i] = "timeout"
+        elif now.recovering:
+            causes[i] = "recovery"
+        elif full and follows != "application":
+            causes[i] = "rwnd"
+        elif paced and follows in ("pacing", "cwnd"):
+            alone = then.new and not then.heard  # no ACK made room
+            causes[i] = "cwnd" if filled[i] and not alone else "pacing"
+        else:
+            causes[i] = follows
+    return causes
+
+
+def _filled(instants: list[Instant], mss: int) -> list[bool]:
+    """Whether as much is in flight as at most in the round trip before: cwnd, if anything, is full."""
+    made: list[bool] = []
+    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    span = 0.1
+    for now in instants:
+        flight = now.nxt - now.delivered
+        if now.rtt is not None:
+            span = now.rtt
+        while most and most[-1][1] <= flight:
+            most.pop()
+        most.append((now.t, flight))
+        while most[0][0] < now.t - span:
+            most.popleft()
+        made.append(flight + mss // 2 >= most[0][1])
+    return made
+
+
+def _last(instants: list[Instant]) -> tuple[list[bool], list[float]]:
+    """Of the last packet with new data: whether it ended what was written, and when it left."""
+    ended, left = [], []
+    pushed, at = True, 0.0
+    for now in instants:
+        if now.new:
+            pushed, at = now.pushed, now.t
+        ended.append(pushed)
+        left.append(at)
+    return ended, left

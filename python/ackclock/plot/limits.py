@@ -1,0 +1,94 @@
+"""What held senders back over time: a band for each cause, which together fill the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock._results.limits import COLUMNS
+from ackclock.plot import interactive
+from ackclock.plot.style import GREY, OKABE_ITO, PALE
+
+__all__ = ["LABELS", "LOOKS", "draw_limits", "live_limits"]
+
+LOOKS = {
+    "handshake": (OKABE_ITO["black"], ""),
+    "application": (OKABE_ITO["sky"], ""),
+    "rwnd": (OKABE_ITO["vermilion"], "/"),
+    "sndbuf": (OKABE_ITO["orange"], "."),
+    "cwnd": (OKABE_ITO["blue"], ""),
+    "pacing": (OKABE_ITO["green"], "-"),
+    "recovery": (OKABE_ITO["purple"], "x"),
+    "timeout": (GREY, "|"),
+    "idle": (PALE, ""),
+}
+"""Colour and pattern of each cause: no two are told apart by colour alone, but those without a pattern."""
+
+LABELS = {
+    "handshake": "handshake",
+    "application": "application",
+    "rwnd": "receiver's window",
+    "sndbuf": "send buffer",
+    "cwnd": "congestion window",
+    "pacing": "pacing",
+    "recovery": "recovery",
+    "timeout": "timeout",
+    "idle": "idle",
+}
+"""Of causes in legends."""
+
+
+def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Ends of the intervals of one flow, and the shares of the causes that occur."""
+    ordered = limits.sort("t_s")
+    seconds = {name: ordered[column].to_numpy() for name, column in COLUMNS.items()}
+    whole = sum(seconds.values())
+    safe = np.where(whole > 0, whole, 1.0)  # type: ignore[operator]
+    return ordered["t_s"].to_numpy(), {name: part / safe for name, part in seconds.items() if part.sum() > 0}
+
+
+def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
+    """A plotly figure.
+
+    Parameters
+    ----------
+    limits
+        Rows of table `limits` of one flow.
+    """
+    ends, parts = _parts(limits)
+    begins = np.concatenate([[max(0.0, 2 * ends[0] - ends[1]) if len(ends) > 1 else 0.0], ends[:-1]])
+    bars = [
+        {
+            "type": "bar",
+            "name": LABELS[name],
+            "x": [round(float(t), 6) for t in (begins + ends) / 2],
+            "width": [round(float(w), 6) for w in ends - begins],
+            "y": [float(f"{100 * v:.4g}") for v in part],
+            "marker": {"color": LOOKS[name][0], "line": {"width": 0}, "pattern": {"shape": LOOKS[name][1], "size": 5}},
+            "hovertemplate": "%{y} % at %{x} s<extra>" + LABELS[name] + "</extra>",
+        }
+        for name, part in parts.items()
+    ]
+    layout = interactive.layout(x="time (s)", y="share of the time (%)", height=230, barmode="stack", bargap=0)
+    layout["margin"] = {"l": 60, "r": 15, "t": 34, "b": 40}
+    layout["yaxis"]["range"] = [0, 100]
+    layout["legend"]["traceorder"] = "normal"
+    layout["showlegend"] = True
+    return {"data": bars, "layout": layout}
+
+
+def draw_limits(ax: Any, limits: pl.DataFrame) -> None:
+    """The same with matplotlib."""
+    ends, parts = _parts(limits)
+    begins = np.concatenate([[0.0], ends[:-1]])
+    below = np.zeros(len(ends))
+    for name, part in parts.items():
+        colour, hatch = LOOKS[name]
+        ax.bar(begins, 100 * part, ends - begins, below, align="edge", color=colour, hatch=hatch * 2, lw=0, label=LABELS[name])
+        below = below + 100 * part
+    ax.set_ylim(0, 100)
+    ax.set_xlabel("time (s)")
+    ax.set_ylabel("share of the time (%)")
+    ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
