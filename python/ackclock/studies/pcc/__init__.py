@@ -16,6 +16,7 @@ from ackclock.studies.pcc import (
     sentences,
     sharing,
     sweep,
+    today,
     video,
     video_traces,
 )
@@ -67,6 +68,7 @@ STUDY = Study(
         *paper.CHAPTERS,
         video.CHAPTER,
         video_traces.CHAPTER,
+        today.CHAPTER,
     ),
     findings=findings.findings,
     headline=findings.headline,

@@ -88,7 +88,9 @@ def run(plan: Plan) -> Data:
     needs = {"flows": ("goodput_bps",)}
 
     def shares(batch: Batch) -> pl.DataFrame:
-        return batch.flows.group_by("seed", maintain_order=True).agg((pl.col("goodput_bps").sum() / most).alias("share"))
+        return batch.flows.group_by("seed", maintain_order=True).agg(
+            (pl.col("goodput_bps").sum() / most).alias("share")
+        )
 
     cells = [
         Cell(

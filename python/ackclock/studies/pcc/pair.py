@@ -333,7 +333,7 @@ CLAIMS: tuple[Claim, ...] = (
             measure=Stated(above(0, margin=0.1), c23),
             cell="Mininet's link, two processors whose packets cost 100 us each, 250 packets, the second 100 s in which both are there",
             bound="stated",
-            reading="A figure, whose sentence (\"significantly more variable\") is about four flows: standard deviation of 1-s goodput higher; less than 0.1 Mb/s counts as none.",
+            reading='A figure, whose sentence ("significantly more variable") is about four flows: standard deviation of 1-s goodput higher; less than 0.1 Mb/s counts as none.',
         ),
         note="{more:i} Mb/s more than on bare metal; less CUBIC's there {cubic:i}.",
     ),

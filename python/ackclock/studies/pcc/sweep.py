@@ -284,7 +284,7 @@ def figure(tables: Tables) -> Figure:
             ax.set_xlabel("buffer (kB)")
             ax.set_title(title)
             ax.set_ylim(0, 103)
-            ax.legend(loc="lower right", fontsize=7)
+            ax.legend(loc="lower right" if model == BARE else "upper left", fontsize=7)
         axes[0].set_ylabel("goodput (Mb/s)")
         return figure
 
