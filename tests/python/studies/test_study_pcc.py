@@ -289,4 +289,4 @@ def test_the_prototypes_table_is_complete_and_far_cells_are_marked():
 
 
 def test_claims_are_named_in_order():
-    assert [c.id for c in STUDY.claims][:26] == [*(f"C{i}" for i in range(1, 21)), *(f"F{i}" for i in range(1, 7))]
+    assert [c.id for c in STUDY.claims][:29] == [*(f"C{i}" for i in range(1, 24)), *(f"F{i}" for i in range(1, 7))]

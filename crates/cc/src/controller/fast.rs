@@ -279,6 +279,32 @@ mod tests {
         assert!((w - (bdp + 200.0)).abs() < 0.1, "{w}");
     }
 
+    /// Worked by hand: alpha 200, gamma 0.5, base RTT 64 ms; w <- min(2w, 0.5 w + 0.5 (64/RTT w + 200)).
+    ///
+    /// | w | RTT, ms | packets queued, w (RTT - 64)/RTT | next w |
+    /// |---|---|---|---|
+    /// | 500 | 64 | 0 | 250 + 0.5 (500 + 200) = 600 |
+    /// | 1000 | 80 | 200 = alpha | 500 + 0.5 (800 + 200) = 1000 |
+    /// | 1500 | 100 | 540 | 750 + 0.5 (960 + 200) = 1330 |
+    /// | 150 | 64 | 0 | 75 + 0.5 (150 + 200) = 250, below 300 |
+    /// | 80 | 64 | 0 | 40 + 0.5 (80 + 200) = 180, but at most 160 |
+    #[test]
+    fn the_law_by_hand() {
+        let mut c = fast(&[]);
+        c.base_rtt = 0.064;
+        for (w, rtt, next) in [
+            (500.0, 0.064, 600.0),
+            (1000.0, 0.080, 1000.0),
+            (1500.0, 0.100, 1330.0),
+            (150.0, 0.064, 250.0),
+            (80.0, 0.064, 160.0),
+        ] {
+            c.avg_rtt = rtt;
+            let found = c.updated(w, w);
+            assert!((found - next).abs() < 1e-9, "{w} {rtt}: {found}, not {next}");
+        }
+    }
+
     #[test]
     fn never_more_than_doubles_and_rests_between_alpha_and_beta() {
         let mut c = fast(&[("alpha", 1000.0)]);

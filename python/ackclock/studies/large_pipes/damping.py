@@ -202,6 +202,10 @@ def w23_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _with_queue(tables, bound)
 
 
+SHOWN = 1.1
+"""Of T_k/RTT in the figure."""
+
+
 def damping(tables: Tables) -> Figure:
     """Tau against the variation of samples; T_k against the queue."""
     t = (
@@ -216,14 +220,17 @@ def damping(tables: Tables) -> Figure:
         figure, axes = new(7.8, 3.2, ncols=2)
         for peak, colour, marker in (("last ten", OKABE_ITO["vermilion"], "o"), ("all time", OKABE_ITO["blue"], "s")):
             own = t.filter(pl.col("u_max") == peak)
-            axes[0].plot(own["cov"], own["tau_rtts"], color=colour, marker=marker, label=f"U_max {peak}")
+            axes[0].plot(own["cov"], own["tau_rtts"], color=colour, marker=marker, ls="", label=f"U_max {peak}")
+        axes[0].set_xscale("symlog", linthresh=0.01)
+        axes[0].set_xticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+        axes[0].minorticks_off()
         axes[0].set(xlabel="coefficient of variation of s_k", ylabel="τ / RTT", ylim=(0, 11.5))
         axes[0].legend()
         for level, colour, marker in zip(LEVEL.options, (OKABE_ITO["vermilion"], OKABE_ITO["blue"]), ".x", strict=True):
             own = q.filter(pl.col("level") == level)
             axes[1].plot(own["packets"], own["interval_rtts"], marker, color=colour, ms=3, label=f"samples: {level}")
         axes[1].legend(fontsize=7)
-        axes[1].set(xlabel="queue (packets)", ylabel="T_k / RTT")
+        axes[1].set(xlabel="queue (packets)", ylabel="T_k / RTT", ylim=(-0.03, SHOWN))
         return figure
 
     return Figure(
@@ -231,7 +238,10 @@ def damping(tables: Tables) -> Figure:
         title="The stability filter compares U with its own recent peak: it damps fully as soon as samples vary at all"
         if _saturates(t)
         else "The stability filter against variance; the sampling interval against the queue",
-        caption="Left: 1 Gb/s, 4 ms, jitter of the ACKs from 0 to 800 µs. Right: TCPW among three NewReno flows on path 1, means over 50 ms, one run.",
+        caption=(
+            "Left: 1 Gb/s, 4 ms, jitter of the ACKs from 0 to 800 µs. Right: TCPW among three NewReno flows on path 1, means over 50 ms, one run; "
+            f"{q.filter(pl.col('interval_rtts') > SHOWN).height} of {q.height} lie above: after a pause T_k is the last gap."
+        ),
         draw=draw,
         data={"variance": t, "interval": q},
     )

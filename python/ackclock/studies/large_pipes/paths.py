@@ -265,6 +265,7 @@ def scenario(
     steps: Sequence[Mapping[str, Any]] = (),
     users: float = 0.02,
     stagger_s: float = 0.0,
+    drawn_s: float = 0.0,
     card: Mapping[str, Any] | None = None,
     back_jitter_us: int = 0,
     record: Mapping[str, Any] | None = None,
@@ -293,6 +294,8 @@ def scenario(
         Load of other users, as a share of the bottleneck.
     stagger_s
         Between the starts of two flows.
+    drawn_s
+        Or each start is drawn from this time, so that runs differ where nothing else is left to chance.
     card
         The senders' host: its network card and what a packet costs it.
     back_jitter_us
@@ -310,6 +313,8 @@ def scenario(
         group = {**protocol.host(where, **stack), "count": count, "workload": dict(workload or {"kind": "bulk"})}
         if stagger_s:
             group |= {"start": f"{begun * stagger_s:g} s", "stagger": f"{stagger_s:g} s"}
+        if drawn_s:
+            group |= {"start": {"kind": "uniform", "low": "0 s", "high": f"{drawn_s:g} s"}}
         begun += count
         if card:
             group["host"] = "sender"

@@ -29,9 +29,8 @@ SENTENCES = (
         place="slide 3",
         says="ERE from congestion level, capacity, achieved rate",
         claims=(
-            "W21",
-            "W22",
             "W23",
+            "W30",
         ),
     ),
     Sentence(source=_SLIDES, place="slide 3", says="exponential filtering avoids instability", claims=("W14",)),

@@ -19,6 +19,7 @@ from ackclock.studies.large_pipes import paths
 from ackclock.studies.large_pipes.paths import (
     ALABAMA,
     FAST,
+    HSTCP,
     NEWRENO,
     SENDERS,
 )
@@ -33,6 +34,7 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Stated,
     Tables,
     above,
     at_most,
@@ -57,9 +59,11 @@ class Together:
     crossed
         Whether two flows of NewReno are among them.
     alone
-        Without other users: what is seen then comes from the flows themselves.
+        Without other users, starts drawn: what is seen then comes from the flows themselves.
     by_rate
         alpha is 8, 20 or 200 by the rate of a flow.
+    sender
+        Who sends; others than FAST are for comparison.
     """
 
     flows: int
@@ -67,6 +71,7 @@ class Together:
     crossed: bool = False
     alone: bool = False
     by_rate: bool = False
+    sender: str = FAST
 
     @property
     def name(self) -> str:
@@ -74,7 +79,7 @@ class Together:
         others = " and 2 NewReno" if self.crossed else ""
         factor = "" if self.queue == 1 else f"{self.queue:g} "
         end = (", nobody else" if self.alone else "") + (", α by rate" if self.by_rate else "")
-        return f"{self.flows} FAST{others}, queue {factor}N α{end}"
+        return f"{self.flows} {self.sender}{others}, queue {factor}N α{end}"
 
     @property
     def key(self) -> str:
@@ -93,6 +98,17 @@ BANDED = Together(4, 2.5, alone=True, by_rate=True)
 
 SYNC = {setting.name: setting for setting in _SYNC}
 """Settings of W19."""
+
+CONTROLS = {
+    setting.name: setting
+    for setting in (
+        Together(flows, queue, alone=True, sender=sender)
+        for sender in (HSTCP, NEWRENO)
+        for flows in (2, 4)
+        for queue in (0.5, 1.0)
+    )
+}
+"""Other senders in the cells in which FAST's flows are alone and want more than there is room for."""
 
 
 def run_sync(plan: Plan) -> Data:
@@ -135,19 +151,20 @@ def run_sync(plan: Plan) -> Data:
             "seed", "t_s", "flow", "cwnd", "srtt_s"
         )
 
-    for name, setting in {**SYNC, BANDED.name: BANDED}.items():
-        fast = (
+    for name, setting in {**SYNC, BANDED.name: BANDED, **CONTROLS}.items():
+        own = (
             paths.Protocol(name=FAST, controller="fast", options={"alpha_bands": True})
             if setting.by_rate
-            else SENDERS[FAST]
+            else SENDERS[setting.sender]
         )
-        senders = [(fast, setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
+        senders = [(own, setting.flows)] + ([(SENDERS[NEWRENO], 2)] if setting.crossed else [])
         scenario = paths.scenario(
             ALABAMA,
             senders,
             duration_s=duration,
             queue=round(setting.queue * setting.flows * ALPHA),
-            stagger_s=1.0,
+            stagger_s=0.0 if setting.alone else 1.0,
+            drawn_s=float(setting.flows) if setting.alone else 0.0,
             users=0.0 if setting.alone else 0.02,
             record={"sample_interval": f"{1000 * SAMPLE_S:g} ms"},
         )
@@ -184,6 +201,29 @@ def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         label = f"{name}: swing of the round-trip time"
         shown.append(Evidence.of(swing, label, NO_BOUND, unit="packets", weighs=False, key=setting.key))
     return [*found, *shown]
+
+
+def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """FAST's correlation of windows less that of others in the same cells, mean over these."""
+    cells = [(setting.flows, setting.queue) for setting in SYNC.values() if setting.alone and setting.queue < 2]
+
+    def mean(sender: str) -> Array:
+        names = [Together(flows, queue, alone=True, sender=sender).name for flows, queue in cells]
+        return np.asarray(np.mean([_cell(tables, name, "correlation") for name in names], axis=0))
+
+    of = {sender: mean(sender) for sender in (FAST, HSTCP, NEWRENO)}
+    return [
+        *(
+            Evidence.of(
+                mean_interval(of[FAST] - of[other]), f"correlation of windows, FAST less {other}", bound, key=f"less_{other.lower()}"
+            )
+            for other in (HSTCP, NEWRENO)
+        ),
+        *(
+            Evidence.of(mean_interval(values), f"{sender}: correlation of windows", NO_BOUND, weighs=False, key=sender.lower())
+            for sender, values in of.items()
+        ),
+    ]  # fmt: skip
 
 
 def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -266,6 +306,11 @@ CLAIMS: tuple[Claim, ...] = (
             reading="the windows of two flows move together: their correlation is 0.3 or more; less counts as none",
             cell="path 1, two and four flows, alone, beside users and beside NewReno, queues below 2 N α",
         ),
+        magnitude=Criterion(
+            measure=Stated(above(0, margin=0.1), w19_more),
+            reading="a problem of FAST's own: its windows are more in step than those of HSTCP and NewReno in the same cells; less than 0.1 counts as none",
+            cell="two and four flows, nobody else, queues of 0.5 and 1 N α; mean over these",
+        ),
         causes=(
             Cause(
                 because="the flows want more packets queued than there is room for",
@@ -280,7 +325,7 @@ CLAIMS: tuple[Claim, ...] = (
         note=(
             "The round-trip time swings: alone, two flows by {swing_2_5_alone} behind half of N α, {swing_2_10_alone} behind N α and {swing_2_20_alone} behind 2 N α. Every sender makes the "
             "queue of a short buffer swing; what the slides call synchronisation is whether windows move together, and there the cells disagree: {step_2_5_alone} and {step_2_10_alone} for "
-            "two flows, {step_4_5_alone} and {step_4_10_alone} for four, {step_2_10_crossed} beside NewReno."
+            "two flows, {step_4_5_alone} and {step_4_10_alone} for four, {step_2_10_crossed} beside NewReno. In the same cells the mean correlation is {fast:i} for FAST, {hstcp:i} for HSTCP and {newreno:i} for NewReno."
         ),
     ),
     Claim(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ackclock.studies.pcc import (
+    batches,
+    crossed,
     findings,
     hypotheses,
     instances,
@@ -14,6 +16,7 @@ from ackclock.studies.pcc import (
     sentences,
     sharing,
     sweep,
+    today,
     video,
     video_traces,
 )
@@ -56,6 +59,8 @@ STUDY = Study(
     chapters=(
         sweep.CHAPTER,
         hypotheses.CHAPTER,
+        crossed.CHAPTER,
+        batches.CHAPTER,
         sharing.CHAPTER,
         processors.CHAPTER,
         pair.CHAPTER,
@@ -63,6 +68,7 @@ STUDY = Study(
         *paper.CHAPTERS,
         video.CHAPTER,
         video_traces.CHAPTER,
+        today.CHAPTER,
     ),
     findings=findings.findings,
     headline=findings.headline,
@@ -71,7 +77,7 @@ STUDY = Study(
             name="cost of a packet at either end of a machine with few processors",
             value="100 us",
             so_that="four flows on one processor have about 30 % of the link",
-            claims=("C6", "C12", "C13", "C14"),
+            claims=("C6", "C7", "C12", "C13", "C14", "C23"),
         ),
     ),
     sentences=sentences.SENTENCES,

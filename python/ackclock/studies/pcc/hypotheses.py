@@ -34,8 +34,8 @@ def gaps(tables: Tables) -> pl.DataFrame:
     """
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
     base = found.rename({"model": "base"})
-    links = {name: BARE if name in ENVIRONMENTS or name == NEAR else model.link for name, model in MODELS.items()}
-    named = found.filter(pl.col("model") != BARE).with_columns(base=pl.col("model").replace_strict(links))
+    links = {name: BARE if name in ENVIRONMENTS else model.link for name, model in MODELS.items()}
+    named = found.filter(~pl.col("model").is_in((BARE, NEAR))).with_columns(base=pl.col("model").replace_strict(links))
     joined = named.join(base, on=("base", "cc", "buffer"), suffix="_base", maintain_order="left", how="inner")
     return joined.with_columns(points=100 * (pl.col("share_base") - pl.col("share"))).drop(
         "base", "share", "share_base"

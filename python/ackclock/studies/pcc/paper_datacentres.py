@@ -137,7 +137,7 @@ def run(plan: Plan) -> Data:
             seeds=plan.count(quick=2, paper=5),
             needs={"flows": ("goodput_bps",)},
         )
-        for rtt in (RTTS_MS[1:2] if quick else RTTS_MS)
+        for rtt in RTTS_MS
         for arm in (BETWEEN if not quick else (PCC, CUBIC, ILLINOIS))
     ]
     two = [

@@ -15,7 +15,7 @@ SENTENCES = (
         source=_BLOG,
         place="blog, key results",
         says="even there PCC flows converge more stably and fairly than TCP flows",
-        claims=("C11",),
+        claims=("C11", "C22"),
     ),
     Sentence(source=_BLOG, place="blog, introduction", says="PCC outperforms TCP by nearly ten times", claims=("C15",)),
     Sentence(
@@ -82,12 +82,15 @@ SENTENCES = (
         source=_BLOG,
         place="blog, sweep",
         says="the host is interrupted, and paced packets leave in batches",
-        claims=(
-            "C2",
-            "C17",
-        ),
+        claims=("C21", "N1"),
     ),
-    Sentence(source=_BLOG, place="blog, sweep", says="a small buffer drops more of such a batch", claims=("C3",)),
+    Sentence(source=_BLOG, place="blog, sweep", says="a small buffer drops more of such a batch", claims=("C21",)),
+    Sentence(
+        source=_BLOG,
+        place="blog, sweep",
+        says="a previous reproduction saw similar degradation with shallow buffers in a virtual machine",
+        claims=("C2",),
+    ),
     Sentence(
         source=_BLOG, place="blog, sweep", says="it approaches the expected value as the buffer grows", claims=("C4",)
     ),
@@ -103,7 +106,7 @@ SENTENCES = (
         says="on Emulab they converge quickly, with little variation",
         claims=("C9",),
     ),
-    Sentence(source=_BLOG, place="blog, two flows", says="in Mininet, on two processors (a figure)", claims=("C12",)),
+    Sentence(source=_BLOG, place="blog, two flows", says="in Mininet, on two processors (a figure)", claims=("C23",)),
     Sentence(
         source=_BLOG,
         place="blog, four flows",

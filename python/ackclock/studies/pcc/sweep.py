@@ -113,6 +113,8 @@ FORM = Reading(
 
 ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
 """Models on which claims rest, besides the links."""
+CAUSED = (10, 20, 50)
+"""Sizes of the cause of C2, whose link is run at no other."""
 FEWEST = (20, 275)
 """Sizes of the others at quick scale."""
 
@@ -153,10 +155,17 @@ def run(plan: Plan) -> Data:
         for name, found in models.items()
         for controller in (PCC, CUBIC)
         if (name, controller) not in TWINS
-        for packets in (known if name in ENVIRONMENTS else some if name in ASKED else beside)
+        for packets in _sizes(name, known, some, beside)
+        if name != NEAR or controller == PCC
     ]
     data = collect("sweep", cells, plan)
     return replace(data, tables={"sweep.flows": spread(data.tables["sweep.flows"], seeds)})
+
+
+def _sizes(model: str, known: Sequence[int], some: Sequence[int], beside: Sequence[int]) -> Sequence[int]:
+    if model == NEAR:
+        return CAUSED
+    return known if model in ENVIRONMENTS else some if model in ASKED else beside
 
 
 def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
@@ -275,7 +284,7 @@ def figure(tables: Tables) -> Figure:
             ax.set_xlabel("buffer (kB)")
             ax.set_title(title)
             ax.set_ylim(0, 103)
-            ax.legend(loc="lower right", fontsize=7)
+            ax.legend(loc="lower right" if model == BARE else "upper left", fontsize=7)
         axes[0].set_ylabel("goodput (Mb/s)")
         return figure
 

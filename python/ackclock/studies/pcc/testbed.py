@@ -176,10 +176,10 @@ EVERY = 20
 
 
 def sender(controller: str, every: int = EVERY) -> dict[str, Any]:
-    """The keys of a flow that name its protocol. PCC reports every 20 packets, as the code that the publication ran does."""
+    """The keys of a flow that name its protocol. PCC reports every 20 packets and says nothing twice, as the code that the publication ran."""
     flow: dict[str, Any] = {"congestion_control": controller}
     if controller != CUBIC:
-        flow["congestion_control_options"] = {"feedback": every}
+        flow["congestion_control_options"] = {"feedback": every, **({} if every == 1 else {"feedback_repeats": False})}
     return flow
 
 

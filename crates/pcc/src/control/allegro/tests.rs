@@ -243,3 +243,34 @@ fn a_slow_host_is_noticed_and_loss_is_not() {
     assert_eq!(allegro.state(), "decision");
     assert!((allegro.base - slow).abs() < 100.0, "{} {slow}", allegro.base);
 }
+
+/// Worked by hand: the authors' constants at the full rate of a link of 100 Mbit/s, which loses what does not fit, and the safe utility
+/// u = T s(L - 0.05) - x L.
+///
+/// | x, Mbit/s | L | u |
+/// |---|---|---|
+/// | 101, trial | 1/101 | 100 * 0.982188 - 1 = 97.2188 |
+/// | 99, trial | 0 | 99 * 0.993307 = 98.3374 |
+/// | 97.02, second step | 0 | 97.02 * 0.993307 = 96.3707 |
+///
+/// Both pairs favour 99. It is tried again as the reference; the first step is of 2 %, to 97.02, whose utility is less; it is taken back by its own
+/// size, to 97.02 * 1.02 = 98.9604, from where trials begin anew.
+#[test]
+fn a_decision_by_hand() {
+    let utility = |rate: f64| {
+        let x = rate / 1e6;
+        crate::utility::safe(100.0, 0.05, x, (1.0 - 100.0 / x).max(0.0))
+    };
+    for (x, u) in [(101.0, 97.2188), (99.0, 98.3374), (97.02, 96.3707)] {
+        assert!((utility(x * 1e6) - u).abs() < 5e-5, "{x}: {}", utility(x * 1e6));
+    }
+    let mut allegro = deciding(AllegroParams::MODONG);
+    let rates = play(&mut allegro, 6, utility);
+    let mut trials: Vec<f64> = rates[..4].iter().map(|r| (r / 1e4).round() / 100.0).collect();
+    trials.sort_unstable_by(f64::total_cmp);
+    assert_eq!(trials, [99.0, 99.0, 101.0, 101.0]);
+    let later: Vec<String> = rates[4..].iter().map(|r| format!("{:.4}", r / 1e6)).collect();
+    assert_eq!(later, ["99.0000", "97.0200"]);
+    assert_eq!(allegro.state(), "decision");
+    assert!((allegro.base / 1e6 - 98.9604).abs() < 1e-9, "{}", allegro.base);
+}

@@ -1,0 +1,123 @@
+"""The publication's own explanation: pacing that wakes late, its batches, and what a buffer does to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ackclock import run, run_batch
+from ackclock.scenario import Scenario
+from ackclock.studies.pcc import batches, crossed, instances, testbed
+from ackclock.studies.pcc.crossed import EXACT, LATE_10, LINE, XEN
+from ackclock.studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
+from ackclock.study import Verdict
+
+
+def _goodput(scenario: Scenario, seconds: float) -> float:
+    return float(run(scenario.set("duration", f"{seconds:g} s"), seed=1).flows["goodput_bps"][0]) / 1e6
+
+
+def test_a_batch_is_what_arrives_in_a_period_and_a_smaller_buffer_loses_of_it():
+    """50 Mb/s are 4.17 packets in a ms: 41 or 42 in 10 ms. The link takes 8.33 in a ms, so a buffer of 50 has room for them and one of 6 has not."""
+
+    def found(model: str, packets: int) -> tuple[int, float]:
+        flow = run(batches.held(model, packets).set("duration", "5 s"), seed=1).flows
+        return int(flow["largest_burst"][0]), float(flow["lost_packets"][0]) / float(flow["sent_packets"][0])
+
+    assert found(BARE, 6) == (1, 0.0)
+    burst, lost = found(PACED, 6)
+    assert burst in (41, 42)
+    assert lost > 0.5
+    assert found(PACED, 50)[1] == 0.0
+
+
+def test_late_pacing_as_long_as_netems_delay_line_has_its_throughput_and_spares_cubic():
+    netem, late, exact = (
+        _goodput(crossed.scenario(link, host, PCC, 20), 10) for link, host in ((MININET, EXACT), (BARE, LINE), (BARE, EXACT))
+    )  # fmt: skip
+    assert abs(netem - late) < 3
+    assert exact > netem + 40
+    # the host names what wakes late, and TCP is not paced: the same run, packet for packet
+    cubic = [_goodput(crossed.scenario(BARE, host, CUBIC, 20), 5) for host in (EXACT, LATE_10)]
+    assert cubic[0] == cubic[1]
+
+
+def test_hosts_that_stall_change_cubic_too():
+    cubic = [_goodput(crossed.scenario(BARE, host, CUBIC, 50), 10) for host in (EXACT, XEN)]
+    assert cubic[1] < 0.5 * cubic[0]
+
+
+def test_a_report_that_says_nothing_twice_is_the_same_where_none_is_lost():
+    scenario = testbed.shallow(BARE, PCC, 20, 5)
+    assert scenario.to_dict()["flows"][0]["congestion_control_options"] == {"feedback": 20, "feedback_repeats": False}
+    repeats = scenario.set("flows.0.congestion_control_options.feedback_repeats", True)
+    once, twice = (run_batch(s, [1, 2]).flows["goodput_bps"].to_list() for s in (scenario, repeats))
+    assert once == twice
+
+
+def _crossed(**share: float) -> dict[str, pl.DataFrame]:
+    rows = [
+        {"link": link, "host": host, "cc": cc, "buffer": q, "seed": seed, "burst": 1.0, "lost": 0.0}
+        | {"share": share.get(f"{link} {host} {cc} {q}", 0.98) + 1e-3 * seed}
+        for link in crossed.LINKS
+        for host in crossed.FEW
+        for cc in (PCC, CUBIC)
+        for q in crossed.SIZES
+        for seed in (0, 1, 2)
+    ]
+    return {"crossed.flows": pl.DataFrame(rows)}
+
+
+def _ramp(link: str, host: str, *, further: float = 0.0) -> dict[str, float]:
+    return {f"{link} {host} {PCC} {q}": x + further for q, x in ((6, 0.09), (20, 0.31), (50, 0.78))}
+
+
+def test_pairs_that_show_what_was_seen_are_named_and_those_alike_too():
+    both = {**_ramp(MININET, EXACT), **_ramp(BARE, LINE, further=0.02), f"{MININET} {EXACT} {CUBIC} 20": 0.5}
+    tables = _crossed(**both)
+    seen = crossed.prints(tables).filter(pl.col("worse_shallow") & pl.col("recovers"))
+    assert [(r["link"], r["host"], r["cubic_same"]) for r in seen.iter_rows(named=True)] == [
+        (BARE, LINE, True),
+        (MININET, EXACT, False),
+    ]
+    assert crossed.alike(tables, MININET, EXACT) == [f"{BARE}, {LINE}"]
+    (claim,) = crossed.CLAIMS
+    assert claim.judge(tables).verdict is Verdict.HOLDS
+    apart = _crossed(**{**both, **_ramp(BARE, LINE, further=0.15)})
+    assert claim.judge(apart).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize(
+    ("index", "verdict"), [(0.999, Verdict.HOLDS), (0.991, Verdict.NEGLIGIBLE), (0.9, Verdict.FAILS)]
+)
+def test_flows_that_wake_late_are_held_against_cubics_on_the_same_link(index: float, verdict: Verdict):
+    rows = [
+        {"model": model, "cc": cc, "seed": seed, "jain": jain + 1e-5 * seed, "sd_mbps": sd + 1e-3 * seed, "total_mbps": 97.0}
+        for model, cc, jain, sd in ((BARE, PCC, 0.9, 5.0), (PACED, PCC, index, 1.0), (BARE, CUBIC, 0.99, 4.0))
+        for seed in (0, 1, 2)
+    ]  # fmt: skip
+    held = pl.DataFrame(
+        {"model": [BARE, PACED], "buffer": [6, 6], "seed": [0, 0], "lost": [0.0, 1.0], "burst": [1.0, 42.0]}
+    )
+    found = next(c for c in batches.CLAIMS if c.id == "C22").judge(
+        {"batches.shares": pl.DataFrame(rows), "batches.held": held}
+    )
+    assert found.verdict is verdict
+
+
+def test_machines_are_compared_at_the_sizes_of_the_claim():
+    rows = [
+        {"machine": machine, "buffer": q, "seed": seed, "share": share + 1e-4 * seed}
+        for machine in instances.MACHINES
+        for q in instances.SIZES
+        for share in [0.5 if machine == instances.M3 else 0.5 + (0.2 if q >= 50 else 0.002)]
+        for seed in (0, 1, 2)
+    ]
+    several = pl.DataFrame(rows).filter(pl.col("buffer") == 6).drop("buffer")
+    found = {
+        c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several}) for c in instances.CLAIMS
+    }
+    assert found["C7"].verdict is Verdict.NEGLIGIBLE  # behind 6 to 20 packets it is two tenths of a point
+    assert found["C8"].verdict is Verdict.NOT_COMPARABLE
+    assert np.isclose(instances.pick({"instances.flows": pl.DataFrame(rows)}, instances.T2, 50).mean(), 70.01)
