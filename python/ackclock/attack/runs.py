@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _files
 from ackclock._results.columns import series
 from ackclock.attack.budget import Budget, Candidate
-from ackclock.attack.objective import Objective, Path as Known, Tables, delivered, keys
+from ackclock.attack.objective import Objective, Tables, delivered, keys
+from ackclock.attack.objective import Path as Known
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Scenario
 from ackclock.sweep.task import Task, engine_identity

@@ -13,7 +13,7 @@ from ackclock.report.page import Live, Section, Table, TableCell
 from ackclock.text import seconds, share
 
 if TYPE_CHECKING:
-    from ackclock._results import Run
+    from ackclock._results.result import Run
 
 __all__ = ["limits_section"]
 
