@@ -17,6 +17,8 @@
 //!
 //! Differs: what became of the clock of adaptation before the run is not known, so it starts with the run, as where `tc` sets
 //! RED up at that moment.
+//!
+//! Length: the mechanism, its form in the kernel and in `tc`, and the search for its weight, which tests take apart.
 
 use ackclock_core::schema::words::rate as rate_in_words;
 use ackclock_core::schema::{Refusal, Rules, Takes, COUNT, FLAG, RATE, SIZE};
