@@ -450,7 +450,7 @@ impl<C: CongestionControl> Path<C> {
     fn idle(&mut self) -> Result<(), Violation> {
         let idle = Span::from_ms(1 + self.stream.below(5_000));
         self.now += idle;
-        self.cc.on_tx_start(&mut self.window, self.now, idle);
+        self.cc.on_tx_start(&mut self.window, self.now, idle, self.snd_una);
         self.look("on_tx_start")
     }
 

@@ -225,8 +225,9 @@ pub trait CongestionControl {
         window.cwnd.max(window.prior_cwnd)
     }
 
-    /// Transmission starts anew after `idle` with nothing in flight. Optional.
-    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {}
+    /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt`
+    /// is where new data goes on. Optional. (Linux CA_EVENT_TX_START.)
+    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, _snd_nxt: u64) {}
 
     /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
     /// kernels before 3.2).

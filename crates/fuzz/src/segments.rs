@@ -82,7 +82,7 @@ fn config(draw: &mut Draw) -> Config {
             most: MOST_BUFFERED,
         });
         let tso = draw.flag().then_some(Tso::LINUX);
-        config.buffers = Some(Buffers { limit, notsent_lowat: u64::MAX, tso });
+        config.buffers = Some(Buffers { limit, tso, ..Buffers::UNLIMITED });
     }
     if on(5) {
         config.smss = 1 + draw.number(536) % 9_000;

@@ -500,7 +500,7 @@ impl CongestionControl for PyController {
         given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)
     }
 
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         self.call(
             Hook::TxStart,
             window,

@@ -182,7 +182,8 @@ pub struct Buffers {
 
 impl Buffers {
     /// Neither a limit nor packets of several segments.
-    pub const UNLIMITED: Buffers = Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
+    pub const UNLIMITED: Buffers =
+        Buffers { limit: None, notsent_lowat: u64::MAX, tso: None, call_bytes: u64::MAX };
 }
 
 /// Bytes of one write call of an application that has more to write.

@@ -3,8 +3,10 @@
 
 use crate::common::server::{Server, RTT};
 use crate::common::wire::{late_if, lost_if, Wire, CLIENT, SERVER};
-use ackclock_cc::controller::Recipe;
-use ackclock_cc::Rule;
+use std::sync::{Arc, Mutex};
+
+use ackclock_cc::controller::{AckSample, CongestionControl, Maker, Recipe};
+use ackclock_cc::{Rule, Window};
 use ackclock_core::packet::Ecn;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Span, Time};
@@ -35,6 +37,41 @@ fn after_writing(config: &Config, segments: u64) -> Server {
     s.write(segments);
     s.now += RTT;
     s
+}
+
+/// Where new data went on, each time that transmission started with nothing in flight.
+#[derive(Default)]
+struct Starts(Arc<Mutex<Vec<u64>>>);
+
+impl CongestionControl for Starts {
+    fn on_ack(&mut self, _: &mut Window, _: &AckSample) {}
+
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        window.cwnd / 2
+    }
+
+    fn on_tx_start(&mut self, _: &mut Window, _: Time, _: Span, snd_nxt: u64) {
+        self.0.lock().expect("no panic").push(snd_nxt);
+    }
+}
+
+#[test]
+fn what_leaves_with_nothing_in_flight_starts_anew_also_when_it_is_sent_again_linux_tcp_event_data_sent() {
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let told = starts.clone();
+    let own = Maker::new(move || Box::new(Starts(told.clone())));
+    let mut s = Server::new(&Config { controller: Recipe::own(own), tlp: false, ..reno("linux-6") });
+    s.write(10);
+    s.now += RTT;
+    assert_eq!(s.ack(2, &[]), "");
+    s.now += ms(1);
+    s.write(4); // of the ten two are acknowledged
+    assert_eq!(s.timer(), "R2", "the retransmission timeout: all are taken for lost");
+    assert_eq!(
+        *starts.lock().expect("no panic"),
+        [12_001],
+        "where new data goes on, not where it did at the last ACK"
+    );
 }
 
 // What counts as a duplicate ACK, and as growth

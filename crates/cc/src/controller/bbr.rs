@@ -191,7 +191,7 @@ impl CongestionControl for Bbr {
     }
 
     /// Linux `bbr_cwnd_event`: after idle time the rate is known, so pacing goes on at it.
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         if idle == Span::ZERO {
             return;
         }

@@ -240,7 +240,7 @@ impl CongestionControl for Bbr3 {
     }
 
     /// BBRHandleRestartFromIdle (§5.4).
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         if idle == Span::ZERO {
             return;
         }

@@ -172,7 +172,7 @@ impl CongestionControl for Cubic {
         Needs { hystart: self.params.form == CubicForm::Linux, ..Needs::default() }
     }
 
-    fn on_tx_start(&mut self, _window: &mut Window, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, _window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         match &mut self.curve {
             Curve::Kernel(curve) => curve.shift(now, idle),
             Curve::Rfc(curve) => curve.shift(now, idle),

@@ -278,8 +278,8 @@ impl CongestionControl for Controller {
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
         dispatch!(self, c => c.undo_cwnd(window))
     }
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
-        dispatch!(self, c => c.on_tx_start(window, now, idle))
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {
+        dispatch!(self, c => c.on_tx_start(window, now, idle, snd_nxt))
     }
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
         dispatch!(self, c => c.min_cwnd(ssthresh))

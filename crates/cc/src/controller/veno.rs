@@ -83,7 +83,7 @@ impl CongestionControl for Veno {
         }
     }
 
-    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
+    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, _snd_nxt: u64) {
         (self.rounds, self.inc) = (Rounds { cnt_rtt: self.rounds.cnt_rtt, ..Rounds::default() }, true);
     }
 }
@@ -131,7 +131,7 @@ mod tests {
         c.on_state(&mut w, CaState::Open, Time::ZERO);
         c.on_ack(&mut w, &arrival(0, 1).into());
         assert_eq!(c.ssthresh(&w, 100), 50);
-        c.on_tx_start(&mut w, Time::ZERO, Span::from_secs(1));
+        c.on_tx_start(&mut w, Time::ZERO, Span::from_secs(1), 1);
         assert_eq!(c.ssthresh(&w, 100), 50);
         assert_eq!((c.rounds.cnt_rtt, c.rounds.base_rtt), (4, NONE));
     }

@@ -118,8 +118,8 @@ impl CongestionControl for Yeah {
         self.rounds.on_state(state, self.snd_nxt);
     }
 
-    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span) {
-        self.rounds = Rounds { beg_snd_nxt: self.snd_nxt, ..Rounds::default() };
+    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, snd_nxt: u64) {
+        self.rounds = Rounds { beg_snd_nxt: snd_nxt, ..Rounds::default() };
     }
 }
 

@@ -57,6 +57,11 @@ pub(super) struct Counts {
 }
 
 impl DeliveryRate {
+    /// The application did not fill the window, as far as is known.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited > 0
+    }
+
     #[inline]
     fn slot(&self, n: u64) -> usize {
         n as usize & (self.ring.len() - 1)

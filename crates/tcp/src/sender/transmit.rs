@@ -132,6 +132,9 @@ impl Sender {
 
     pub(super) fn resend(&mut self, now: Time, n: u64, counts: bool) -> Leaving {
         let clock = self.clock(now);
+        if self.board.pipe() == 0 {
+            self.start_anew(now);
+        }
         self.board.retransmitted(n, clock, self.delivered as u32, counts);
         self.stamp(clock, n, true);
         self.stats.retransmissions += 1;
@@ -241,6 +244,9 @@ impl Sender {
     pub(super) fn send_new(&mut self, now: Time, len: u32, fin: bool) -> Leaving {
         let (start, n, clock) = (self.snd_nxt, self.board.next, self.clock(now));
         let end = start + len as u64 + fin as u64;
+        if self.board.pipe() == 0 {
+            self.start_anew(now);
+        }
         self.stream.sent(end, len < self.smss && len > 0, fin);
         self.board.push(end, len + fin as u32, fin, clock, self.delivered as u32);
         self.leave(now, clock, 1, len, fin);

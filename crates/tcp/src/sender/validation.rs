@@ -76,8 +76,6 @@ impl Sender {
         if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
             return;
         }
-        let by_acks = self.clock(now); // else the next ACK may come before
-        self.cc.on_tx_start(&mut self.window, by_acks, idle);
         let rto = self.rtt.rto();
         if !self.config.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
             return;
@@ -93,6 +91,20 @@ impl Sender {
         self.window.cwnd = cwnd.max(restart);
         self.usage.used = 0;
         self.usage.begin(now);
+    }
+
+    /// Data is about to leave with nothing in flight (Linux `tcp_event_data_sent`).
+    #[cold]
+    pub(super) fn start_anew(&mut self, now: Time) {
+        if self.usage.last_sent == Time::ZERO || self.snd_nxt == 1 {
+            return;
+        }
+        if self.rates.as_ref().is_some_and(|rates| !rates.is_app_limited()) {
+            return; // who measures the rate wants to know of an application that was idle
+        }
+        let idle = now.since(self.usage.last_sent);
+        let by_acks = self.clock(now); // else the next ACK may come before
+        self.cc.on_tx_start(&mut self.window, by_acks, idle, self.snd_nxt);
     }
 
     /// Whether cwnd is what limits the sender (Linux `tcp_is_cwnd_limited`).

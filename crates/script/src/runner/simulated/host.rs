@@ -266,6 +266,7 @@ impl Host {
                     min_segments: s.tcp_min_tso_segs as u32,
                     win_divisor: s.tcp_tso_win_divisor as u32,
                 }),
+                call_bytes: u64::MAX, // a script says what a call writes
             }),
             ledger: true,
             explicit_reads: true,
