@@ -81,9 +81,8 @@ pub struct Shaper {
     pub overhead: i32,
 }
 
-/// A discipline as `ackclock_net::qdisc` describes it; the guest hands it to the kernel as it is.
+/// A discipline as `ackclock_net::qdisc` describes it, of which the words are for `tc`; the guest hands it to the kernel as it is.
 #[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Leaf {
     /// The kernel's name.
     pub kind: String,
@@ -95,8 +94,6 @@ pub struct Leaf {
     pub nested: bool,
     /// It is set anew when the run begins.
     pub renews: bool,
-    /// For `tc`, which the guest has not.
-    pub words: String,
 }
 
 /// Settings of the hosts of a group of flows.
