@@ -8,7 +8,18 @@ import pytest
 
 from ackclock import metrics, run, run_batch
 from ackclock.studies import get
-from ackclock.studies.large_pipes import coalescing, one_loss, paths, probe, runs, sharing, starts, transfers
+from ackclock.studies.large_pipes import (
+    coalescing,
+    kinds,
+    one_loss,
+    paths,
+    probe,
+    runs,
+    sharing,
+    starts,
+    sync,
+    transfers,
+)
 from ackclock.studies.large_pipes.paths import ALABAMA, ALABAMA_ATM, CALTECH, FAST, HSTCP, NEWRENO, SENDERS, TCPW
 from ackclock.studies.large_pipes.readings import FILTER, FILTERS, QUEUE, TOGETHER
 from ackclock.study import Plan, Verdict, at_most, between
@@ -159,6 +170,69 @@ def test_estimators_tell_what_they_see():
     assert ratio.min() >= 0.9
     assert ratio.max() <= 12
     assert (seen["estimate_bps"].drop_nulls() > 1e8).all()
+
+
+def test_drawn_starts_make_runs_differ_where_nothing_else_is_left_to_chance():
+    def digests(**keys: float) -> list[str]:
+        scenario = paths.scenario(ALABAMA, [(SENDERS[FAST], 2)], duration_s=2.0, users=0.0, **keys)
+        return run_batch(scenario, [1, 2, 3]).digests
+
+    with pytest.warns(UserWarning, match="one and the same run"):
+        assert len(set(digests(stagger_s=1.0))) == 1
+    assert len(set(digests(drawn_s=1.0))) == 3
+
+
+def test_abse_is_held_against_pairs_and_trains():
+    def made(abse: float) -> dict[str, pl.DataFrame]:
+        seen = {
+            (kinds.BE, kinds.SHARED): 2.0,
+            (kinds.RE, kinds.SHARED): 1.0,
+            (kinds.ABSE, kinds.SHARED): abse,
+            (kinds.BE, kinds.LOSSY): 0.9,
+            (kinds.RE, kinds.LOSSY): 0.1,
+            (kinds.ABSE, kinds.LOSSY): 0.8,
+        }
+        rows = [
+            {
+                "estimator": e,
+                "setting": s,
+                "fair_bps": 1e6,
+                "run": k,
+                "flow": f,
+                "estimate_bps": 1e6 * x * (1 + 0.001 * k),
+            }
+            for (e, s), x in seen.items()
+            for k in range(6)
+            for f in range(4 if s == kinds.SHARED else 1)
+        ]
+        return {"kinds.estimates": pl.DataFrame(rows)}
+
+    claim = next(c for c in kinds.CLAIMS if c.id == "W30")
+    assert [claim.direction.judge(made(x)).verdict for x in (1.5, 3.0)] == [Verdict.HOLDS, Verdict.FAILS]
+
+
+def test_fast_is_held_against_other_senders_in_the_same_cells():
+    """A correlation that all senders have is no problem of FAST's own."""
+    controls = {name: s for name, s in {**sync.SYNC, **sync.CONTROLS}.items() if s.alone and s.queue < 2}
+    assert len(controls) == 4 + 8
+
+    def made(**correlation: float) -> dict[str, pl.DataFrame]:
+        rows = [
+            {
+                "setting": name,
+                "run": k,
+                "correlation": correlation[s.sender] + 0.01 * k,
+                "swing_packets": 0.0,
+                "standing_packets": 0.0,
+            }
+            for name, s in controls.items()
+            for k in range(3)
+        ]
+        return {"sync.correlation": pl.DataFrame(rows)}
+
+    claim = next(c for c in sync.CLAIMS if c.id == "W19")
+    assert claim.magnitude.judge(made(FAST=0.9, HSTCP=0.2, NewReno=0.1)).verdict is Verdict.HOLDS
+    assert claim.magnitude.judge(made(FAST=0.9, HSTCP=0.9, NewReno=0.1)).verdict is not Verdict.HOLDS
 
 
 def test_shares_are_those_of_the_flows_compared():

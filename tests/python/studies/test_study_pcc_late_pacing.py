@@ -8,7 +8,7 @@ import pytest
 
 from ackclock import run, run_batch
 from ackclock.scenario import Scenario
-from ackclock.studies.pcc import batches, crossed, instances, testbed
+from ackclock.studies.pcc import batches, crossed, instances, pair, sharing, testbed
 from ackclock.studies.pcc.crossed import EXACT, LATE_10, LINE, XEN
 from ackclock.studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 from ackclock.study import Verdict
@@ -121,3 +121,33 @@ def test_machines_are_compared_at_the_sizes_of_the_claim():
     assert found["C7"].verdict is Verdict.NEGLIGIBLE  # behind 6 to 20 packets it is two tenths of a point
     assert found["C8"].verdict is Verdict.NOT_COMPARABLE
     assert np.isclose(instances.pick({"instances.flows": pl.DataFrame(rows)}, instances.T2, 50).mean(), 70.01)
+
+
+def test_a_clock_of_1_ms_makes_two_flows_equal_at_once():
+    """Exact departures are what keeps the late flow small: with a clock of 1 ms it has its share within seconds."""
+    seconds = {}
+    for kind in (pair.BARE, pair.BARE_CLOCK):
+        controller, model, jitter = pair.KINDS[kind]
+        scenario = pair.joined(controller, model, jitter).set("duration", f"{pair.JOINS_S + 30} s")
+        own = run(scenario, seed=1).goodput
+        found = testbed.series(own, 2, pair.JOINS_S + 30)[pair.JOINS_S :]
+        seconds[kind] = pair.converged_after(found)
+    assert seconds[pair.BARE] is None
+    assert seconds[pair.BARE_CLOCK] is not None
+    assert seconds[pair.BARE_CLOCK] <= 5
+
+
+def test_the_cause_of_an_unfair_share_is_judged_against_cubic_and_against_exact_departures():
+    def made(clocked: float) -> dict[str, pl.DataFrame]:
+        index = {(PCC, sharing.EXACT): 0.9, (CUBIC, sharing.EXACT): 0.95, (PCC, sharing.CLOCKED): clocked}
+        rows = [
+            {"cc": cc, "hosts": hosts, "limit": limit, "seed": seed, "jain": x + 1e-4 * seed, "sd_mbps": 1.0}
+            for (cc, hosts), x in index.items()
+            for limit in sharing.FEW_LIMITS
+            for seed in (0, 1, 2)
+        ]
+        return {"depth.shares": pl.DataFrame(rows)}
+
+    (cause,) = next(c for c in sharing.CLAIMS if c.id == "C18").causes
+    assert cause.criterion is not None
+    assert [cause.criterion.judge(made(x)).verdict for x in (0.999, 0.92)] == [Verdict.HOLDS, Verdict.FAILS]

@@ -255,7 +255,9 @@ def completion_times(tables: Tables) -> Figure:
                     [1000], [PUBLISHED_S[protocol]], color=COLOUR[protocol], marker=MARKER[protocol], mfc="none", ms=7
                 )
             ax.set(title=f"{which} of ten in a row", xlabel="queue of the bottleneck (packets)", xscale="log")
-            ax.set_xticks([*BUFFERS, 1000], [*("\n240" if b == 240 else str(b) for b in BUFFERS), "\nslides"], fontsize=7.5)
+            ax.set_xticks(
+                [*BUFFERS, 1000], [*("\n240" if b == 240 else str(b) for b in BUFFERS), "\nslides"], fontsize=7.5
+            )
             ax.minorticks_off()
         axes[0].set(ylabel="100 MB (s)", ylim=(0, 30))
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)

@@ -183,9 +183,9 @@ def figure(tables: Tables) -> Figure:
         rows = [(m, PCC, f"{p} ms" if p else "exact") for m, p in known.items()] + [(BARE, CUBIC, "CUBIC")]
         for ax, column, label in zip(axes[1:], ("jain", "sd_mbps"), ("Jain's index", "deviation (Mb/s)"), strict=True):
             for x, (model, controller, _) in enumerate(rows):
-                own = _shares(tables, model, controller, column)
+                each = _shares(tables, model, controller, column)
                 name, marker = ("blue", "^") if controller == CUBIC else looks[model]
-                ax.plot(np.full(own.size, x), own, marker, color=OKABE_ITO[name], ms=4.5)
+                ax.plot(np.full(each.size, x), each, marker, color=OKABE_ITO[name], ms=4.5)
             ax.set_xticks(range(len(rows)), [name for *_, name in rows], fontsize=8)
             ax.set_xlim(-0.5, len(rows) - 0.5)
             ax.set_ylabel(f"four flows: {label}")
