@@ -90,7 +90,7 @@ impl Sender {
         }
         self.window.cwnd = cwnd.max(restart);
         self.usage.used = 0;
-        self.usage.begin(now);
+        self.usage.window_changed(now);
     }
 
     /// Data is about to leave with nothing in flight (Linux `tcp_event_data_sent`).
