@@ -157,33 +157,59 @@ def draw_tables(_app: Any, _what: str, _name: str, _object: Any, _options: Any, 
     lines[:] = drawn
 
 
-LAB = Path(__file__).resolve().parent.parent / "python" / "ackclock" / "_lab" / "lab.html"
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "ackclock"
+SCENARIOS = PACKAGE / "_scenarios"
+LAB = PACKAGE / "_lab" / "lab.html"
 """The simulator in a page, which `make site` copies to lab/ where it could be built."""
 
 
+LESSON_OF = {"recovery.png": "recovery", "slow-start-e": "slow-start", "slow-start-noise.png": "slow-start"}
+"""Pictures, by the beginning of their names, and the lesson in which a reader makes one of that kind."""
+
+
 def open_in_lab(app: Any, doctree: Any, name: str) -> None:
-    """Put a link below each scenario that stands on a page whole: it carries the text."""
-    import tomllib
-
+    """Put a link below each scenario that stands on a page whole, which carries its text; below a command that runs a scenario of the package;
+    and below a picture that a lesson is about.
+    """
     from docutils import nodes
-
-    from ackclock import _link
 
     if not LAB.exists():
         return
-    for block in list(doctree.findall(nodes.literal_block)):
-        if block.get("language") != "toml":
+    lab = app.builder.get_relative_uri(name, "lab/index")
+    seen = set()
+    for block in list(doctree.findall(lambda node: isinstance(node, nodes.literal_block | nodes.image))):
+        behind = behind_picture(block["uri"]) if isinstance(block, nodes.image) else behind_block(block)
+        if not behind or behind in seen:
             continue
-        try:
-            read = tomllib.loads(block.astext())
-        except tomllib.TOMLDecodeError:
-            continue
-        if not {"duration", "network", "flows"} <= set(read):
-            continue
-        address = app.builder.get_relative_uri(name, "lab/index") + _link.made(block.astext())
-        link = nodes.reference("", "Open in the lab", refuri=address, internal=True)
-        place = block.parent if isinstance(block.parent, nodes.container) else block
+        seen.add(behind)
+        said = "Open the lesson in the lab" if behind.startswith("#lesson=") else "Open in the lab"
+        link = nodes.reference("", said, refuri=lab + behind, internal=True)
+        place = block.parent if isinstance(block.parent, nodes.container | nodes.paragraph) else block
         place.parent.insert(place.parent.index(place) + 1, nodes.paragraph("", "", link, classes=["lab"]))
+
+
+def behind_block(block: Any) -> str:
+    """What stands behind the lab's address for a block of text; "" if it has no scenario."""
+    import re
+    import tomllib
+
+    from ackclock import _link
+
+    text = block.astext()
+    if block.get("language") != "toml":
+        found = re.search(r"ackclock run (?:scenarios/)?([\w-]+)(?:\.toml)?(?=\s|$)", text)
+        return f"#name={found[1]}" if found and (SCENARIOS / f"{found[1]}.toml").exists() else ""
+    try:
+        read = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return ""
+    return _link.made(text) if {"duration", "network", "flows"} <= set(read) else ""
+
+
+def behind_picture(uri: str) -> str:
+    """The same for a picture."""
+    lessons = [lesson for start, lesson in LESSON_OF.items() if Path(uri).name.startswith(start)]
+    return f"#lesson={lessons[0]}" if lessons else ""
 
 
 def setup(app: Any) -> None:

@@ -151,7 +151,7 @@ class Completer {
     text.addEventListener("keydown", (event) => this.key(event));
     text.addEventListener("blur", () => this.close());
     text.addEventListener("click", () => this.close());
-    text.addEventListener("scroll", () => this.close());
+    text.addEventListener("scroll", () => { if (this.found) this.show(); }); // it goes with the text
   }
 
   open(asked = false) {

@@ -33,11 +33,13 @@ pub fn film(
 ) -> Result<Film, Error> {
     let mut scenario = scenario.clone();
     let record = &mut scenario.record;
-    (record.trace, record.controller, record.capture) = (TraceLevel::None, TraceLevel::None, CapturePoint::None);
+    (record.trace, record.controller, record.capture) =
+        (TraceLevel::None, TraceLevel::None, CapturePoint::None);
     (record.sample_interval_ns, record.queue_interval_ns, record.goodput_interval_ns) = (0, 0, 0);
     (record.drops, record.performance) = (true, None);
     let mut guard = Guard::new(bounds);
-    let mut built = build(&scenario, seed, customs, Shortcuts { ahead: false, told_late: false, ..Shortcuts::ALL })?;
+    let mut built =
+        build(&scenario, seed, customs, Shortcuts { ahead: false, told_late: false, ..Shortcuts::ALL })?;
     built.world.film(from);
     built.app.begin(&mut built.world);
     guard.check(&built.world)?;
@@ -121,7 +123,8 @@ mod tests {
             assert!(leaves.iter().zip(&delivery).all(|(a, b)| a <= b), "{queue}");
             let table = output.table("links");
             for (link, delivered) in numbers(table, "delivered").into_iter().enumerate() {
-                let seen = links.iter().zip(&delivery).filter(|(l, d)| **l == link as f64 && **d <= 3.0).count();
+                let seen =
+                    links.iter().zip(&delivery).filter(|(l, d)| **l == link as f64 && **d <= 3.0).count();
                 assert_eq!(seen as f64, delivered, "{queue}, {}", film.names[link]);
             }
             assert_eq!(falls.rows(), output.table("drops").rows(), "{queue}");
@@ -131,7 +134,8 @@ mod tests {
             for (i, way) in ways.iter().enumerate() {
                 for pair in way.iter().flat_map(|way| way.windows(2)) {
                     let of = |link: u32, times: &[f64]| -> Vec<u64> {
-                        let own = |(at, _): &(usize, &f64)| links[*at] == f64::from(link) && flow[*at] == i as f64;
+                        let own =
+                            |(at, _): &(usize, &f64)| links[*at] == f64::from(link) && flow[*at] == i as f64;
                         let mut found: Vec<u64> =
                             times.iter().enumerate().filter(own).map(|(_, t)| t.to_bits()).collect();
                         found.sort_unstable();

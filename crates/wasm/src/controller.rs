@@ -230,7 +230,8 @@ impl CongestionControl for JsController {
 
     fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
         let ack = AckSample::from(*ack);
-        self.call(Hook::Ecn, window, ack.now, |slots| fill_ack(slots, &ack), Ok).is_none_or(|says| says != 0.0)
+        self.call(Hook::Ecn, window, ack.now, |slots| fill_ack(slots, &ack), Ok)
+            .is_none_or(|says| says != 0.0)
     }
 
     fn undo_cwnd(&mut self, window: &Window) -> u32 {

@@ -137,8 +137,9 @@ OFFERS = [
 @pytest.mark.deep
 @built
 @chromium
-def test_the_editor_completes_by_the_schema(tab):
-    opened(tab)
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_editor_completes_by_the_schema(tab, width):
+    opened(tab, width=width)
     for before, mode, offers in OFFERS:
         told = tab.run(
             f"(() => {{ const at = offersAt(DATA.schema, {json.dumps(before)}, {len(before)}); return at && [at.mode, at.offers.map(({{ name }}) => name)]; }})()"
@@ -151,6 +152,8 @@ def test_the_editor_completes_by_the_schema(tab):
         tab.ask("Input.insertText", text=letter)
     tab.wait("document.querySelectorAll('#offers li').length === 1")
     assert text(tab, "#offers b") == "recovery"
+    left, right = tab.run("(({ left, right }) => [left, right])(at('offers').getBoundingClientRect())")
+    assert 0 <= left < right <= width
     press(tab, "Enter")
     tab.wait("document.querySelectorAll('#offers li').length > 5")
     press(tab, "ArrowDown")

@@ -48,8 +48,7 @@ impl Extras {
 
     /// The box, whatever is in it.
     fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
-        let capacity =
-            config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
+        let capacity = config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
         Box::new(Extras {
             loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),

@@ -46,8 +46,7 @@ impl Film {
             Header::Tcp(segment) if segment.len == 0 => segment.ack,
             _ => 0,
         };
-        let (flow, conn, forward, marked) =
-            (packet.flow, packet.conn, packet.forward, packet.ecn == Ecn::Ce);
+        let (flow, conn, forward, marked) = (packet.flow, packet.conn, packet.forward, packet.ecn == Ecn::Ce);
         self.legs.push(Leg { arrived, leaves, delivery, flow, conn, forward, seg_no, rexmit, ack, marked });
     }
 }

@@ -11,9 +11,10 @@ use std::rc::Rc;
 use ackclock_core::packet::Load;
 use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Counters, Leg, Link, LinkConfig, PacketId, Pool, Refused, Underway};
+use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway};
 
 mod ahead;
+mod film;
 mod junction;
 mod names;
 mod next;
@@ -65,30 +66,6 @@ impl World {
     pub fn measure(&mut self, from: Time) {
         self.net.gauges = Some(Box::new(Gauges::new(from, self.net.origins.len())));
         self.takes_notes = true;
-    }
-
-    /// Note what is on each link from this time on; called after the last way is laid.
-    pub fn film(&mut self, from: Time) {
-        self.net.links.iter_mut().for_each(|slot| slot.link.film(from));
-        (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
-    }
-
-    /// What was noted since the last call: by link, in the order in which packets left.
-    pub fn take_legs(&mut self) -> Vec<Vec<Leg>> {
-        self.net.links.iter_mut().map(|slot| slot.link.take_legs()).collect()
-    }
-
-    /// The links of a flow's way, with the data and back.
-    pub fn ways(&self, flow: FlowId) -> [Vec<u32>; 2] {
-        [1, 0].map(|direction| {
-            let mut hop = Hop(self.net.origins[flow as usize].first[direction]);
-            let mut way = Vec::new();
-            while hop.is_link() {
-                way.push(hop.link());
-                hop = self.net.links[hop.link() as usize].next.of(2 * flow as usize + direction);
-            }
-            way
-        })
     }
 
     /// What was measured.
