@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock.evaluate.harness import REFERENCE, Plan, Runs, collect
 from ackclock.evaluate.situation import Arm, Row
-from ackclock.evaluate.verdict import Judged, Values, judge, judge_rows, more_seeds
+from ackclock.evaluate.verdict import UNJUDGED, Judged, Values, judge, judge_rows, more_seeds
 from ackclock.stats import proportion_interval
 
 if TYPE_CHECKING:
