@@ -22,7 +22,6 @@ from ackclock.errors import UnavailableError
 from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, measure, page, rows
 from ackclock.evaluate.files import alarms, to_json
 from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
-from ackclock.evaluate.rows import collapse
 from ackclock.evaluate.situation import Tables, filled
 from ackclock.plot.style import styled
 from ackclock.scenario import Scenario
@@ -119,35 +118,6 @@ def test_who_ignores_losses_does_not_meet_the_musts(folder: Path) -> None:
     assert duty.worst.broken is not None
     assert duty.worst.broken > 20
     assert "does not back off: sent at 10 % loss" in page.conclusion(evaluation)
-
-
-def test_the_bound_of_who_must_back_off_is_that_of_the_texts() -> None:
-    """RFC 5348 section 3.1 by hand: at 10 % loss 1/(0.2582 + 12 0.19365 0.1 1.32) packets in a round trip; RFC 8083: ten times that."""
-    assert collapse.equation(0.1) == pytest.approx(1 / (0.2582 + 0.30674), rel=1e-4)
-    assert collapse.most(0.1) == pytest.approx(17.7, rel=1e-3)
-    assert collapse.most(0.5) == 1.0
-
-
-def test_the_worst_case_of_a_search_is_a_row(folder: Path, tmp_path: Path) -> None:
-    evaluation = run(folder, "vegas", "x5")
-    row = found(evaluation, "x5")
-    assert row.verdict == "reported"
-    assert not evaluation.digests
-    said = to_json(evaluation)["search"]
-    assert said["score"] > said["reference_score"] > 0
-    (tmp_path / "worst.toml").write_text(said["scenario"])
-    assert ackclock.run(ackclock.load(tmp_path / "worst.toml"), seed=said["seed"]).digest == said["digest"]
-    assert to_json(run(folder, "vegas", "x5"))["search"] == said
-    assert to_json(run(folder, "vegas", "12"))["search"] is None
-
-
-def test_what_the_author_has_answered_is_said() -> None:
-    mine = Arm(role="candidate", name="reno", controller="reno")
-    some, whole = (
-        Plan(candidate=mine, only=("11",), stated=stated).rows[0] for stated in (("8",), ("5.3.1", "5.3.2", "8"))
-    )
-    assert "missing: §5.3.1, §5.3.2" in some.applies
-    assert "the author has answered" in whole.applies
 
 
 def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
