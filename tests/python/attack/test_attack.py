@@ -22,7 +22,7 @@ from ackclock.attack.search import POPULATION, SEARCHES
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.scenario import Scenario
-from ackclock.sweep import Threads
+from ackclock.sweep import Dask, Threads
 
 SMALL = 60
 
@@ -321,3 +321,16 @@ def test_a_box_holds_for_as_long_as_it_may_keeps_the_order_and_drops_nothing(two
     assert row["min_delay_s"] == pytest.approx(sent_s)
     assert row["max_delay_s"] == pytest.approx(sent_s + 0.04)
     assert (row["lost"], row["reordered"]) == (0, 0)
+
+
+@pytest.mark.deep
+def test_workers_of_dask_make_the_same_search(two: Threads) -> None:
+    distributed = pytest.importorskip("distributed")
+    here = attack.run(bbr(), two)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        executor = Dask(cluster)
+        there = attack.run(bbr(), executor)
+        executor.close()
+    assert same(here, there)
