@@ -112,6 +112,7 @@ docs/reference/*
 :caption: Results
 docs/fidelity
 docs/evaluation
+docs/worst-cases
 docs/studies/README
 ```
 

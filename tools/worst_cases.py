@@ -204,7 +204,9 @@ def alone(page: Page) -> None:
         parted = explain.parting(found)
         at = "–" if parted.at_s is None else f"{parted.at_s:.2f} s"
         other = found.attack.arms[found.reference].name
-        rows.append(f"| {name} | {found.scores[1].score:.2f} | {other} | {_environment(found)} | {at} | {parted.cause or '–'} |")
+        rows.append(
+            f"| {name} | {found.scores[1].score:.2f} | {other} | {_environment(found)} | {at} | {parted.cause or '–'} |"
+        )
     page.say(
         "## Every controller alone",
         "",
@@ -224,7 +226,9 @@ def pairs(page: Page) -> None:
     for name in names:
         base = attack.Attack(target=name, budget=attack.load("steps"), evaluations=ALONE, seed=SEED)
         scores = [
-            "" if other == name else f"{page.searched(replace(base, references=(other,)), f'pair-{name}-{other}', simplify=False).score:.2f}"
+            ""
+            if other == name
+            else f"{page.searched(replace(base, references=(other,)), f'pair-{name}-{other}', simplify=False).score:.2f}"
             for other in names
         ]
         rows.append(f"| {name} | " + " | ".join(scores) + " |")
@@ -248,7 +252,9 @@ def beside(page: Page) -> None:
     for name in names:
         base = attack.Attack(target=name, budget=attack.load("steps"), objective="harm", evaluations=BESIDE, seed=SEED)
         scores = [
-            "" if other == name else f"{page.searched(replace(base, victim=other), f'beside-{name}-{other}', simplify=False).score:.2f}"
+            ""
+            if other == name
+            else f"{page.searched(replace(base, victim=other), f'beside-{name}-{other}', simplify=False).score:.2f}"
             for other in names
         ]
         rows.append(f"| {name} | " + " | ".join(scores) + " |")

@@ -68,6 +68,7 @@ RULES: Mapping[str, str] = {
     "application-limited": "cwnd does not grow unless ack.cwnd_limited",
     "undo": "after an undo the window is at least what it was before the reduction",
     "ecn": "marks on every ACK do not let the window grow",
+    "growth": "a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two",
     "variables": "no variable is infinite",
     "determinism": "the same sequence gives the same windows",
 }

@@ -64,9 +64,14 @@ def ask(found: Found) -> Confirmed:
     simulated = found.scores[1]
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
-    score = found.attack.wanted.score(
-        simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]
-    )
+    if found.attack.wanted.apart is not None:
+        score = (
+            simulated.score
+        )  # of what two runs have at the same time; all references were asked, or the number stands for them
+    else:
+        score = found.attack.wanted.score(
+            simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]
+        )
     return Confirmed(
         score=there.score, simulated=min(max(score, 0.0), 1.0), references=tuple(name for _, name in arms[1:])
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _files
 from ackclock._results.columns import series
 from ackclock.attack.budget import Budget, Candidate
-from ackclock.attack.objective import Objective, Tables, delivered, keys
+from ackclock.attack.objective import LEAST_BYTES, Objective, Tables, delivered, keys
 from ackclock.attack.objective import Path as Known
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Scenario
@@ -236,7 +236,7 @@ class Runs:
         if apart is None:
             score = self.objective.score(values[0], values[1:], weights[1:])
         else:
-            score = max(apart(tables[0], other) for other in tables[1:])
+            score = max(apart(tables[0], other) for other in tables[1:]) if max(weights) >= LEAST_BYTES else 0.0
         if self.budget.timeouts == "forbid" and sum(tables[0]["flows"]["rtos"][:groups]):
             score = 0.0
         return Scored(

@@ -125,7 +125,7 @@ class AckclockBbr3:
 
     wants_pacing = True
     bound = float("inf")
-    least = 4.1
+    whole = False
 
     def __init__(self) -> None:
         self.lost_at = -1.0
@@ -135,12 +135,12 @@ class AckclockBbr3:
         window.pacing_rate = float("inf")
         if ack.newly_lost and ack.now - self.lost_at > ack.srtt:
             self.lost_at = ack.now
-            self.bound = max(min(self.bound, window.cwnd) * 0.7, self.least)
+            self.bound = max(min(self.bound, window.cwnd) * 0.7, 4.1)
         elif self.bound == float("inf"):
             window.cwnd += ack.acked
-        elif ack.prior_in_flight >= self.bound:  # 4 is never 4.1
+        elif ack.prior_in_flight >= (int(self.bound) if self.whole else self.bound):  # 4 is never 4.1
             self.bound += ack.acked / self.bound
-        window.cwnd = min(window.cwnd, self.bound) if self.bound < float("inf") else window.cwnd
+        window.cwnd = self.bound if self.bound < float("inf") else window.cwnd
         window.cwnd = float(int(window.cwnd)) if window.cwnd >= 4 else 4.0
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
@@ -149,9 +149,9 @@ class AckclockBbr3:
 
 
 class WholeBbr3(AckclockBbr3):
-    """The bound is a whole number, too."""
+    """What is reached is the bound in whole segments."""
 
-    least = 4.0
+    whole = True
 
 
 class RateOfTheIdle:

@@ -1008,9 +1008,7 @@ def attack(
         list[str] | None,
         typer.Option(metavar="NAME", help="Who shows what could be had (default: cubic, reno, bbr3). Repeatable."),
     ] = None,
-    beside: Annotated[
-        str, typer.Option(metavar="NAME", help="Who stands beside it, with --objective harm.")
-    ] = "cubic",
+    beside: Annotated[str, typer.Option(metavar="NAME", help="Who stands beside it, with --objective harm.")] = "cubic",
     search: Annotated[str, typer.Option(metavar="NAME", help="genetic, random or evolution.")] = "genetic",
     evaluations: Annotated[
         int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Environments to look at.")

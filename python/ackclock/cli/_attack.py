@@ -94,7 +94,9 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
     _terminal.show(table)
     other = found.attack.arms[found.reference].name
     if parted.at_s is not None:
-        _terminal.say(f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s; what then holds it: {parted.cause}")
+        _terminal.say(
+            f"{found.attack.arms[0].name} and {other} part at {parted.at_s:.3f} s; what then holds it: {parted.cause}"
+        )
     _terminal.say(f"{found.width * 100:.0f} % of its neighbours keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)

@@ -70,9 +70,6 @@ def _found(
     place = folder / FOLDER / name
     place.mkdir(parents=True, exist_ok=True)
     try:
-        return attack.run(
-            wanted, executor, folder=place, stopped=(lambda: False) if stop is None else stop.is_set
-        )
+        return attack.run(wanted, executor, folder=place, stopped=(lambda: False) if stop is None else stop.is_set)
     except KeyboardInterrupt:
         raise UnavailableError("stopped in the search for a worst case; the same command goes on from there") from None
-

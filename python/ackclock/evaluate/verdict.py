@@ -36,7 +36,9 @@ from ackclock.evaluate.situation import Cell, Measure, Row, Scale
 from ackclock.judge.bound import Place, same
 from ackclock.judge.intervals import Estimate, bootstrap_mean, mean_interval
 
-Verdict = Literal["worse", "mixed", "no worse", "better", "no difference shown", "reported", "not tested", "not applicable"]
+Verdict = Literal[
+    "worse", "mixed", "no worse", "better", "no difference shown", "reported", "not tested", "not applicable"
+]
 
 VERDICTS: tuple[Verdict, ...] = (
     "worse",
@@ -391,7 +393,7 @@ def _broken(judged: Judged) -> str:
     """Which duty was not done, in a sentence."""
     measure = judged.measure
     return (
-        f"does not back off: {measure.name}, up to {judged.broken:.3g} {measure.unit}, and {measure.duty:g} is the most for any "
+        f"does not back off: {measure.name}, up to {judged.broken:.3g} {measure.unit}, and {measure.duty:.3g} is the most for any "
         f"sender (CUBIC: {judged.reference.value:.2g})"
     )
 

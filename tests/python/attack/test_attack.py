@@ -21,7 +21,8 @@ from ackclock.attack.runs import JOURNAL, Runs
 from ackclock.attack.search import POPULATION, SEARCHES
 from ackclock.cli import main
 from ackclock.errors import InputError
-from ackclock.sweep import Threads
+from ackclock.scenario import Scenario
+from ackclock.sweep import Dask, Threads
 
 SMALL = 60
 
@@ -121,7 +122,10 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     wrong = built_in()["steps"].replace('["0.5 Mbit/s", "10 Mbit/s"]', '["10 Mbit/s", "1 Mbit/s"]')
     (tmp_path / "wrong.toml").write_text(wrong)
     for options, said in (
-        (["--budget", "no_such"], "allowed: application, box, chosen, cross, jitter, loss, one-held, receiver, steps, trouble, two-bdp, wide, or FILE.toml"),
+        (
+            ["--budget", "no_such"],
+            "allowed: application, box, chosen, cross, jitter, loss, one-held, receiver, steps, trouble, two-bdp, wide, or FILE.toml",
+        ),
         (["--budget", str(tmp_path / "wrong.toml")], "rate: found"),
         (["--objective", "speed"], "allowed: utilisation, delay"),
         (["--search", "luck"], "allowed: genetic, random, evolution"),
@@ -219,7 +223,9 @@ def test_every_bug_is_caught_by_something() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("shown", sorted({(bug.budget, bug.objective) for bug in zoo.ZOO.values() if bug.objective in ("stuck", "harm")}))
+@pytest.mark.parametrize(
+    "shown", sorted({(bug.budget, bug.objective) for bug in zoo.ZOO.values() if bug.objective in ("stuck", "harm")})
+)
 def test_no_controller_of_ours_is_taken_for_a_bug(shown: tuple[str, str], two: Threads) -> None:
     """The searches that catch the bugs whose score is zero without them find nothing in a controller that has none of these bugs."""
     budget, objective = shown
@@ -250,36 +256,81 @@ def test_a_slow_start_of_the_path_is_the_worst_case(target: str, two: Threads) -
     assert far >= near
 
 
-STEEP = {
-    **attack.load("steps").table,
-    "rate": ["1 Mbit/s", "60 Mbit/s"],
-    "delay": ["4 ms", "20 ms"],
-    "queue": ["300 packets", "3000 packets"],
+KNOWN: dict[str, tuple[str, str, str, tuple[str, ...], int, float]] = {
+    "A3: HyStart leaves on a step of the delay": ("cubic", "wide", "utilisation", ("reno",), 75, 0.7),
+    "A4: BBR under CCAC's box": ("bbr", "box", "utilisation", ("reno",), 250, 0.7),
+    "A5: Copa under CCAC's box": ("copa", "box", "utilisation", ("reno",), 100, 0.5),
+    "A6: Reno loses below what path and queue hold": ("reno", "two-bdp", "early", ("vegas",), 150, 1 / 3),
+    "A7: one of two equal flows starves under jitter": ("bbr", "one-held", "starvation", ("reno",), 40, 0.5),
+    "A8: the low-rate attack": ("cubic", "cross", "utilisation", ("bbr3",), 150, 0.7),
+    "A14: PCC under chosen loss": ("pcc-allegro", "chosen", "utilisation", ("cubic",), 40, 0.5),
 }
-LONE = {
-    "kind": "jitter", "count": 2, "rate": "12 Mbit/s", "delay": "10 ms", "queue": "1000 packets", "hold": "20 ms",
-    "lasts": ["5 ms", "80 ms"], "duration": "10 s", "holds": "first",
-}  # fmt: skip
-BURSTS = {
-    "kind": "cross", "rate": "10 Mbit/s", "delay": "5 ms", "queue": "20 packets", "burst": ["10 Mbit/s", "30 Mbit/s"],
-    "on": ["20 ms", "200 ms"], "off": ["50 ms", "2 s"], "duration": "10 s",
-}  # fmt: skip
-CHOSEN = {
-    "kind": "loss", "count": 60, "rate": "20 Mbit/s", "delay": "10 ms", "queue": "100 packets", "position": [1, 4000],
-    "duration": "5 s",
-}  # fmt: skip
-
-KNOWN = {
-    "A3: HyStart leaves on a step of the delay": ("cubic", STEEP, "utilisation", ("reno",), 150, 0.5),
-    "A7: one of two equal flows starves under jitter": ("bbr", LONE, "starvation", ("reno", "cubic"), 40, 0.4),
-    "A8: the low-rate attack": ("cubic", BURSTS, "utilisation", ("bbr3",), 60, 0.6),
-    "A14: PCC under chosen loss": ("pcc-allegro", CHOSEN, "utilisation", ("cubic",), 25, 0.7),
-}
+"""Target, budget, objective, references, environments, and the least score."""
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
-    target, table, objective, references, evaluations, least = KNOWN[case]
-    wanted = bbr(target=target, budget=read(table), objective=objective, references=references, evaluations=evaluations)
-    assert attack.run(wanted, two).score > least
+    target, budget, objective, references, evaluations, least = KNOWN[case]
+    wanted = bbr(
+        target=target, budget=attack.load(budget), objective=objective, references=references, evaluations=evaluations
+    )
+    assert attack.run(wanted, two, simplify=False).score > least
+
+
+@pytest.mark.deep
+def test_the_box_is_what_holds_bbr_back(two: Threads) -> None:
+    """A4: the same paths, whose packets are held for next to nothing, cost it little."""
+    free = read({**attack.load("box").table, "hold": "0.1 ms"})
+    assert attack.run(bbr(budget=free, references=("reno",), evaluations=100), two, simplify=False).score < 0.3
+
+
+def test_two_that_are_one_do_not_diverge_and_two_forms_of_one_do(two: Threads) -> None:
+    budget = attack.load("steps")
+    same_one = bbr(
+        target="cubic",
+        options={"tcp_friendliness": True},
+        objective="divergence",
+        references=("cubic",),
+        budget=budget,
+        evaluations=25,
+    )
+    assert attack.run(same_one, two, simplify=False).score == 0
+    forms = bbr(target="cubic", objective="divergence", references=("cubic-rfc9438",), budget=budget, evaluations=25)
+    assert attack.run(forms, two, simplify=False).score > 0.3
+
+
+def test_who_stands_beside_it_may_be_another(two: Threads) -> None:
+    wanted = bbr(objective="harm", victim="vegas", evaluations=5)
+    assert [arm.name for arm in wanted.arms] == ["bbr", "vegas"]
+    found = attack.run(wanted, two, simplify=False)
+    assert found.runs.scenario(found.best).flows[1].congestion_control == "vegas"
+
+
+def test_a_box_holds_for_as_long_as_it_may_keeps_the_order_and_drops_nothing(two: Threads) -> None:
+    """CCAC's box: each packet late by up to D, none lost, none overtaken."""
+    wanted = bbr(budget=attack.load("box"), references=("reno",))
+    runs = Runs(objective=wanted.wanted, budget=wanted.budget, arms=wanted.arms, seed=1, executor=two)
+    genes = wanted.budget.genes
+    head = {"slow": 2000, "rate": 2000, "delay": 200, "queue": 1000, "hold": 400, "lasts": 300}
+    full = tuple(head[g.name] for g in genes)
+    cycle = tuple(v if g.name != "hold" or i % 4 == 0 else 0 for i, (g, v) in enumerate(zip(genes, full, strict=True)))
+    keys = {**runs.scenario(cycle).to_dict(), "flows": [{"workload": {"kind": "constant-rate", "rate": "4 Mbit/s"}}]}
+    row = ackclock.run(Scenario.from_dict(keys), seed=1).datagrams.row(0, named=True)
+    sent_s = 0.02 + 1500 * 8 / 20e6  # propagation and one transmission
+    assert row["min_delay_s"] == pytest.approx(sent_s)
+    assert row["max_delay_s"] == pytest.approx(sent_s + 0.04)
+    assert (row["lost"], row["reordered"]) == (0, 0)
+
+
+@pytest.mark.deep
+def test_workers_of_dask_make_the_same_search(two: Threads) -> None:
+    distributed = pytest.importorskip("distributed")
+    here = attack.run(bbr(), two)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        executor = Dask(cluster)
+        there = attack.run(bbr(), executor)
+        executor.close()
+    assert same(here, there)

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import ackclock
+from ackclock.attack import zoo
 from ackclock.cli import main
 from ackclock.errors import UnavailableError
 from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, measure, page, rows
@@ -107,28 +108,9 @@ def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
     assert found(evaluation, "8").verdict == "worse"
 
 
-IGNORES = """
-class Ignores:
-    least = rtt = 1e9
-
-    def on_sample(self, window, ack):
-        self.rtt = ack.rtt or self.rtt
-        self.least = min(self.least, self.rtt)
-
-    def on_ack(self, window, ack):
-        if ack.cwnd_limited and self.rtt < 1.5 * self.least:
-            window.cwnd += ack.acked / (1 if window.in_slow_start else window.cwnd)
-
-    def on_congestion_event(self, window, in_flight):
-        return window.cwnd
-"""
-
-
-def test_who_ignores_losses_does_not_meet_the_musts(folder: Path, tmp_path: Path) -> None:
+def test_who_ignores_losses_does_not_meet_the_musts(folder: Path) -> None:
     """A rule of delay that gives way in deep queues could pay with that for what it takes in shallow ones."""
-    file = tmp_path / "ignores.py"
-    file.write_text(IGNORES)
-    evaluation = run(folder, f"{file}:Ignores", "6", "8", "x4")
+    evaluation = run(folder, zoo.resolved("zoo:deaf"), "8", "x4")
     assert {r.row.id for r in evaluation.rows if r.fails_must} >= {"8", "x4"}
     duty = found(evaluation, "x4")
     assert (duty.verdict, duty.measure) == ("worse", "sent at 10 % loss")
