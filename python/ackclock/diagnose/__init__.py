@@ -15,6 +15,8 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
 from ackclock._limits import sentence, shares
+from ackclock.diagnose._change import Outcome, what_if
+from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, replay
 from ackclock.errors import InputError
@@ -26,7 +28,7 @@ from ackclock.text import share as told_share
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cause", "Diagnosis", "Path", "diagnose"]
+__all__ = ["Cause", "Diagnosis", "Fit", "Outcome", "Path", "diagnose", "fit", "model", "what_if"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,10 +212,10 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
         window = row["most_in_flight"]
         bound = told_rate(8 * window / path.base_rtt_s)
         return f": {window:,} bytes in a round trip of {told_seconds(path.base_rtt_s)} make at most {bound}" + (
-            f", and {could}" if could and path.identified else ""
+            f", where {could}" if could and path.identified else ""
         )
     if first == "cwnd" and path.identified and path.base_rtt_s and path.greatest_rtt_s:
-        return f", and a queue stood: {could}"
+        return f"; a queue stood, and {could}"
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""

@@ -169,7 +169,9 @@ def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[st
             middle, late = took.quantile(0.5, "linear"), took.quantile(0.95, "linear")
             return f"{took.len():,} of {frame.height:,} {what} were done; the median took {seconds(middle)}, one in twenty over {seconds(late)}."
     if len(flows) == 1:
-        return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}."
+        limits = held(flows[0])
+        why = sentence(limits) if limits is not None else ""
+        return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}{why and f'; {why}'}."
     groups = _by_group(run, flows)
     bytes_all = sum(row["bytes_acked"] for row in flows)
     if len(groups) > 1 and total > 0:
