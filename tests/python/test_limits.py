@@ -13,7 +13,9 @@ from ackclock.formats.write import write
 
 WINDOW = {
     "duration": "8 s",
-    "network": {"bottleneck": {"rate": "100 Mbit/s", "delay": "35 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}},
+    "network": {
+        "bottleneck": {"rate": "100 Mbit/s", "delay": "35 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+    },
     "flows": [
         {
             "congestion_control": "cubic",
@@ -60,7 +62,11 @@ def test_the_receivers_window_by_the_trace():
     """The oracle looks at each ACK: how much the window lets out, and how much is out."""
     run = told(ackclock.Scenario.from_dict(WINDOW).set("record.trace", "flow"))
     row = run.rows("flows")[0]
-    events = run.acks.filter(~pl.col("responder")).select("t_s", "event", "seq", "len", "rwnd", "pipe", "cwnd").rows(named=True)
+    events = (
+        run.acks.filter(~pl.col("responder"))
+        .select("t_s", "event", "seq", "len", "rwnd", "pipe", "cwnd")
+        .rows(named=True)
+    )
     limited, una, nxt = 0.0, 1, 1
     total = 20_000_000
     for event, then in zip(events, [*events[1:], None], strict=True):
@@ -83,7 +89,13 @@ def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3 s",
-            "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "outage": {"at": "500 ms", "lasts": "400 ms", "arrivals": "lost"}}},
+            "network": {
+                "bottleneck": {
+                    "rate": "10 Mbit/s",
+                    "delay": "20 ms",
+                    "outage": {"at": "500 ms", "lasts": "700 ms", "arrivals": "lost"},
+                }
+            },
             "flows": [{"workload": {"kind": "bulk"}}],
         }
     )
@@ -93,14 +105,18 @@ def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():
     assert row["limit_timeout_s"] > 0.15
     waits = run.limits.filter(pl.col("limit_timeout_s") > 0)
     assert waits["t_s"].min() < waits["t_s"].max() - 0.1
-    assert run.limits.select(pl.sum_horizontal(COLUMNS.values())).to_series().to_list() == pytest.approx([0.02] * run.limits.height, abs=1e-9)
+    assert run.limits.select(pl.sum_horizontal(COLUMNS.values())).to_series().to_list() == pytest.approx(
+        [0.02] * run.limits.height, abs=1e-9
+    )
 
 
 def test_the_terminal_says_it(tmp_path, capsys):
     path = tmp_path / "window.toml"
     path.write_text(ackclock.Scenario.from_dict(WINDOW).to_toml(), encoding="utf-8")
     assert main(["run", str(path)]) == 0
-    assert "82 % of the time the receiver's window was the limit, and 14 % the congestion window" in " ".join(capsys.readouterr().out.split())
+    assert "82 % of the time the receiver's window was the limit, and 14 % the congestion window" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_ss_has_the_stop_watches_and_reads_them_again(tmp_path):
@@ -123,9 +139,14 @@ def test_a_line_of_the_kernels_own():
         "busy:2100ms rwnd_limited:1400ms(66.7%) sndbuf_limited:120ms(5.7%) snd_wnd:65536\n"
     )
     row = ss.read(line, name="x").samples.row(0, named=True)
-    assert (row["busy_s"], row["rwnd_limited_s"], row["sndbuf_limited_s"], row["rwnd"]) == pytest.approx((2.1, 1.4, 0.12, 65536.0))
+    assert (row["busy_s"], row["rwnd_limited_s"], row["sndbuf_limited_s"], row["rwnd"]) == pytest.approx(
+        (2.1, 1.4, 0.12, 65536.0)
+    )
 
 
 def test_sentences():
     assert sentence(dict.fromkeys(CAUSES, 0.0)) == ""
-    assert sentence({"application": 9.0, "cwnd": 1.0, "idle": 0.0}) == "90 % of the time the application was the limit, and 10 % the congestion window"
+    assert (
+        sentence({"application": 9.0, "cwnd": 1.0, "idle": 0.0})
+        == "90 % of the time the application was the limit, and 10 % the congestion window"
+    )

@@ -139,9 +139,8 @@ fn flows(flows: &[Flow], world: &World) -> Table {
 
 /// What held flows back, over intervals.
 fn limits(rows: &[LimitRow]) -> Table {
-    let mut table = Table::new("limits")
-        .time("t_s", rows.iter().map(|r| r.t))
-        .u4("flow", rows.iter().map(|r| r.flow));
+    let mut table =
+        Table::new("limits").time("t_s", rows.iter().map(|r| r.t)).u4("flow", rows.iter().map(|r| r.flow));
     for (cause, name) in LIMITS.iter().enumerate() {
         table = table.span(name, rows.iter().map(|r| r.held[cause]));
     }

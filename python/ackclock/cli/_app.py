@@ -339,7 +339,9 @@ def diagnose(
     ] = False,
     controller: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The sender's, for the scenario (default: cubic): a capture does not name it."),
+        typer.Option(
+            metavar="NAME", help="The sender's, for the scenario (default: cubic): a capture does not name it."
+        ),
     ] = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     json: Json = False,

@@ -16,7 +16,12 @@ from ackclock.text import NONE, rate, seconds, share
 if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis, Fit, Outcome
 
-PLACES = {"sender": "at the sender", "receiver": "at the receiver", "between": "on the way", "unknown": "nobody knows where"}
+PLACES = {
+    "sender": "at the sender",
+    "receiver": "at the receiver",
+    "between": "on the way",
+    "unknown": "nobody knows where",
+}
 
 
 def diagnose(
@@ -60,7 +65,9 @@ def diagnose(
     if fitted is not None:
         _terminal.show(_fit(fitted))
         if not fitted.holds:
-            _terminal.warn(f"the model is no basis for what-if: its transfer takes {_percent(fitted.quantities[0].error)} of the time")
+            _terminal.warn(
+                f"the model is no basis for what-if: its transfer takes {_percent(fitted.quantities[0].error)} of the time"
+            )
     if outcomes and fitted is not None:
         _terminal.show(_what_if(outcomes, fitted))
     for file in (csv, scenario):
@@ -77,7 +84,9 @@ def _fitted(
     from ackclock.diagnose import fit, what_if
 
     try:
-        made = _terminal.interruptible(lambda: fit(found, controller=controller or "cubic"), doing=lambda: "running the model")
+        made = _terminal.interruptible(
+            lambda: fit(found, controller=controller or "cubic"), doing=lambda: "running the model"
+        )
         if scenario is not None:
             _files.write(scenario, made.scenario.to_toml(), f"--scenario {scenario}")
         if not changes:
@@ -110,7 +119,10 @@ def _fit(fitted: Fit) -> object:
         if one.unit == "share":
             if max(one.capture, one.model) < 0.005:
                 continue
-            name, values = CAUSES[one.name].split(",")[0], [share(v) for v in (one.capture, one.model, one.least, one.most)]
+            name, values = (
+                CAUSES[one.name].split(",")[0],
+                [share(v) for v in (one.capture, one.model, one.least, one.most)],
+            )
         elif one.unit == "s":
             name, values = one.name, [seconds(v) for v in (one.capture, one.model, one.least, one.most)]
         elif one.unit == "bit/s":
@@ -183,7 +195,10 @@ def _path(found: Diagnosis) -> object:
         ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
         ("queue, when it was full", seconds(path.queue_s)),
         ("segments lost, of those sent", f"{lost:,} of {row['segments']:,}"),
-        ("sent again at a full, a part full, an empty queue", f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}"),
+        (
+            "sent again at a full, a part full, an empty queue",
+            f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}",
+        ),
         ("sent for nothing", f"{row['spurious']:,}"),
         ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
         ("payload of a full segment", f"{found.mss:,} bytes"),

@@ -151,7 +151,7 @@ def diagnose(
     row = rows.row(0, named=True)
     at = _place(row)
     missed = first.missed(row)
-    refused = _refusal(first, row, missed)
+    refused = _refusal(first, missed)
     if refused:
         return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.")
     whole = read_capture(path, connection=row["connection"])
@@ -171,7 +171,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             f"the capture was taken {'at the receiver' if at == 'receiver' else 'on the way' if at == 'between' else 'nobody knows where'}, "
             "and what a sender waits for shows only beside it: capture at the sender"
         )
-        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss)
+        return Diagnosis(
+            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+        )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)
@@ -256,7 +258,7 @@ def _guess(played: Replay, row: dict[str, Any]) -> str:
     return "sender" if len(released) > len(alone) and played.gap < 0.2 * least else "unknown"
 
 
-def _refusal(found: Capture, row: dict[str, Any], missed: float) -> str:
+def _refusal(found: Capture, missed: float) -> str:
     if missed > MOST_MISSED:
         return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % nothing can be told from it"
     dropped, frames = found.facts["dropped"], max(found.facts["frames"], 1)

@@ -120,7 +120,9 @@ def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
             f"allowed: at most {OWN_PACE * 100:.0f} %, a model of the path says nothing of an application"
         )
     if path.wire_bps is None or path.base_rtt_s is None or row["bytes"] > MOST_BYTES:
-        raise InputError(f"found {row['bytes']:,} bytes and no rate; allowed: a transfer with round trips, of at most {MOST_BYTES:,} bytes")
+        raise InputError(
+            f"found {row['bytes']:,} bytes and no rate; allowed: a transfer with round trips, of at most {MOST_BYTES:,} bytes"
+        )
     size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss + ACK_BYTES
     rate = _whole_rate(path.wire_bps)
     delay_ns = max(int((path.base_rtt_s - 8 * (size + ACK_BYTES) / rate) / 2 * 1e9), 1000)
@@ -155,7 +157,7 @@ def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
 def _whole_rate(bps: float) -> int:
     """To four digits: nobody's link has more, and the estimate neither."""
     step = 10 ** max(len(str(int(bps))) - 4, 0)
-    return max(int(round(bps / step)) * step, 1000)
+    return max(round(bps / step) * step, 1000)
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
@@ -226,4 +228,6 @@ def _quantity(name: str, unit: str, capture: float, values: Sequence[float]) -> 
         error: float | None = middle - capture
     else:
         error = (middle - capture) / capture if capture else None
-    return Quantity(name=name, unit=unit, capture=capture, model=middle, least=min(values), most=max(values), error=error)
+    return Quantity(
+        name=name, unit=unit, capture=capture, model=middle, least=min(values), most=max(values), error=error
+    )

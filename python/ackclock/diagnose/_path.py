@@ -109,10 +109,10 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
         first = last = None
     if lasted > 0 and carried >= LEAST_PACKETS * mss:
         return 8 * carried / lasted, True
-    return _most(found, base, mss), False
+    return _most(found, base), False
 
 
-def _most(found: Replay, base: float, mss: int) -> float | None:
+def _most(found: Replay, base: float) -> float | None:
     """The most that was delivered in a round trip, bit/s: the path carries at least so much."""
     span = max(base, 1e-3)
     points = [(now.t, now.delivered) for now in found.instants if now.acked]

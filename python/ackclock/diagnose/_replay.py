@@ -198,7 +198,12 @@ class _Sender:
         rto = max(LEAST_RTO_S, (self.srtt or 0.0) + 4 * self.rttvar) if self.srtt is not None else 0.9
         waited = t - (self.done[-1].t if self.done else t)
         overdue = t - self.quiet_since >= 0.9 * rto or waited >= max(0.9 * LEAST_RTO_S, 0.9 * (self.srtt or 0.0))
-        if silent and head and overdue and not (last and not self.recovering and not now.probe and self._first_probe(end)):
+        if (
+            silent
+            and head
+            and overdue
+            and not (last and not self.recovering and not now.probe and self._first_probe(end))
+        ):
             now.expired = True
             self.timeouts += 1
             self.recovering, self.high, self.after_timeout = True, self.nxt, 1
@@ -342,7 +347,9 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
     ended, sent_at = _last(instants)
-    alone = sorted(then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i])
+    alone = sorted(
+        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i]
+    )
     usual = 4 * alone[len(alone) // 2] if alone else 0.0
     filled = _filled(instants, mss) if paced else [False] * len(instants)
     for i in range(len(causes) - 1, -1, -1):

@@ -86,7 +86,17 @@ def draw_limits(ax: Any, limits: pl.DataFrame) -> None:
     below = np.zeros(len(ends))
     for name, part in parts.items():
         colour, hatch = LOOKS[name]
-        ax.bar(begins, 100 * part, ends - begins, below, align="edge", color=colour, hatch=hatch * 2, lw=0, label=LABELS[name])
+        ax.bar(
+            begins,
+            100 * part,
+            ends - begins,
+            below,
+            align="edge",
+            color=colour,
+            hatch=hatch * 2,
+            lw=0,
+            label=LABELS[name],
+        )
         below = below + 100 * part
     ax.set_ylim(0, 100)
     ax.set_xlabel("time (s)")

@@ -73,7 +73,12 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     step = max(whole // STEPS, 1_000_000)
     # equal parts, so that the last interval is as long as the others
     part = -(-whole // max(whole // (8 * step), 1))
-    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", part), ("limits_interval", part)):
+    for key, every in (
+        ("sample_interval", step),
+        ("queue_interval", step),
+        ("goodput_interval", part),
+        ("limits_interval", part),
+    ):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
     scenario = scenario.set("record.drops", True)
