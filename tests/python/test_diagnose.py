@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from test_limits import WINDOW
 
 import ackclock
 from ackclock import units
-from ackclock._limits import CAUSES, held
+from ackclock._limits import CAUSES, COLUMNS, held
 from ackclock.cli import main
 from ackclock.diagnose import Diagnosis, diagnose, fit, model, what_if
 from ackclock.errors import InputError
@@ -105,6 +106,10 @@ def test_the_receivers_window(tmp_path):
     assert found.path.identified  # by the bursts of slow start, although the path was never full later
     assert found.path.wire_bps == pytest.approx(100e6, rel=0.001)
     assert found.path.base_rtt_s == pytest.approx(run.rows("flows")[0]["min_rtt_s"], rel=0.02)
+    over_time = found.limits()
+    own = run.limits.sum()
+    for column in COLUMNS.values():
+        assert over_time[column].sum() == pytest.approx(own[column][0], abs=2e-3)
     lost = {cause.name: cause.lost_bytes for cause in found.causes}
     assert lost["rwnd"] == pytest.approx(0.49 * 96.5e6 / 8 * 2.546 - 1e6, rel=0.5)
 
@@ -195,8 +200,9 @@ def test_nothing_is_concluded_from_a_capture_with_holes(tmp_path):
 
 def test_command(tmp_path, capsys):
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW))
-    table = tmp_path / "causes.csv"
-    assert main(["diagnose", str(path), "--csv", str(table), "--anonymise"]) == 0
+    table, plot = tmp_path / "causes.csv", tmp_path / "causes.png"
+    assert main(["diagnose", str(path), "--csv", str(table), "--plot", str(plot), "--anonymise"]) == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
     shown = capsys.readouterr().out
     assert "the receiver's window" in shown
     assert table.read_text(encoding="utf-8").startswith("cause,seconds,share,lost_bytes\nrwnd,")
@@ -293,3 +299,26 @@ def test_a_controller_needs_a_model(tmp_path, capsys):
     assert main(["diagnose", str(path), "--controller", "reno"]) == 2
     assert main(["diagnose", str(path), "--controller", "nope", "--what-if"]) == 2
     assert "allowed" in capsys.readouterr().err
+
+
+def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
+    _, path = captured(tmp_path, ackclock.load("scripted-loss"))
+    whole, broken = path.read_bytes(), tmp_path / "broken.pcapng"
+    draw = random.Random(44)
+    ends = set()
+    for _ in range(60):
+        made = bytearray(whole)
+        for _ in range(draw.choice([1, 3, 20, 200])):
+            made[draw.randrange(300, len(made))] = draw.randrange(256)
+        broken.write_bytes(made)
+        try:
+            found = diagnose(broken)
+        except InputError as error:
+            ends.add("refused")
+            assert "\n" not in str(error)
+            continue
+        ends.add("conclusions" if found.causes else "no conclusions")
+        assert found.sentence
+        assert all(cause.seconds >= 0 for cause in found.causes)
+        assert found.limits().height in (0, 200)
+    assert ends == {"refused", "conclusions", "no conclusions"}

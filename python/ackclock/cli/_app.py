@@ -330,6 +330,7 @@ def diagnose(
         ),
     ] = None,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table of causes.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the causes over time (png, pdf, svg).")] = None,
     scenario: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write a scenario of the path (TOML), run it, and say how well it fits."),
@@ -353,6 +354,7 @@ def diagnose(
         capture,
         connection=connection,
         csv=_path(csv, "--csv"),
+        plot=_path(plot, "--plot"),
         scenario=_path(scenario, "--scenario"),
         changes=what_if,
         controller=controller,

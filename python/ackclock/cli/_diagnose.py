@@ -29,6 +29,7 @@ def diagnose(
     *,
     connection: int | None,
     csv: Path | None,
+    plot: Path | None,
     scenario: Path | None,
     changes: bool,
     controller: str | None,
@@ -40,7 +41,9 @@ def diagnose(
 
     if controller is not None and scenario is None and not changes:
         raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario or --what-if")
-    for file, option in ((csv, "--csv"), (scenario, "--scenario")):
+    if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
+        raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario")):
         if file is not None:
             _terminal.writable_file(file, option)
     with _terminal.progress() as progress:
@@ -52,6 +55,10 @@ def diagnose(
     _files.reads(path)
     if csv is not None:
         _files.write(csv, found.table().write_csv(), f"--csv {csv}")
+    if plot is not None:
+        if found.refused:
+            raise InputError(f"--plot: found a capture without conclusions ({found.refused}); allowed: one with some")
+        _files.write(plot, _drawn(found, plot.suffix[1:]), f"--plot {plot}")
     fitted, outcomes = _fitted(path, found, scenario, changes, controller)
     if as_json:
         told = found.summary()
@@ -70,9 +77,19 @@ def diagnose(
             )
     if outcomes and fitted is not None:
         _terminal.show(_what_if(outcomes, fitted))
-    for file in (csv, scenario):
+    for file in (csv, plot, scenario):
         if file is not None:
             _terminal.say(f"written: {file}")
+
+
+def _drawn(found: Diagnosis, kind: str) -> bytes:
+    from ackclock.plot import style
+    from ackclock.plot.limits import draw_limits
+
+    with style.styled():
+        figure, ax = style.new(7.2, 3.0)
+        draw_limits(ax, found.limits())
+        return style.saved(figure, kind)
 
 
 def _fitted(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from ackclock._limits import sentence, shares
+from ackclock._limits import COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._path import Path, estimate
@@ -93,6 +93,32 @@ class Diagnosis:
         schema = {"cause": pl.String, "seconds": pl.Float64, "share": pl.Float64, "lost_bytes": pl.Float64}
         rows = [(cause.name, cause.seconds, cause.share, cause.lost_bytes) for cause in self.causes]
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def limits(self, intervals: int = 200) -> pl.DataFrame:
+        """What held the sender back over time, as table `limits` of a run has it.
+
+        Parameters
+        ----------
+        intervals
+            Into which the capture's time is divided.
+        """
+        import numpy as np
+        import polars as pl
+
+        played = self.replay
+        if played is None or len(played.instants) < 2:
+            return pl.DataFrame(
+                schema={"t_s": pl.Float64, "flow": pl.UInt32, **dict.fromkeys(COLUMNS.values(), pl.Float64)}
+            )
+        times = np.asarray([now.t for now in played.instants])
+        causes = np.asarray(played.causes)
+        edges = np.linspace(times[0], times[-1], intervals + 1)
+        columns = {}
+        for name, column in COLUMNS.items():
+            spent = np.concatenate([[0.0], np.cumsum(np.where(causes == name, np.diff(times), 0.0))])
+            columns[column] = np.diff(np.interp(edges, times, spent))  # linear in between: a cause holds or it does not
+        flow = pl.Series("flow", np.zeros(intervals), dtype=pl.UInt32)
+        return pl.DataFrame({"t_s": edges[1:], **columns}).insert_column(1, flow)
 
     def summary(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
