@@ -14,6 +14,8 @@ from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ackclock.diagnose import Diagnosis, Fit, Outcome
 
 PLACES = {
@@ -121,7 +123,7 @@ def _percent(error: float | None) -> str:
     return NONE if error is None else f"{error * 100:+.1f} %"
 
 
-def _fit(fitted: Fit) -> object:
+def _fit(fitted: Fit) -> Table:
     from rich.table import Table
 
     table = Table(
@@ -150,7 +152,7 @@ def _fit(fitted: Fit) -> object:
     return table
 
 
-def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> object:
+def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
     from rich.table import Table
 
     table = Table(
@@ -195,7 +197,7 @@ def _show(found: Diagnosis) -> None:
     _terminal.show(_path(found))
 
 
-def _path(found: Diagnosis) -> object:
+def _path(found: Diagnosis) -> Table:
     from rich.table import Table
 
     path, row = found.path, found.connection

@@ -156,7 +156,7 @@ def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
 
 def _whole_rate(bps: float) -> int:
     """To four digits: nobody's link has more, and the estimate neither."""
-    step = 10 ** max(len(str(int(bps))) - 4, 0)
+    step = int(10 ** max(len(str(int(bps))) - 4, 0))
     return max(round(bps / step) * step, 1000)
 
 

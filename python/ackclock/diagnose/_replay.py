@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ackclock._limits import CAUSES
@@ -28,6 +29,12 @@ LONGEST_GAP_S = 2e-4
 SLICE = 50_000
 """Rows that are plain values at a time."""
 
+BURST_S = 3e-3
+"""Linux paces in bursts of a millisecond."""
+
+CLOCKED = 0.25
+"""Share of departures that ACKs release, from which on cwnd may have held a paced sender as well."""
+
 PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
 
@@ -42,6 +49,8 @@ class Instant:
     heard: bool = False
     """An ACK or an update of the window came."""
     new: int = 0
+    clocked: bool = False
+    """An ACK came before the new data left."""
     again: int = 0
     pushed: bool = False
     """The last packet of new data ends what was written, or is short."""
@@ -177,6 +186,7 @@ class _Sender:
             return
         if end <= self.nxt:
             return
+        now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
         now.pushed = bool(flags & PSH) or (end - seq) % self.mss != 0
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
@@ -308,7 +318,7 @@ class _Sender:
         self.first = at
 
     def result(self) -> Replay:
-        paced = _is_paced(self.done)
+        paced = _is_paced(self.done, self.mss)
         causes = _causes(self.done, mss=self.mss, paced=paced)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
@@ -329,17 +339,31 @@ class _Sender:
         )
 
 
-def _is_paced(instants: list[Instant]) -> bool:
-    """Whether full packets leave without an ACK, although the application had more when the one before left."""
-    alone = kept = 0
-    pushed = True
+def _is_paced(instants: list[Instant], mss: int) -> bool:
+    """Whether full packets leave without an ACK, although the application had more when the one before left.
+
+    An application whose last segment waits for an ACK (Nagle) looks alike; but it writes more at a time, and not many times in a round
+    trip.
+    """
+    alone = 0
+    gaps: list[float] = []
+    sizes: list[int] = []
+    rtts: list[float] = []
+    pushed, left = True, 0.0
     for now in instants:
-        if now.new and not now.heard and not now.recovering:
+        if now.rtt is not None:
+            rtts.append(now.rtt)
+        if now.new and not now.clocked and not now.recovering:
             alone += 1
-            kept += not pushed
+            if not pushed:
+                gaps.append(now.t - left)
+                sizes.append(now.new)
         if now.new:
-            pushed = now.pushed
-    return alone > 20 and kept > PACED * alone
+            pushed, left = now.pushed, now.t
+    if alone <= 20 or len(gaps) <= PACED * alone or not rtts:
+        return False
+    gap = median(gaps)
+    return gap <= BURST_S or (gap < median(rtts) and median(sizes) <= 2 * mss)
 
 
 def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
@@ -347,21 +371,24 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
     ended, sent_at = _last(instants)
-    alone = sorted(
-        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i]
+    waits = sorted(
+        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.clocked and not ended[i]
     )
-    usual = 4 * alone[len(alone) // 2] if alone else 0.0
-    filled = _filled(instants, mss) if paced else [False] * len(instants)
+    usual = 4 * waits[len(waits) // 2] if waits else 0.0
+    new = [now.clocked for now in instants if now.new and not now.recovering]
+    clocked = sum(new) > CLOCKED * len(new)
+    filled = _filled(instants, mss) if paced and clocked else [False] * len(instants)
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
         full = now.room < mss
         if then.probe:
             pass
-        elif then.new and not then.heard:
+        elif then.new and not then.clocked:
             waited = then.t - sent_at[i]
             follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
         elif then.new:
-            follows = "cwnd"
+            nagle = then.new < mss and then.una < then.nxt - then.new
+            follows = "application" if nagle else "cwnd"  # a small segment waited for the ACK of a full one
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -376,8 +403,9 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
-            alone = then.new and not then.heard  # no ACK made room
-            causes[i] = "cwnd" if filled[i] and not alone else "pacing"
+            alone = then.new and not then.clocked  # no ACK made room
+            at_once = then.new and then.clocked  # its time had come, and the ACK made room
+            causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
         else:
             causes[i] = follows
     return causes
