@@ -210,8 +210,10 @@ impl Observer {
                 continue;
             }
             let mut row = LimitRow { t, flow: flow.id, held: Held::default() };
+            for (held, (now, before)) in row.held.iter_mut().zip(now.iter().zip(&*before)) {
+                *held = now.saturating_sub(*before);
+            }
             for cause in 0..now.len() {
-                row.held[cause] = now[cause].saturating_sub(before[cause]);
                 let mut moved = before[cause].saturating_sub(now[cause]);
                 let waited = &mut row.held[Hold::Timeout as usize];
                 let rows = self.limits.iter_mut().rev().filter(|row| row.flow == flow.id);

@@ -57,8 +57,8 @@ def sentence(seconds: Mapping[str, float]) -> str:
     --------
     >>> sentence({"cwnd": 0.5, "rwnd": 9.2, "recovery": 0.3, "idle": 0.0})
     "92 % of the time the receiver's window was the limit"
-    >>> sentence({"cwnd": 5.0, "recovery": 5.0, "idle": 10.0})
-    'it was idle for 50 % of its life; of the rest 50 % were limited by the congestion window and 50 % by the repair of losses'
+    >>> sentence({"cwnd": 6.0, "timeout": 4.0, "idle": 10.0})
+    'it was idle for 50 % of its life; 60 % of the rest the congestion window was the limit, and 40 % waits for the retransmission timer'
     """
     whole = math.fsum(seconds.values())
     found = shares(seconds)
@@ -66,14 +66,8 @@ def sentence(seconds: Mapping[str, float]) -> str:
         return ""
     idle = seconds.get("idle", 0.0) / whole
     first, most = found[0]
-    others = [(name, part) for name, part in found[1:3] if part >= SAID]
-    if idle < SAID and not others:
-        return f"{share(most)} of the time {CAUSES[first].split(',')[0]} {_was(first)} the limit"
-    parts = [f"{share(part)} {'were limited ' if i == 0 else ''}by {CAUSES[name].split(',')[0]}" for i, (name, part) in enumerate([(first, most), *others])]
-    listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-    begin = f"it was idle for {share(idle)} of its life; of the rest " if idle >= SAID else "of its time "
-    return begin + listed
-
-
-def _was(name: str) -> str:
-    return "were" if name == "timeout" else "was"
+    what = CAUSES[first].split(",")[0]
+    said = f"{share(most)} of the {'rest' if idle >= SAID else 'time'} {what} {'were' if first == 'timeout' else 'was'} the limit"
+    others = [f"{share(part)} {CAUSES[name].split(',')[0]}" for name, part in found[1:3] if part >= SAID]
+    said = ", ".join([said, *others[:-1]]) + (f", and {others[-1]}" if others else "")
+    return f"it was idle for {share(idle)} of its life; {said}" if idle >= SAID else said

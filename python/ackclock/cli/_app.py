@@ -330,13 +330,37 @@ def diagnose(
         ),
     ] = None,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the table of causes.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Draw the causes over time (png, pdf, svg).")] = None,
+    scenario: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a scenario of the path (TOML), run it, and say how well it fits."),
+    ] = None,
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Run that scenario with one value changed after the other.")
+    ] = False,
+    controller: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The sender's, for the scenario (default: cubic): a capture does not name it."
+        ),
+    ] = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     json: Json = False,
 ) -> None:
     """Why is this transfer slow? Say what limited each moment of it, and what its path is like."""
     from ackclock.cli import _diagnose
 
-    _diagnose.diagnose(capture, connection=connection, csv=_path(csv, "--csv"), anonymise=anonymise, as_json=json)
+    _diagnose.diagnose(
+        capture,
+        connection=connection,
+        csv=_path(csv, "--csv"),
+        plot=_path(plot, "--plot"),
+        scenario=_path(scenario, "--scenario"),
+        changes=what_if,
+        controller=controller,
+        anonymise=anonymise,
+        as_json=json,
+    )
 
 
 @study.command("list")

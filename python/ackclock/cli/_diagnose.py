@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackclock import _files
 from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
+from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
-    from ackclock.diagnose import Diagnosis
+    from rich.table import Table
 
-PLACES = {"sender": "at the sender", "receiver": "at the receiver", "between": "on the way", "unknown": "nobody knows where"}
+    from ackclock.diagnose import Diagnosis, Fit, Outcome
+
+PLACES = {
+    "sender": "at the sender",
+    "receiver": "at the receiver",
+    "between": "on the way",
+    "unknown": "nobody knows where",
+}
 
 
-def diagnose(path: Path, *, connection: int | None, csv: Path | None, anonymise: bool, as_json: bool) -> None:
-    """Say what limited a transfer."""
+def diagnose(
+    path: Path,
+    *,
+    connection: int | None,
+    csv: Path | None,
+    plot: Path | None,
+    scenario: Path | None,
+    changes: bool,
+    controller: str | None,
+    anonymise: bool,
+    as_json: bool,
+) -> None:
+    """Say what limited a transfer; make a scenario of its path, and ask it what would change."""
     from ackclock.diagnose import diagnose as diagnosed
 
-    if csv is not None:
-        _terminal.writable_file(csv, "--csv")
+    if controller is not None and scenario is None and not changes:
+        raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario or --what-if")
+    if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
+        raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
+    for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario")):
+        if file is not None:
+            _terminal.writable_file(file, option)
     with _terminal.progress() as progress:
         found = _terminal.interruptible(
             lambda: diagnosed(
@@ -31,12 +57,120 @@ def diagnose(path: Path, *, connection: int | None, csv: Path | None, anonymise:
     _files.reads(path)
     if csv is not None:
         _files.write(csv, found.table().write_csv(), f"--csv {csv}")
+    if plot is not None:
+        if found.refused:
+            raise InputError(f"--plot: found a capture without conclusions ({found.refused}); allowed: one with some")
+        _files.write(plot, _drawn(found, plot.suffix[1:]), f"--plot {plot}")
+    fitted, outcomes = _fitted(path, found, scenario, changes, controller)
     if as_json:
-        _terminal.show_json(found.summary())
+        told = found.summary()
+        if fitted is not None:
+            told["fit"] = fitted.summary()
+        if outcomes:
+            told["what_if"] = [asdict(outcome) for outcome in outcomes]
+        _terminal.show_json(told)
         return
     _show(found)
-    if csv is not None:
-        _terminal.say(f"written: {csv}")
+    if fitted is not None:
+        _terminal.show(_fit(fitted))
+        if not fitted.holds:
+            _terminal.warn(
+                f"the model is no basis for what-if: its transfer takes {_percent(fitted.quantities[0].error)} of the time"
+            )
+    if outcomes and fitted is not None:
+        _terminal.show(_what_if(outcomes, fitted))
+    for file in (csv, plot, scenario):
+        if file is not None:
+            _terminal.say(f"written: {file}")
+
+
+def _drawn(found: Diagnosis, kind: str) -> bytes:
+    from ackclock.plot import style
+    from ackclock.plot.limits import draw_limits
+
+    with style.styled():
+        figure, ax = style.new(7.2, 3.0)
+        draw_limits(ax, found.limits())
+        return style.saved(figure, kind)
+
+
+def _fitted(
+    path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str | None
+) -> tuple[Fit | None, Sequence[Outcome]]:
+    """The model, written if asked for, and what becomes of it by changes."""
+    if scenario is None and not changes:
+        return None, ()
+    from ackclock.diagnose import fit, what_if
+
+    try:
+        made = _terminal.interruptible(
+            lambda: fit(found, controller=controller or "cubic"), doing=lambda: "running the model"
+        )
+        if scenario is not None:
+            _files.write(scenario, made.scenario.to_toml(), f"--scenario {scenario}")
+        if not changes:
+            return made, ()
+        if not made.holds:
+            return made, ()
+        return made, _terminal.interruptible(lambda: what_if(made), doing=lambda: "running the changes")
+    except ScenarioError as error:
+        raise InputError(f"--controller: {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _percent(error: float | None) -> str:
+    return NONE if error is None else f"{error * 100:+.1f} %"
+
+
+def _fit(fitted: Fit) -> Table:
+    from rich.table import Table
+
+    table = Table(
+        title="a model of the path, run",
+        title_justify="left",
+        caption="least and most over seeds; of shares the error is the difference",
+        caption_justify="left",
+    )
+    for head in ("quantity", "capture", "model", "least", "most", "error"):
+        table.add_column(head, justify="left" if head == "quantity" else "right", overflow="fold")
+    for one in fitted.quantities:
+        if one.unit == "share":
+            if max(one.capture, one.model) < 0.005:
+                continue
+            name, values = (
+                CAUSES[one.name].split(",")[0],
+                [share(v) for v in (one.capture, one.model, one.least, one.most)],
+            )
+        elif one.unit == "s":
+            name, values = one.name, [seconds(v) for v in (one.capture, one.model, one.least, one.most)]
+        elif one.unit == "bit/s":
+            name, values = one.name, [rate(v) for v in (one.capture, one.model, one.least, one.most)]
+        else:
+            name, values = one.name, [f"{v:,.0f}" for v in (one.capture, one.model, one.least, one.most)]
+        table.add_row(name, *values, _percent(one.error))
+    return table
+
+
+def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
+    from rich.table import Table
+
+    table = Table(
+        title="what if",
+        title_justify="left",
+        caption=f"seed by seed; the model itself is {fitted.error * 100:.1f} % off: a smaller change says nothing, nor one that goes both ways",
+        caption_justify="left",
+    )
+    for head in ("change", "transfer takes", "change of time", "least", "most", ""):
+        table.add_column(head, justify="left" if head == "change" else "right", overflow="fold")
+    for one in outcomes:
+        told = "" if one.name == "as it is" else ("says something" if one.tells else "says nothing")
+        if one.seconds is None:
+            table.add_row(one.name, "does not end", NONE, NONE, NONE, told)
+            continue
+        changes = [_percent(value) for value in (one.change, one.change_least, one.change_most)]
+        table.add_row(one.name, seconds(one.seconds), *(["", "", ""] if one.name == "as it is" else changes), told)
+    return table
 
 
 def _show(found: Diagnosis) -> None:
@@ -63,7 +197,7 @@ def _show(found: Diagnosis) -> None:
     _terminal.show(_path(found))
 
 
-def _path(found: Diagnosis) -> object:
+def _path(found: Diagnosis) -> Table:
     from rich.table import Table
 
     path, row = found.path, found.connection
@@ -80,7 +214,10 @@ def _path(found: Diagnosis) -> object:
         ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
         ("queue, when it was full", seconds(path.queue_s)),
         ("segments lost, of those sent", f"{lost:,} of {row['segments']:,}"),
-        ("sent again at a full, a part full, an empty queue", f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}"),
+        (
+            "sent again at a full, a part full, an empty queue",
+            f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}",
+        ),
         ("sent for nothing", f"{row['spurious']:,}"),
         ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
         ("payload of a full segment", f"{found.mss:,} bytes"),

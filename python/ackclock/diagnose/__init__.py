@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.limits import sentence, shares
+from ackclock._results.limits import COLUMNS, sentence, shares
+from ackclock.diagnose._change import Outcome, what_if
+from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, replay
 from ackclock.errors import InputError
@@ -26,7 +28,7 @@ from ackclock.text import share as told_share
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cause", "Diagnosis", "Path", "diagnose"]
+__all__ = ["Cause", "Diagnosis", "Fit", "Outcome", "Path", "diagnose", "fit", "model", "what_if"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +94,32 @@ class Diagnosis:
         rows = [(cause.name, cause.seconds, cause.share, cause.lost_bytes) for cause in self.causes]
         return pl.DataFrame(rows, schema=schema, orient="row")
 
+    def limits(self, intervals: int = 200) -> pl.DataFrame:
+        """What held the sender back over time, as table `limits` of a run has it.
+
+        Parameters
+        ----------
+        intervals
+            Into which the capture's time is divided.
+        """
+        import numpy as np
+        import polars as pl
+
+        played = self.replay
+        if played is None or len(played.instants) < 2:
+            return pl.DataFrame(
+                schema={"t_s": pl.Float64, "flow": pl.UInt32, **dict.fromkeys(COLUMNS.values(), pl.Float64)}
+            )
+        times = np.asarray([now.t for now in played.instants])
+        causes = np.asarray(played.causes)
+        edges = np.linspace(times[0], times[-1], intervals + 1)
+        columns = {}
+        for name, column in COLUMNS.items():
+            spent = np.concatenate([[0.0], np.cumsum(np.where(causes == name, np.diff(times), 0.0))])
+            columns[column] = np.diff(np.interp(edges, times, spent))  # linear in between: a cause holds or it does not
+        flow = pl.Series("flow", np.zeros(intervals), dtype=pl.UInt32)
+        return pl.DataFrame({"t_s": edges[1:], **columns}).insert_column(1, flow)
+
     def summary(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
         from dataclasses import asdict
@@ -149,7 +177,7 @@ def diagnose(
     row = rows.row(0, named=True)
     at = _place(row)
     missed = first.missed(row)
-    refused = _refusal(first, row, missed)
+    refused = _refusal(first, missed)
     if refused:
         return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.")
     whole = read_capture(path, connection=row["connection"])
@@ -169,7 +197,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             f"the capture was taken {'at the receiver' if at == 'receiver' else 'on the way' if at == 'between' else 'nobody knows where'}, "
             "and what a sender waits for shows only beside it: capture at the sender"
         )
-        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss)
+        return Diagnosis(
+            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+        )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)
@@ -210,10 +240,10 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
         window = row["most_in_flight"]
         bound = told_rate(8 * window / path.base_rtt_s)
         return f": {window:,} bytes in a round trip of {told_seconds(path.base_rtt_s)} make at most {bound}" + (
-            f", and {could}" if could and path.identified else ""
+            f", where {could}" if could and path.identified else ""
         )
     if first == "cwnd" and path.identified and path.base_rtt_s and path.greatest_rtt_s:
-        return f", and a queue stood: {could}"
+        return f"; a queue stood, and {could}"
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""
@@ -254,7 +284,7 @@ def _guess(played: Replay, row: dict[str, Any]) -> str:
     return "sender" if len(released) > len(alone) and played.gap < 0.2 * least else "unknown"
 
 
-def _refusal(found: Capture, row: dict[str, Any], missed: float) -> str:
+def _refusal(found: Capture, missed: float) -> str:
     if missed > MOST_MISSED:
         return f"the capture itself has missed {missed * 100:.1f} % of the data, and above {MOST_MISSED * 100:.0f} % nothing can be told from it"
     dropped, frames = found.facts["dropped"], max(found.facts["frames"], 1)

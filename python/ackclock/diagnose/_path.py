@@ -18,6 +18,12 @@ STANDS_S = 2e-3
 LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
+PLACE = 0.7
+"""Of the pieces, by bytes: from the slowest on."""
+
+LEAST_SPAN_S = 0.01
+"""Over which a rate is taken, at least: times of captures are not exact."""
+
 FULL, EMPTY = 0.8, 0.2
 """Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
 
@@ -92,30 +98,46 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
 
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
-    """Bytes told of while a queue stood, over that time; else the most of any round trip."""
+    """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
+
+    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came
+    late and then together show more: `PLACE` of them, by bytes, show at most so much.
+    """
     stands = base + max(STANDS_S, 0.1 * base)
-    carried, lasted = 0, 0.0
-    first: Instant | None = None  # of round trips above the bound, one behind the other
-    last: Instant | None = None
-    for now in [*found.instants, None]:
-        if now is not None and now.rtt is None and not now.expired:
+    pieces: list[tuple[float, int]] = []  # bit/s, bytes
+    first: Instant | None = None
+    for now in found.instants:
+        if now.expired:
+            first = None
+        if now.rtt is None:
             continue
-        if now is not None and now.rtt is not None and now.rtt > stands and not now.expired:
-            first, last = first or now, now
-            continue
-        if first is not None and last is not None and last.delivered - first.delivered >= STRETCH * mss:
-            carried += last.delivered - first.delivered
-            lasted += last.t - first.t
-        first = last = None
-    if lasted > 0 and carried >= LEAST_PACKETS * mss:
-        return 8 * carried / lasted, True
-    return _most(found, base, mss), False
+        if now.rtt <= stands:
+            first = None
+        elif first is None:
+            first = now
+        elif now.delivered - first.delivered >= STRETCH * mss and now.t > first.t:
+            carried = now.delivered - first.delivered
+            pieces.append((8 * carried / (now.t - first.t), carried))
+            first = now
+    whole = sum(carried for _, carried in pieces)
+    if whole < LEAST_PACKETS * mss:
+        return _most(found, base, mss), False
+    pieces.sort()
+    below = 0
+    for rate, carried in pieces:
+        below += carried
+        if below >= PLACE * whole:
+            return rate, True
+    return None, False
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
-    """The most that was delivered in a round trip, bit/s: the path carries at least so much."""
-    span = max(base, 1e-3)
-    points = [(now.t, now.delivered) for now in found.instants if now.acked]
+    """The most that was delivered in a round trip, bit/s: the path carries at least so much.
+
+    It begins with an ACK of two segments: that of a single one may have been held back, and what follows would seem faster.
+    """
+    span = max(base, LEAST_SPAN_S)
+    points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
     best, first = 0.0, 0
     for t, delivered in points:
         while t - points[first][0] > span:

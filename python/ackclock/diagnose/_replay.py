@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
@@ -25,6 +26,15 @@ LEAST_RTO_S = 0.19
 LONGEST_GAP_S = 2e-4
 """From an ACK to the data that it releases, at most; the sender's own delay decides."""
 
+SLICE = 50_000
+"""Rows that are plain values at a time."""
+
+BURST_S = 3e-3
+"""Linux paces in bursts of a millisecond."""
+
+CLOCKED = 0.25
+"""Share of departures that ACKs release, from which on cwnd may have held a paced sender as well."""
+
 PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
 
@@ -39,6 +49,8 @@ class Instant:
     heard: bool = False
     """An ACK or an update of the window came."""
     new: int = 0
+    clocked: bool = False
+    """An ACK came before the new data left."""
     again: int = 0
     pushed: bool = False
     """The last packet of new data ends what was written, or is short."""
@@ -87,16 +99,11 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     mss
         Payload of a full segment, bytes.
     """
-    rows = list(
-        zip(
-            *(packets[name].to_list() for name in ("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")),
-            strict=True,
-        )
-    )
-    gap = _gap(rows, server)
-    found = _Sender(server=server, mss=mss, gap=gap)
-    for row in rows:
-        found.take(*row)
+    chosen = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")
+    found = _Sender(server=server, mss=mss, gap=_gap(chosen.head(SLICE).rows(), server))
+    for part in chosen.iter_slices(SLICE):  # plain values take ten times the memory of a frame
+        for row in part.iter_rows():
+            found.take(*row)
     found.close()
     return found.result()
 
@@ -132,6 +139,7 @@ class _Sender:
         self.sent_at: dict[int, tuple[float, int]] = {}  # end -> when it was sent first, how often
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
+        self.syn_at: float | None = None
         self.srtt: float | None = None
         self.rttvar = 0.0
         self.quiet_since = 0.0  # last progress or transmission of the head
@@ -166,8 +174,9 @@ class _Sender:
 
     def _sent(self, now: Instant, t: float, kind: str, seq: int, length: int, flags: int) -> None:
         if kind == "syn":
+            self.syn_at = t
             return
-        if not self.established and kind != "syn" and length == 0:
+        if not self.established and length == 0:
             self.established = True  # the ACK of the SYN-ACK
         if length == 0:
             return
@@ -177,6 +186,7 @@ class _Sender:
             return
         if end <= self.nxt:
             return
+        now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
         now.pushed = bool(flags & PSH) or (end - seq) % self.mss != 0
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
@@ -198,7 +208,12 @@ class _Sender:
         rto = max(LEAST_RTO_S, (self.srtt or 0.0) + 4 * self.rttvar) if self.srtt is not None else 0.9
         waited = t - (self.done[-1].t if self.done else t)
         overdue = t - self.quiet_since >= 0.9 * rto or waited >= max(0.9 * LEAST_RTO_S, 0.9 * (self.srtt or 0.0))
-        if silent and head and overdue and not (last and not self.recovering and not now.probe and self._first_probe(end)):
+        if (
+            silent
+            and head
+            and overdue
+            and not (last and not self.recovering and not now.probe and self._first_probe(end))
+        ):
             now.expired = True
             self.timeouts += 1
             self.recovering, self.high, self.after_timeout = True, self.nxt, 1
@@ -242,7 +257,11 @@ class _Sender:
     def _heard(self, now: Instant, t: float, kind: str, ack: int, window: int) -> None:
         if kind == "syn":
             self.edge = max(self.edge, 1 + window)
+            if self.syn_at is not None and not self.established:
+                self._smooth(t - self.syn_at)
             return
+        if not self.established and self.syn_at is not None and self.srtt is None:
+            self._smooth(t - self.syn_at)
         self.established = True
         if ack < self.una:
             return
@@ -277,12 +296,16 @@ class _Sender:
             return False
         rtt = t - sent[0]
         now.rtt = rtt
+        self._smooth(rtt)
+        return True
+
+    def _smooth(self, rtt: float) -> None:
+        """RFC 6298."""
         if self.srtt is None:
             self.srtt, self.rttvar = rtt, rtt / 2
         else:
             self.rttvar += (abs(rtt - self.srtt) - self.rttvar) / 4
             self.srtt += (rtt - self.srtt) / 8
-        return True
 
     def _forget(self, ack: int) -> None:
         order, at = self.order, self.first
@@ -295,7 +318,7 @@ class _Sender:
         self.first = at
 
     def result(self) -> Replay:
-        paced = _is_paced(self.done)
+        paced = _is_paced(self.done, self.mss)
         causes = _causes(self.done, mss=self.mss, paced=paced)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
@@ -316,17 +339,31 @@ class _Sender:
         )
 
 
-def _is_paced(instants: list[Instant]) -> bool:
-    """Whether full packets leave without an ACK, although the application had more when the one before left."""
-    alone = kept = 0
-    pushed = True
+def _is_paced(instants: list[Instant], mss: int) -> bool:
+    """Whether full packets leave without an ACK, although the application had more when the one before left.
+
+    An application whose last segment waits for an ACK (Nagle) looks alike; but it writes more at a time, and not many times in a round
+    trip.
+    """
+    alone = 0
+    gaps: list[float] = []
+    sizes: list[int] = []
+    rtts: list[float] = []
+    pushed, left = True, 0.0
     for now in instants:
-        if now.new and not now.heard and not now.recovering:
+        if now.rtt is not None:
+            rtts.append(now.rtt)
+        if now.new and not now.clocked and not now.recovering:
             alone += 1
-            kept += not pushed
+            if not pushed:
+                gaps.append(now.t - left)
+                sizes.append(now.new)
         if now.new:
-            pushed = now.pushed
-    return alone > 20 and kept > PACED * alone
+            pushed, left = now.pushed, now.t
+    if alone <= 20 or len(gaps) <= PACED * alone or not rtts:
+        return False
+    gap = median(gaps)
+    return gap <= BURST_S or (gap < median(rtts) and median(sizes) <= 2 * mss)
 
 
 def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
@@ -334,19 +371,24 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
     ended, sent_at = _last(instants)
-    alone = sorted(then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.heard and not ended[i])
-    usual = 4 * alone[len(alone) // 2] if alone else 0.0
-    filled = _filled(instants, mss) if paced else [False] * len(instants)
+    waits = sorted(
+        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.clocked and not ended[i]
+    )
+    usual = 4 * waits[len(waits) // 2] if waits else 0.0
+    new = [now.clocked for now in instants if now.new and not now.recovering]
+    clocked = sum(new) > CLOCKED * len(new)
+    filled = _filled(instants, mss) if paced and clocked else [False] * len(instants)
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
         full = now.room < mss
         if then.probe:
             pass
-        elif then.new and not then.heard:
+        elif then.new and not then.clocked:
             waited = then.t - sent_at[i]
             follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
         elif then.new:
-            follows = "cwnd"
+            nagle = then.new < mss and then.una < then.nxt - then.new
+            follows = "application" if nagle else "cwnd"  # a small segment waited for the ACK of a full one
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -361,8 +403,9 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
-            alone = then.new and not then.heard  # no ACK made room
-            causes[i] = "cwnd" if filled[i] and not alone else "pacing"
+            alone = then.new and not then.clocked  # no ACK made room
+            at_once = then.new and then.clocked  # its time had come, and the ACK made room
+            causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
         else:
             causes[i] = follows
     return causes

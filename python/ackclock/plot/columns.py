@@ -29,6 +29,7 @@ SHORT = {
     "ssthresh": ("samples", "ssthresh"),
     "rtt": ("samples", "srtt_s"),
     "in_flight": ("samples", "in_flight"),
+    "rwnd": ("samples", "rwnd"),
     "goodput": ("goodput", "goodput_bps"),
     "queue": ("queue_samples", "packets"),
 }

@@ -40,13 +40,25 @@ LABELS = {
 """Of causes in legends."""
 
 
+SHOWN = 5e-4
+"""Share of the time from which on a cause is drawn."""
+
+
 def _parts(limits: pl.DataFrame) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
     """Ends of the intervals of one flow, and the shares of the causes that occur."""
     ordered = limits.sort("t_s")
     seconds = {name: ordered[column].to_numpy() for name, column in COLUMNS.items()}
-    whole = sum(seconds.values())
-    safe = np.where(whole > 0, whole, 1.0)  # type: ignore[operator]
-    return ordered["t_s"].to_numpy(), {name: part / safe for name, part in seconds.items() if part.sum() > 0}
+    whole = np.sum(list(seconds.values()), axis=0)
+    safe = np.where(whole > 0, whole, 1.0)
+    return ordered["t_s"].to_numpy(), {
+        name: part / safe for name, part in seconds.items() if part.sum() > SHOWN * whole.sum()
+    }
+
+
+def _begins(ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where intervals of one length begin."""
+    first = max(0.0, 2 * ends[0] - ends[1]) if len(ends) > 1 else 0.0
+    return np.concatenate([[first], ends[:-1]])
 
 
 def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
@@ -58,7 +70,7 @@ def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
         Rows of table `limits` of one flow.
     """
     ends, parts = _parts(limits)
-    begins = np.concatenate([[max(0.0, 2 * ends[0] - ends[1]) if len(ends) > 1 else 0.0], ends[:-1]])
+    begins = _begins(ends)
     bars = [
         {
             "type": "bar",
@@ -82,13 +94,24 @@ def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
 def draw_limits(ax: Any, limits: pl.DataFrame) -> None:
     """The same with matplotlib."""
     ends, parts = _parts(limits)
-    begins = np.concatenate([[0.0], ends[:-1]])
+    begins = _begins(ends)
     below = np.zeros(len(ends))
     for name, part in parts.items():
         colour, hatch = LOOKS[name]
-        ax.bar(begins, 100 * part, ends - begins, below, align="edge", color=colour, hatch=hatch * 2, lw=0, label=LABELS[name])
+        ax.bar(
+            begins,
+            100 * part,
+            ends - begins,
+            below,
+            align="edge",
+            color=colour,
+            hatch=hatch * 2,
+            lw=0,
+            label=LABELS[name],
+        )
         below = below + 100 * part
     ax.set_ylim(0, 100)
+    ax.set_xlim(begins[0], ends[-1])
     ax.set_xlabel("time (s)")
     ax.set_ylabel("share of the time (%)")
     ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)

@@ -40,7 +40,9 @@ def limits_section(run: Run, names: Sequence[str]) -> list[Section]:
     return [Section(title="What was the limit", blocks=(*_bands(run, names), table))]
 
 
-def _row(row: dict[str, Any], found: dict[str, float], used: Sequence[str], names: Sequence[str]) -> tuple[TableCell | str, ...]:
+def _row(
+    row: dict[str, Any], found: dict[str, float], used: Sequence[str], names: Sequence[str]
+) -> tuple[TableCell | str, ...]:
     life = sum(found.values())
     return (
         TableCell(text=names[row["flow"]], kind="head"),

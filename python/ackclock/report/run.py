@@ -74,7 +74,12 @@ def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
     step = max(whole // STEPS, 1_000_000)
     # equal parts, so that the last interval is as long as the others
     part = -(-whole // max(whole // (8 * step), 1))
-    for key, every in (("sample_interval", step), ("queue_interval", step), ("goodput_interval", part), ("limits_interval", part)):
+    for key, every in (
+        ("sample_interval", step),
+        ("queue_interval", step),
+        ("goodput_interval", part),
+        ("limits_interval", part),
+    ):
         if units.whole(getattr(record, key), units.DURATION) == 0:
             scenario = scenario.set(f"record.{key}", f"{every} ns")
     scenario = scenario.set("record.drops", True)
@@ -170,7 +175,9 @@ def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[st
             middle, late = took.quantile(0.5, "linear"), took.quantile(0.95, "linear")
             return f"{took.len():,} of {frame.height:,} {what} were done; the median took {seconds(middle)}, one in twenty over {seconds(late)}."
     if len(flows) == 1:
-        return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}."
+        limits = held(flows[0])
+        why = sentence(limits) if limits is not None else ""
+        return f"{names[0].split(' ', 1)[1]} carried {rate(total)}{used}{why and f'; {why}'}."
     groups = _by_group(run, flows)
     bytes_all = sum(row["bytes_acked"] for row in flows)
     if len(groups) > 1 and total > 0:

@@ -1,0 +1,159 @@
+"""What if: the fitted scenario with one value changed, over the same seeds, beside the error of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from ackclock.diagnose._fit import Fit
+    from ackclock.scenario import Scenario
+
+__all__ = ["CHANGES", "Outcome", "what_if"]
+
+SEEDS = 8
+"""Eight changes of one sign, by chance alone: once in 128."""
+
+CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("congestion control reno", {"flows.0.congestion_control": "reno"}),
+    ("congestion control cubic", {"flows.0.congestion_control": "cubic"}),
+    ("congestion control bbr", {"flows.0.congestion_control": "bbr"}),
+    ("congestion control bbr3", {"flows.0.congestion_control": "bbr3"}),
+    ("initial window of 32", {"flows.0.stack.initial_window": 32}),
+    ("no limit by the receiver's buffer", {"flows.0.stack.receive_buffer": "64 MiB"}),
+    ("pacing", {"flows.0.stack.pacing": True}),
+    ("queue of one BDP", {"network.bottleneck.queue": {"kind": "drop-tail", "limit": "1 BDP"}}),
+    ("queue fq-codel", {"network.bottleneck.queue": {"kind": "fq-codel"}}),
+    ("no random loss", {"network.bottleneck.loss": None}),
+    ("round trip 20 ms longer", {"delay": 10_000_000}),
+    ("twice the rate", {"rate": 2}),
+)
+"""One change each: keys and values of a scenario; `delay` is added to it, by `rate` it is multiplied."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What a change does.
+
+    Parameters
+    ----------
+    name
+        The change; the first outcome has none.
+    seconds, least, most
+        Time of the transfer, s: the median over the seeds, and the extremes; None if it did not end.
+    change
+        Part of the time as it is by which it is longer (above 0) or shorter, seed by seed: the median.
+    change_least, change_most
+        The extremes of that.
+    tells
+        The change is larger than the error of the fit, and goes one way with every seed.
+    """
+
+    name: str
+    seconds: float | None
+    least: float | None
+    most: float | None
+    change: float | None
+    change_least: float | None
+    change_most: float | None
+    tells: bool
+
+
+def what_if(fit: Fit, *, seeds: int = SEEDS, progress: Callable[[float], None] | None = None) -> tuple[Outcome, ...]:
+    """Run each change.
+
+    Parameters
+    ----------
+    fit
+        The model.
+    seeds
+        Runs of each, the same for all.
+    progress
+        Called with the share that is done.
+
+    Raises
+    ------
+    InputError
+        If the model does not fit.
+    """
+    if not fit.holds:
+        raise InputError(
+            f"found a model that is {fit.error * 100:.0f} % off in the time of the transfer; allowed: at most 10 %"
+        )
+    scenarios = [("as it is", fit.scenario), *_changed(fit.scenario)]
+    times = []
+    for at, (_, scenario) in enumerate(scenarios):
+        times.append(_times(scenario, seeds))
+        if progress is not None:
+            progress((at + 1) / len(scenarios))
+    now = times[0]
+    return tuple(_outcome(name, own, now, fit.error) for (name, _), own in zip(scenarios, times, strict=True))
+
+
+def _changed(scenario: Scenario) -> list[tuple[str, Scenario]]:
+    """The changes that change something."""
+    made = []
+    for name, keys in CHANGES:
+        changed = _apply(scenario, keys)
+        if changed is not None and changed.compiled != scenario.compiled:
+            made.append((name, changed))
+    return made
+
+
+def _apply(scenario: Scenario, keys: dict[str, Any]) -> Scenario | None:
+    from ackclock import units
+
+    link = scenario.network.bottleneck
+    assert link is not None
+    if keys.get("flows.0.congestion_control") == scenario.flows[0].congestion_control:
+        return None
+    if "delay" in keys:
+        return scenario.set("network.bottleneck.delay", f"{units.whole(link.delay, units.DURATION) + keys['delay']} ns")
+    if "rate" in keys:
+        return scenario.set("network.bottleneck.rate", f"{units.whole(link.rate, units.RATE) * keys['rate']} bit/s")
+    if keys == {"network.bottleneck.loss": None}:
+        if link.loss is None:
+            return None
+        return scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": 0})
+    if "flows.0.stack.receive_buffer" in keys and scenario.flows[0].stack.receive_buffer is None:
+        return None
+    return scenario.set_all(keys)
+
+
+def _times(scenario: Scenario, seeds: int) -> list[float | None]:
+    import ackclock
+
+    return [ackclock.run(scenario, seed=seed).rows("flows")[0]["completion_s"] for seed in range(1, seeds + 1)]
+
+
+def _outcome(name: str, own: Sequence[float | None], now: Sequence[float | None], error: float) -> Outcome:
+    done = [value for value in own if value is not None]
+    before = [value for value in now if value is not None]
+    if len(done) < len(own) or len(before) < len(now):
+        return Outcome(
+            name=name,
+            seconds=None,
+            least=None,
+            most=None,
+            change=None,
+            change_least=None,
+            change_most=None,
+            tells=False,
+        )
+    changes = [then / was - 1 for then, was in zip(done, before, strict=True)]
+    one_way = min(changes) > 0 or max(changes) < 0
+    change = float(median(changes))
+    return Outcome(
+        name=name,
+        seconds=float(median(done)),
+        least=min(done),
+        most=max(done),
+        change=change,
+        change_least=min(changes),
+        change_most=max(changes),
+        tells=one_way and abs(change) > error,
+    )

@@ -1,0 +1,233 @@
+"""A scenario out of a diagnosis, run at once, and held against the capture quantity by quantity.
+
+The model is a path: a rate, a delay, a queue, random losses; the receiver's window, and one transfer of as many bytes. It holds no
+address and no payload. Both sides are measured alike: the model's run is captured, and its capture diagnosed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ackclock.diagnose._path import Path as Way
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from ackclock.diagnose import Diagnosis
+    from ackclock.scenario import Scenario
+
+__all__ = ["BASIS", "Fit", "Quantity", "fit", "model"]
+
+BASIS = 0.1
+"""Error of the transfer's time up to which the model is a basis for what-if."""
+
+OWN_PACE = 0.2
+"""Share of the life in which the application had nothing to send, beyond which a model without it says nothing."""
+
+LEAST_RWND = 0.05
+"""Share of the time from which on the receiver's window is part of the model."""
+
+SEEDS = 8
+
+ACK_BYTES = 52
+
+MOST_BYTES = 2 * 10**9
+"""Of a transfer that is run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One quantity of the capture and of the model: the median over seeds, and its extremes.
+
+    Parameters
+    ----------
+    name, unit
+        What it is: `transfer`, `goodput`, `rtt`, `greatest_rtt`, `lost`, or a cause.
+    capture, model, least, most
+        Its values.
+    error
+        The model's deviation as a part of the capture's value; None where that is zero. Of shares, the difference.
+    """
+
+    name: str
+    unit: str
+    capture: float
+    model: float
+    least: float
+    most: float
+    error: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """A model of a capture's path.
+
+    Parameters
+    ----------
+    scenario
+        What runs.
+    quantities
+        How well it fits, the time of the transfer first.
+    error
+        Of the time of the transfer, as a part of it.
+    """
+
+    scenario: Scenario = field(repr=False)
+    quantities: tuple[Quantity, ...]
+    error: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is a basis for what-if."""
+        return self.error <= BASIS
+
+    def summary(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        from dataclasses import asdict
+
+        return {"error": self.error, "holds": self.holds, "quantities": [asdict(one) for one in self.quantities]}
+
+
+def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
+    """The scenario of a diagnosis.
+
+    Parameters
+    ----------
+    found
+        With conclusions.
+    controller
+        The sender's, which a capture does not name.
+
+    Raises
+    ------
+    InputError
+        If the capture allows no model: no conclusions, an application with a pace of its own, no rate.
+    """
+    from ackclock.scenario import Scenario
+
+    if found.refused or found.path is None or found.replay is None:
+        raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
+    path, row, seconds = found.path, found.connection, found.replay.seconds
+    life = sum(seconds.values())
+    own = (seconds["application"] + seconds["idle"]) / life if life else 1.0
+    if own > OWN_PACE:
+        raise InputError(
+            f"found a transfer whose application had nothing to send for {own * 100:.0f} % of the time; "
+            f"allowed: at most {OWN_PACE * 100:.0f} %, a model of the path says nothing of an application"
+        )
+    if path.wire_bps is None or path.base_rtt_s is None or row["bytes"] > MOST_BYTES:
+        raise InputError(
+            f"found {row['bytes']:,} bytes and no rate; allowed: a transfer with round trips, of at most {MOST_BYTES:,} bytes"
+        )
+    size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss + ACK_BYTES
+    rate = _whole_rate(path.wire_bps)
+    delay_ns = max(int((path.base_rtt_s - 8 * (size + ACK_BYTES) / rate) / 2 * 1e9), 1000)
+    link: dict[str, Any] = {"rate": f"{rate} bit/s", "delay": f"{delay_ns} ns", "queue": _queue(path, rate, size)}
+    random = path.losses_random + path.losses_between
+    if random:
+        link["loss"] = {"kind": "bernoulli", "p": min(random / max(row["segments"], 1), 0.5)}
+    stack: dict[str, Any] = {"initial_window": max(1, min(round(row["first_flight"] / found.mss), 1000))}
+    if not row["timestamps"]:
+        stack["timestamps"] = False
+    if not row["sack"]:
+        stack["sack"] = False
+    held = sum(seconds.values()) - seconds["idle"]
+    if row["most_window"] and seconds["rwnd"] > LEAST_RWND * held:
+        stack["receive_buffer"] = f"{int(row['most_window'])} B"
+    return Scenario.from_dict(
+        {
+            "name": "path of a capture",
+            "duration": f"{int(max(4 * life, life + 5) * 1e3) + 1} ms",
+            "network": {"bottleneck": link},
+            "flows": [
+                {
+                    "congestion_control": controller,
+                    "workload": {"kind": "transfer", "bytes": f"{row['bytes']} B"},
+                    "stack": stack,
+                }
+            ],
+        }
+    )
+
+
+def _whole_rate(bps: float) -> int:
+    """To four digits: nobody's link has more, and the estimate neither."""
+    step = int(10 ** max(len(str(int(bps))) - 4, 0))
+    return max(round(bps / step) * step, 1000)
+
+
+def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
+    """Its length where losses tell of it; else twice what stood in it at most."""
+    assert path.base_rtt_s is not None
+    assert path.greatest_rtt_s is not None
+    waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
+    return {"kind": "drop-tail", "limit": f"{max(round(waits * rate / 8 / size), 10)} packets"}
+
+
+def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS) -> Fit:
+    """Make the model of a diagnosis, run it, and compare.
+
+    Parameters
+    ----------
+    found
+        With conclusions.
+    controller
+        The sender's.
+    seeds
+        Runs of the model; it has random losses.
+
+    Raises
+    ------
+    InputError
+        If there is no model.
+    """
+    scenario = model(found, controller=controller)
+    runs = [_measured(scenario, seed) for seed in range(1, seeds + 1)]
+    own = _measures(found)
+    made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]
+    error = made[0].error
+    return Fit(scenario=scenario, quantities=tuple(made), error=float("inf") if error is None else abs(error))
+
+
+def _measured(scenario: Scenario, seed: int) -> dict[tuple[str, str], float]:
+    import ackclock
+    from ackclock.diagnose import diagnose
+
+    with tempfile.TemporaryDirectory(prefix="ackclock-") as folder:
+        file = Path(folder) / "model.pcapng"
+        ackclock.run(scenario, seed=seed, pcap=file, pcap_at="sender", snaplen=96)
+        return _measures(diagnose(file))
+
+
+def _measures(found: Diagnosis) -> dict[tuple[str, str], float]:
+    assert found.replay is not None
+    assert found.path is not None
+    held = {name: value for name, value in found.replay.seconds.items() if name != "idle"}
+    whole = sum(held.values())
+    rtts = [now.rtt for now in found.replay.instants if now.rtt is not None]
+    row = found.connection
+    made = {
+        ("transfer", "s"): whole,
+        ("goodput", "bit/s"): 8 * row["bytes"] / whole if whole else 0.0,
+        ("mean RTT", "s"): sum(rtts) / len(rtts) if rtts else 0.0,
+        ("greatest RTT", "s"): found.path.greatest_rtt_s or 0.0,
+        ("segments lost", ""): float(row["lost"]),
+        ("timeouts", ""): float(found.replay.timeouts),
+    }
+    causes = {(name, "share"): value / whole if whole else 0.0 for name, value in held.items()}
+    return {**made, **causes}
+
+
+def _quantity(name: str, unit: str, capture: float, values: Sequence[float]) -> Quantity:
+    middle = float(median(values))
+    if unit == "share":
+        error: float | None = middle - capture
+    else:
+        error = (middle - capture) / capture if capture else None
+    return Quantity(
+        name=name, unit=unit, capture=capture, model=middle, least=min(values), most=max(values), error=error
+    )

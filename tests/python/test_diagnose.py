@@ -1,0 +1,323 @@
+"""What a capture tells of a transfer, beside what the run knows: causes, path, and what it refuses to say."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from test_limits import WINDOW
+
+import ackclock
+from ackclock import units
+from ackclock._results.limits import CAUSES, COLUMNS, held
+from ackclock.cli import main
+from ackclock.diagnose import Diagnosis, diagnose, fit, model, what_if
+from ackclock.errors import InputError
+
+
+def captured(folder: Path, scenario: ackclock.Scenario, at: str = "sender") -> tuple[ackclock.Run, Path]:
+    path = folder / "transfer.pcapng"
+    scenario = scenario.set("record.limits_interval", scenario.duration)
+    return ackclock.run(scenario, pcap=path, pcap_at=at, snaplen=96), path  # type: ignore[arg-type]
+
+
+def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
+    """Of the flow whose sender has the address."""
+    *_, high, low = found.connection["from_address"].split(".")
+    row = run.rows("flows")[int(high) * 256 + int(low) - 1]
+    seconds = held(row)
+    assert seconds is not None
+    return seconds
+
+
+def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
+    assert found.replay is not None
+    truth = exact(run, found)
+    life = sum(value for name, value in truth.items() if name != "idle")
+    apart = {name: abs(found.replay.seconds[name] - truth[name]) / life for name in CAUSES if name != "idle"}
+    assert max(apart.values()) < within, apart
+
+
+@pytest.mark.parametrize(
+    ("name", "duration"),
+    [
+        ("scripted-loss", None),
+        ("throttled", None),
+        ("bursts", None),
+        ("codel", "15 s"),
+        ("choke", "10 s"),
+        ("radio-link", "10 s"),
+        ("policer", "8 s"),
+    ],
+)
+def test_causes_are_those_of_the_run(tmp_path, name, duration):
+    scenario = ackclock.load(name)
+    if duration is not None:
+        scenario = scenario.set("duration", duration)
+    run, path = captured(tmp_path, scenario)
+    agree(run, diagnose(path))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "adaptive-red",
+            "cake",
+            "changing-network",
+            "dctcp",
+            "dualpi2",
+            "dumbbell-10",
+            "dummynet",
+            "first",
+            "fq-codel",
+            "large-pipe",
+        ),
+        *("mahimahi", "media", "merging-router", "modern-hosts", "parking-lot", "pie", "reno-10m", "slow-way-back"),
+        *("stripped-marks", "video", "web-pages", "wishbone-4"),
+    ],
+)
+def test_causes_are_those_of_the_run_over_shipped_scenarios(tmp_path, name):
+    run, path = captured(tmp_path, ackclock.load(name))
+    agree(run, diagnose(path))
+
+
+def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
+    """Where both hold at once the capture cannot tell which: some percent apart."""
+    run, path = captured(tmp_path, ackclock.load("paced"))
+    found = diagnose(path)
+    assert found.replay is not None
+    assert found.replay.paced
+    agree(run, found, within=0.03)
+
+
+def test_the_receivers_window(tmp_path):
+    run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW))
+    found = diagnose(path)
+    agree(run, found, within=0.001)
+    assert found.causes[0].name == "rwnd"
+    assert found.sentence.startswith(
+        "82 % of the time the receiver's window was the limit, and 14 % the congestion window: 5"
+    )
+    assert found.path is not None
+    assert found.path.identified  # by the bursts of slow start, although the path was never full later
+    assert found.path.wire_bps == pytest.approx(100e6, rel=0.001)
+    assert found.path.base_rtt_s == pytest.approx(run.rows("flows")[0]["min_rtt_s"], rel=0.02)
+    over_time = found.limits()
+    own = run.limits.sum()
+    for column in COLUMNS.values():
+        assert over_time[column].sum() == pytest.approx(own[column][0], abs=2e-3)
+    lost = {cause.name: cause.lost_bytes for cause in found.causes}
+    assert lost["rwnd"] == pytest.approx(0.49 * 96.5e6 / 8 * 2.546 - 1e6, rel=0.5)
+
+
+def test_a_path_that_was_never_full_has_a_bound(tmp_path):
+    scenario = (
+        ackclock.Scenario.from_dict(WINDOW)
+        .set("flows.0.stack.receive_buffer", "32 KiB")
+        .set("flows.0.workload.bytes", "2 MB")
+    )
+    _, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    assert found.path is not None
+    assert not found.path.identified
+    assert found.path.rate_bps is not None
+    assert found.path.rate_bps < 100e6
+    assert main(["diagnose", str(path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "delay", "limit"),
+    [("10 Mbit/s", "20 ms", "1 BDP"), ("50 Mbit/s", "5 ms", "2 BDP"), ("3 Mbit/s", "40 ms", "0.5 BDP")],
+)
+def test_rate_round_trip_and_queue_of_a_full_path(tmp_path, rate, delay, limit):
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "15 s",
+            "network": {"bottleneck": {"rate": rate, "delay": delay, "queue": {"kind": "drop-tail", "limit": limit}}},
+            "flows": [{"congestion_control": "cubic", "workload": {"kind": "bulk"}}],
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    agree(run, found)
+    link = run.rows("links")[0]
+    assert found.path is not None
+    assert found.path.identified
+    assert found.path.wire_bps == pytest.approx(float(rate.split()[0]) * 1e6, rel=0.02)
+    assert found.path.base_rtt_s == pytest.approx(
+        2 * float(delay.split()[0]) * 1e-3 + 12_000 / float(rate.split()[0]) / 1e6, rel=0.02
+    )
+    assert found.path.queue_s == pytest.approx(link["max_wait_s"], rel=0.1)
+    assert found.path.losses_random == 0
+
+
+def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "10 s",
+            "network": {
+                "bottleneck": {"rate": "100 Mbit/s", "delay": "25 ms", "loss": {"kind": "bernoulli", "p": 0.005}}
+            },
+            "flows": [{"congestion_control": "reno", "workload": {"kind": "bulk"}}],
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    agree(run, found)
+    assert found.path is not None
+    assert found.path.losses_full == 0
+    assert found.path.losses_random == run.rows("flows")[0]["retransmissions"] - found.path.losses_between
+
+
+def test_nothing_is_concluded_from_the_wrong_place(tmp_path):
+    _, path = captured(tmp_path, ackclock.load("scripted-loss"), at="receiver")
+    found = diagnose(path)
+    assert found.at == "receiver"
+    assert found.causes == ()
+    assert "capture at the sender" in found.sentence
+
+
+def test_nothing_is_concluded_from_a_capture_with_holes(tmp_path):
+    """One block in ten of the file is taken out."""
+    _, path = captured(tmp_path, ackclock.load("scripted-loss"))
+    raw, kept, at, count = path.read_bytes(), b"", 0, 0
+    while at < len(raw):
+        size = int.from_bytes(raw[at + 4 : at + 8], "little")
+        count += 1
+        if count < 20 or count % 7:
+            kept += raw[at : at + size]
+        at += size
+    path.write_bytes(kept)
+    found = diagnose(path)
+    assert found.missed > 0.01
+    assert found.refused.startswith("the capture itself has missed")
+    assert found.path is None
+
+
+def test_command(tmp_path, capsys):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW))
+    table, plot = tmp_path / "causes.csv", tmp_path / "causes.png"
+    assert main(["diagnose", str(path), "--csv", str(table), "--plot", str(plot), "--anonymise"]) == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    shown = capsys.readouterr().out
+    assert "the receiver's window" in shown
+    assert table.read_text(encoding="utf-8").startswith("cause,seconds,share,lost_bytes\nrwnd,")
+    assert main(["diagnose", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["causes"][0]["name"] == "rwnd"
+    assert told["path"]["identified"] is True
+
+
+@pytest.mark.parametrize("arguments", [["--connection", "7"], []])
+def test_bad_input(tmp_path, capsys, arguments):
+    path = tmp_path / "x.pcapng"
+    if arguments:
+        _, path = captured(tmp_path, ackclock.load("scripted-loss"))
+    else:
+        path.write_bytes(b"no capture")
+    assert main(["diagnose", str(path), *arguments]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    with pytest.raises(InputError):
+        diagnose(path, connection=7 if arguments else None)
+
+
+LOSSY = {
+    "duration": "40 s",
+    "network": {
+        "bottleneck": {
+            "rate": "30 Mbit/s",
+            "delay": "35 ms",
+            "queue": {"kind": "drop-tail", "limit": "120 packets"},
+            "loss": {"kind": "bernoulli", "p": 0.0002},
+        }
+    },
+    "flows": [{"congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": "20 MB"}}],
+}
+
+
+def test_a_scenario_of_a_path_is_the_scenario_that_was_captured(tmp_path):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(LOSSY))
+    found = diagnose(path)
+    link = model(found).network.bottleneck
+    assert link is not None
+    assert units.whole(link.rate, units.RATE) == 30_000_000
+    assert units.whole(link.delay, units.DURATION) == pytest.approx(35e6, rel=0.01)
+    assert link.queue.limit == "121 packets"
+    assert link.loss.p == pytest.approx(0.0002, rel=0.2)
+    text = model(found).to_toml()
+    assert "10.0." not in text
+    assert "40000" not in text
+
+
+def test_a_fit_and_what_if(tmp_path):
+    """Without random losses the model is the path: nothing but the changes changes anything."""
+    scenario = ackclock.Scenario.from_dict(WINDOW)
+    _, path = captured(tmp_path, scenario)
+    made = fit(diagnose(path), seeds=2)
+    assert made.error < 0.005
+    assert made.holds
+    worst = {one.name: abs(one.error) for one in made.quantities if one.error is not None}
+    assert max(worst.values()) < 0.01, worst
+    outcomes = {one.name: one for one in what_if(made, seeds=2)}
+    freed = outcomes["no limit by the receiver's buffer"]
+    truth = ackclock.run(scenario.set("flows.0.stack.receive_buffer", "64 MiB")).rows("flows")[0]["completion_s"]
+    # nothing was lost, so the capture does not tell the length of the queue, which the freed sender fills
+    assert freed.seconds == pytest.approx(truth, rel=0.05)
+    assert freed.tells
+    assert freed.change is not None
+    assert freed.change < -0.2
+    assert not outcomes["pacing"].tells or abs(outcomes["pacing"].change or 0) > made.error
+
+
+def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
+    """The link's rate changes all the time: one rate is no model of it."""
+    _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))
+    made = fit(diagnose(path), seeds=2)
+    assert not made.holds
+    with pytest.raises(InputError, match="found a model that is"):
+        what_if(made)
+    assert main(["diagnose", str(path), "--what-if"]) == 0
+    shown = capsys.readouterr()
+    assert "no basis for what-if" in shown.err
+    assert "what if" not in shown.out
+
+
+def test_an_application_with_a_pace_of_its_own_has_no_model(tmp_path, capsys):
+    _, path = captured(tmp_path, ackclock.load("throttled"))
+    out = tmp_path / "model.toml"
+    assert main(["diagnose", str(path), "--scenario", str(out)]) == 2
+    assert "whose application had nothing to send" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_controller_needs_a_model(tmp_path, capsys):
+    _, path = captured(tmp_path, ackclock.load("scripted-loss"))
+    assert main(["diagnose", str(path), "--controller", "reno"]) == 2
+    assert main(["diagnose", str(path), "--controller", "nope", "--what-if"]) == 2
+    assert "allowed" in capsys.readouterr().err
+
+
+def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
+    _, path = captured(tmp_path, ackclock.load("scripted-loss"))
+    whole, broken = path.read_bytes(), tmp_path / "broken.pcapng"
+    draw = random.Random(44)
+    ends = set()
+    for _ in range(60):
+        made = bytearray(whole)
+        for _ in range(draw.choice([1, 3, 20, 200])):
+            made[draw.randrange(300, len(made))] = draw.randrange(256)
+        broken.write_bytes(made)
+        try:
+            found = diagnose(broken)
+        except InputError as error:
+            ends.add("refused" if len(str(error).splitlines()) == 1 else "several lines")
+            continue
+        ends.add("conclusions" if found.causes else "no conclusions")
+        assert found.sentence
+        assert all(cause.seconds >= 0 for cause in found.causes)
+        assert found.limits().height in (0, 200)
+    assert ends == {"refused", "conclusions", "no conclusions"}
