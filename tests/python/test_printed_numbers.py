@@ -26,6 +26,10 @@ UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "m
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
 AMOUNT = rf"({NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
 COUNT = rf"({NUMBER}|no)"
+LIMITED = (
+    rf"(?:it was idle for {AMOUNT} of its life; )?{AMOUNT} of the (?:rest|time) [a-z' ]+ w(?:as|ere) the limit"
+    rf"(?:, {AMOUNT} [a-z' ]+, and {AMOUNT} [a-z' ]+|, and {AMOUNT} [a-z' ]+)?"
+)
 
 SCENARIO = """
 duration = "{duration}"
@@ -105,6 +109,12 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
+LABELS = {"handshake": "handshake", "application": "application", "rwnd": "receiver's window", "sndbuf": "send buffer", "cwnd": "congestion window",
+          "pacing": "pacing", "recovery": "recovery", "timeout": "timeout", "idle": "idle"}  # fmt: skip
+"""Columns of the table of limits."""
+CAUSES = list(LABELS)
+
+
 class Truth:
     """What a run's tables say, computed from counts and times alone."""
 
@@ -151,6 +161,15 @@ class Truth:
         """By the rows of the table `drops`, of the whole run or after the warm-up."""
         return sum(1 for t in self.run.drops["t_s"].to_list() if not after or t >= self.warm)
 
+    def held(self, row, cause):
+        """Share of a flow's life."""
+        return row[f"limit_{cause}_s"] / sum(row[f"limit_{name}_s"] for name in CAUSES)
+
+    def limits(self, row):
+        """Shares of the time in which the flow was not idle, the largest first."""
+        busy = sorted((row[f"limit_{name}_s"] for name in CAUSES if name != "idle"), reverse=True)
+        return [seconds / sum(busy) for seconds in busy]
+
     def jain(self):
         got = [self.rate([row]) for row in self.rows]
         return sum(got) ** 2 / (len(got) * sum(x * x for x in got))
@@ -169,12 +188,18 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
         row = flows[f"{number} {label}"]
         sent, again = row["sent_packets"], row["retransmissions"]
         return [int(number), truth.rate([row]), row["completion_s"], row["mean_rtt_s"], row["min_rtt_s"],
-                again, sent, again / sent, row["recoveries"], row["rtos"]]  # fmt: skip
+                again, sent, again / sent, row["recoveries"], row["rtos"], *limits(row)]  # fmt: skip
+
+    def limits(row):
+        first, second, third = truth.limits(row)[:3]
+        return [truth.held(row, "idle"), first, second, third, second]
 
     whole = float(truth.run.scenario.engine()["duration_ns"]) / 1e9
     return [
         (rf"Flow (\d+) \(([\w-]+)\) carried {AMOUNT}(?: and was done after {AMOUNT})?; its RTT was {AMOUNT} on average and {AMOUNT} at least"
-         rf"(?:; it sent {COUNT} of {COUNT} packets again \({AMOUNT}\), in {COUNT} recover(?:y|ies) and after {COUNT} timeouts?)?\.", flow),
+         rf"(?:; it sent {COUNT} of {COUNT} packets again \({AMOUNT}\), in {COUNT} recover(?:y|ies) and after {COUNT} timeouts?)?"
+         rf"(?:; {LIMITED})?\.", flow),
+        (rf"flow (\d+) ([\w-]+): {LIMITED}", lambda number, label, *_: [int(number), *limits(flows[f"{number} {label}"])]),
         (rf"([a-z][\w-]*) {AMOUNT} in the {AMOUNT} that it was open \({AMOUNT} of the bytes\)",
          lambda label, *_: [truth.rate(truth.group(label)), truth.span(truth.group(label)), truth.part(truth.group(label))]),
         (rf"([a-z][\w-]*) {AMOUNT} \({AMOUNT} of the bytes\)",
@@ -192,6 +217,7 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
         (rf"the whole run, the warm-up of {AMOUNT} included", lambda *_: [truth.warm]),
         (rf"after the warm-up of {AMOUNT}; before, ({NUMBER}) packets were dropped",
          lambda *_: [truth.warm, truth.drops(after=False) - truth.drops(after=True)]),
+        (r"What held flow (\d+) ([\w-]+) back", lambda number, label: [flows[f"{number} {label}"]["flow"]]),
         (r"Time-sequence of flow (\d+) ([\w-]+)", lambda number, label: [flows[f"{number} {label}"]["flow"]]),
         (rf"seed (\d+), engine [\d.]+, digest {truth.run.digest}", lambda *_: [truth.run.seed]),
         (r"profile linux-6", list),
@@ -201,6 +227,7 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
 def check_words(text: str, truth: Truth) -> int:
     """Each number in the text is one of a sentence that is known, and is right; how many there are."""
     found = 0
+    text = re.sub(r"\s+", " ", text)
     for pattern, right in sentences(truth):
         for match in re.finditer(pattern, text):
             words = [word for word in match.groups() if word is not None]
@@ -220,6 +247,8 @@ def flow_columns(truth: Truth):
         "goodput": lambda row: truth.rate([row]), "share": lambda row: truth.part([row]), "packets": lambda row: row["sent_packets"],
         "retransmitted": lambda row: row["retransmissions"], "timeouts": lambda row: row["rtos"], "recoveries": lambda row: row["recoveries"],
         "mean RTT": lambda row: row["mean_rtt_s"], "least RTT": lambda row: row["min_rtt_s"], "completed in": lambda row: row["completion_s"],
+        "busy": "busy_s", "rwnd_limited": "rwnd_limited_s", "sndbuf_limited": "sndbuf_limited_s",
+        **{label: lambda row, name=name: truth.held(row, name) for name, label in LABELS.items()},
     }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ LOOK = """(() => {
     legend: plot.querySelector(".legend .bg") ? box(plot.querySelector(".legend")) : null,
     texts: [...plot.querySelectorAll("text")].filter((t) => t.textContent.trim() && t.getBoundingClientRect().width)
       .map((t) => ({ box: box(t), size: parseFloat(getComputedStyle(t).fontSize), text: t.textContent })),
-    lines: plot.querySelectorAll(".scatterlayer .trace").length,
+    lines: plot.querySelectorAll(".scatterlayer .trace, .barlayer .trace").length,
     range: plot.layout.xaxis.range,
   }));
 })()"""

@@ -337,6 +337,7 @@ SITES: dict[str, str] = {
     "cli/__init__.py": "messages",
     "cli/_attack.py": "HTML, by attack/files.py",
     "cli/_conform.py": "JUnit XML",
+    "cli/_diagnose.py": "CSV, SVG, TOML, JSON: of a capture numbers and addresses",
     "cli/_evaluate.py": "HTML, by evaluate/page.py",
     "cli/_export.py": "tc, iperf3, ss, qlog, tcp-probe, curl",
     "cli/_lab.py": "HTML, with the scenario in it as JSON",
