@@ -1,10 +1,11 @@
-//! Congestion controllers: the contract. The closed set of built-in ones and their names are in `registry.rs`, each
-//! controller in its own file.
+//! The closed set of congestion controllers and the registry of their names: a new one has a file of its own, and here `mod`, an entry of
+//! `ENTRIES`, a variant of `Controller` and its arm in `dispatch!`. What all of them must do is said in `contract.rs`.
 
 mod bbr;
 mod bbr3;
 mod bic;
 mod compound;
+mod contract;
 mod copa;
 mod cubic;
 mod dctcp;
@@ -19,7 +20,6 @@ mod minmax;
 pub mod own;
 mod prague;
 mod recipe;
-mod registry;
 mod reno;
 mod rounds;
 mod scalable;
@@ -29,9 +29,10 @@ mod westwood;
 mod westwood_plus;
 mod yeah;
 
-use std::ops::Deref;
-
 use ackclock_core::trace::CaState;
+use std::sync::Arc;
+
+use ackclock_core::schema::{Described, Table};
 use ackclock_core::{Span, Time};
 
 pub use crate::rate::RateSample;
@@ -39,314 +40,353 @@ use crate::window::Window;
 pub use ackclock_core::options::{self, Options, Refusal, Value};
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
+use bbr3::Bbr3Options;
 pub use bic::Bic;
 pub use compound::Compound;
+#[cfg(test)]
+pub(crate) use contract::tests;
+use contract::{beta_from_permille, scale};
+pub use contract::{AckSample, Arrival, CongestionControl, Needs, MAX_VARS};
 pub use copa::Copa;
+use copa::CopaOptions;
+use cubic::CubicOptions;
 pub use cubic::{Cubic, CubicForm, CubicParams};
 pub use dctcp::Dctcp;
 pub use fast::Fast;
+use fast::FastOptions;
+use highspeed::HighSpeedOptions;
 pub use highspeed::{HighSpeed, HighSpeedForm};
 pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
 pub use lp::Lp;
+use options::usual;
 pub use prague::Prague;
+use prague::PragueOptions;
 pub use recipe::{Maker, Recipe};
-pub use registry::{Controller, Custom, Entry, Shared, ENTRIES, REGISTRY};
 pub use reno::Reno;
 pub use scalable::Scalable;
 pub use vegas::Vegas;
 pub use veno::Veno;
 pub use westwood::Westwood;
+use westwood::WestwoodOptions;
 pub use westwood_plus::WestwoodPlus;
 pub use yeah::Yeah;
 
-/// Most variables that a controller may show in a trace.
-pub const MAX_VARS: usize = 8;
+/// A user's own controller, boxed.
+pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// Time of arrival.
-    pub now: Time,
-    /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed, each once.
-    pub delivered: u32,
-    /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
-    pub delivered_ce: u32,
-    /// Segments that the cumulative ACK covers, those SACKed before included (Linux `pkts_acked`): what a counter of
-    /// ACKs sees. After a recovery far more than `delivered`.
-    pub covered: u32,
-    /// Bytes by which the cumulative ACK advanced.
-    pub acked_bytes: u64,
-    /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
-    pub rtt: Option<Span>,
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: Span,
-    /// Least RTT of the connection.
-    pub min_rtt: Span,
-    /// Segments in flight before this ACK.
-    pub prior_in_flight: u32,
-    /// Segments in flight after it.
-    pub in_flight: u32,
-    /// First unacknowledged offset after this ACK.
-    pub snd_una: u64,
-    /// Next offset to send.
-    pub snd_nxt: u64,
-    /// The window limited the sender since the last ACK (RFC 7661; Linux `tcp_is_cwnd_limited`). A controller must
-    /// not grow the window when this is false.
-    pub cwnd_limited: bool,
-    /// Sender paces its packets.
-    pub paced: bool,
-    /// Time until the pacer lets the next segment leave (Linux `tcp_wstamp_ns` against `tcp_clock_cache`); zero if it may
-    /// leave at once.
-    pub departs_in: Span,
-    /// Payload of a full segment, bytes.
-    pub smss: u32,
-    /// The ACK echoes a mark of congestion (ECE).
-    pub ece: bool,
-    /// Congestion state before this ACK.
-    pub ca_state: CaState,
-    /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
-    pub is_dup: bool,
-    /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
-    pub slow_path: bool,
-}
-
-/// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; the
-/// fields here are newer than those of the same name there.
-#[derive(Clone, Copy, Debug)]
-pub struct AckSample {
-    /// What the ACK said.
-    pub arrival: Arrival,
-    /// Segments that count for growth: `delivered`, or 1 in a stack that counts ACKs.
-    pub acked: u32,
-    /// As in [`Arrival`], with what a duplicate ACK stands for without SACK.
-    pub delivered: u32,
-    /// As in [`Arrival`], of this `delivered`.
-    pub delivered_ce: u32,
-    /// Segments newly marked lost, retransmissions found lost included.
-    pub newly_lost: u32,
-    /// Segments in flight, without those newly marked lost.
-    pub in_flight: u32,
-    /// Congestion state after this ACK.
-    pub ca_state: CaState,
-    /// Delivery rate, where the controller needs it and this ACK gives a sample.
-    pub rate: Option<RateSample>,
-}
-
-impl Deref for AckSample {
-    type Target = Arrival;
-
-    #[inline]
-    fn deref(&self) -> &Arrival {
-        &self.arrival
-    }
-}
-
-impl From<Arrival> for AckSample {
-    /// An ACK that shows no loss and changes no state.
-    #[inline(always)]
-    fn from(arrival: Arrival) -> AckSample {
-        let Arrival { delivered, delivered_ce, in_flight, ca_state, .. } = arrival;
-        let (acked, newly_lost, rate) = (delivered, 0, None);
-        AckSample { arrival, acked, delivered, delivered_ce, newly_lost, in_flight, ca_state, rate }
-    }
-}
-
-/// What a controller needs of the connection around it.
+/// What a stack may set for every controller that has the choice; `None` keeps what the controller's name stands for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Needs {
-    /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): neither the recovery rule nor `on_ack`
-    /// is called then, `on_control` instead.
-    pub control: bool,
-    /// [`AckSample::rate`], which costs a stamp per segment.
-    pub rate: bool,
-    /// The sender paces by [`Window::pacing_rate`] whatever the stack is set to.
-    pub pacing: bool,
-    /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
-    pub exact_ecn: bool,
-    /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
-    pub l4s: bool,
-    /// It draws random numbers.
-    pub seed: bool,
-    /// It comes with HyStart, unless the stack says which slow start it is to have.
-    pub hystart: bool,
-    /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
-    pub own_start: bool,
-    /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
-    pub vars: &'static [&'static str],
+pub struct Shared {
+    /// Thousandths of the window that a reduction leaves (Reno, CUBIC).
+    pub beta_permille: Option<u32>,
+    /// The same for a mark; `None`: as for a loss (Reno, CUBIC; RFC 8511).
+    pub ecn_beta_permille: Option<u32>,
 }
 
-/// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery
-/// rule takes the window from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`,
-/// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
-/// and `on_control`.
-pub trait CongestionControl {
-    /// The handshake is over; `accurate`: it agreed on accurate ECN. Optional.
-    fn on_negotiated(&mut self, _accurate: bool) {}
+/// Makes a controller for each connection.
+type Make = Arc<dyn Fn() -> Controller + Send + Sync>;
 
-    /// Then, with this RTT (zero if it gave no sample). Optional.
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
+/// A built-in controller.
+pub struct Entry {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The options that it takes.
+    pub options: &'static Table,
+    /// What they are if none is given.
+    pub usual: fn() -> Value,
+    maker: fn(&Value, Shared) -> Result<Make, Refusal>,
+}
 
-    /// RTT sample and delivery of every ACK, in every state, before losses are looked for (Linux `pkts_acked`). Optional.
-    fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival) {}
+/// An entry: name, one line, and, if it takes options, their table and what they are if none is given; then how it is made.
+macro_rules! entry {
+    ($name:literal, $about:literal, $options:ty, $usual:expr, $make:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            options: <$options>::TABLE,
+            usual: || {
+                let usual: $options = $usual;
+                usual.write()
+            },
+            maker: |given, shared| {
+                let usual: $options = $usual;
+                let options = usual.over(given)?;
+                let make: fn(&$options, Shared) -> Controller = $make;
+                Ok(Arc::new(move || make(&options, shared)))
+            },
+        }
+    };
+    ($name:literal, $about:literal, $make:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            options: options::NONE,
+            usual: || Value::Table(Vec::new()),
+            maker: |_, shared| {
+                let make: fn(Shared) -> Controller = $make;
+                Ok(Arc::new(move || make(shared)))
+            },
+        }
+    };
+}
 
-    /// Grow the window for an ACK that arrived outside recovery (Linux `cong_avoid`). Called only for ACKs that
-    /// deliver data, in Open, Disorder and Loss.
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
+/// Every built-in controller.
+pub const ENTRIES: &[Entry] = &[
+    entry!("reno", "NewReno: slow start, one segment per RTT, halve on loss (RFC 5681; counts segments as Linux does)", |shared| Controller::Reno(reno(shared))),
+    entry!("cubic", "CUBIC with HyStart as in current Linux (the algorithm of RFC 9438 in the kernel's integer arithmetic)", CubicOptions, CubicParams::LINUX.options(), |options, shared| cubic(CubicParams::LINUX.with(options), shared)),
+    entry!("cubic-rfc9438", "CUBIC in the form of RFC 9438: real arithmetic, no HyStart", CubicOptions, CubicParams::RFC9438.options(), |options, shared| cubic(CubicParams::RFC9438.with(options), shared)),
+    entry!("westwood", "TCP Westwood of UCLA: a loss sets the window to the estimated rate times the minimum RTT; ABSE with adaptive start", WestwoodOptions, usual(), |options, _| Controller::Westwood(Box::new(Westwood::new(options)))),
+    entry!("westwood-plus", "Westwood+ as in Linux, where it is called westwood", |_| Controller::WestwoodPlus(WestwoodPlus::default())),
+    entry!("fast", "FAST TCP: keeps a given number of its packets in the queues (INFOCOM 2004)", FastOptions, usual(), |options, _| Controller::Fast(Box::new(Fast::new(options)))),
+    entry!("highspeed", "HighSpeed TCP (RFC 3649): growth and reduction depend on the window", HighSpeedOptions, usual(), |options, _| Controller::HighSpeed(HighSpeed::new(options.form))),
+    entry!("bic", "BIC: binary search for the window between losses, as in Linux", |_| Controller::Bic(Bic::default())),
+    entry!("htcp", "H-TCP: growth accelerates with the time since the last loss, as in Linux", |_| Controller::Htcp(Box::default())),
+    entry!("scalable", "Scalable TCP: cwnd grows by 1/100 per round trip and shrinks by 1/8 per loss, as in Linux", |_| Controller::Scalable(Scalable)),
+    entry!("vegas", "Vegas: keeps two to four packets in the queue, estimated from the RTT, as in Linux", |_| Controller::Vegas(Vegas::default())),
+    entry!("illinois", "Illinois: gains follow the queueing delay, as in Linux", |_| Controller::Illinois(Box::default())),
+    entry!("hybla", "Hybla: grows as on a path with an RTT of 25 ms, as in Linux", |_| Controller::Hybla(Hybla::default())),
+    entry!("veno", "Veno: a loss on an uncongested path reduces cwnd by only a fifth, as in Linux", |_| Controller::Veno(Veno::default())),
+    entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
+    entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
+    entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", CopaOptions, usual(), |options, _| Controller::Copa(Box::new(Copa::new(options)))),
+    entry!("lp", "TCP-LP: Reno that gives way as soon as the delay rises by 15 % of its range, as in Linux", |_| Controller::Lp(Lp::default())),
+    entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
+    entry!("prague", "TCP Prague: DCTCP adapted to the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
+    entry!("ledbat++", "LEDBAT++: background transport that keeps the queueing delay below 60 ms (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
+    entry!("bbr", "BBR, version 1, as in Linux: paces by a model of the path", |_| Controller::Bbr(Box::default())),
+    entry!("bbr3", "BBR, version 3 (draft-ietf-ccwg-bbr): the model of version 1, bounded by losses", Bbr3Options, usual(), |options, _| Controller::Bbr3(Box::new(Bbr3::new(options)))),
+];
 
-    /// A congestion event: the target window in segments, at least 2. Called once per reduction, before `window`
-    /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
+fn reno(shared: Shared) -> Reno {
+    let beta = shared.beta_permille.map_or(Reno::default().beta, beta_from_permille);
+    Reno { beta, ecn_beta: shared.ecn_beta_permille.map_or(beta, beta_from_permille) }
+}
 
-    /// The same for a mark instead of a loss, where [`CongestionControl::on_ecn`] said to react. Optional.
+fn cubic(params: CubicParams, shared: Shared) -> Controller {
+    let beta = shared.beta_permille.map_or(params.beta, beta_from_permille);
+    let ecn_beta = shared.ecn_beta_permille.map(beta_from_permille);
+    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, ..params }))
+}
+
+/// Name and one line for each built-in controller.
+pub const REGISTRY: &[(&str, &str)] = &NAMES;
+
+const NAMES: [(&str, &str); ENTRIES.len()] = {
+    let mut names = [("", ""); ENTRIES.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = (ENTRIES[i].name, ENTRIES[i].about);
+        i += 1;
+    }
+    names
+};
+
+/// The entry called `name`.
+fn find(name: &str) -> Result<&'static Entry, Refusal> {
+    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        Refusal::new(format_args!("{name:?}"), names.join(", "))
+    })
+}
+
+/// Every built-in controller, and one variant for a user's own.
+#[allow(missing_docs, reason = "each variant holds the controller of its name")]
+pub enum Controller {
+    Reno(Reno),
+    Cubic(Cubic),
+    Westwood(Box<Westwood>),
+    WestwoodPlus(WestwoodPlus),
+    Fast(Box<Fast>),
+    HighSpeed(HighSpeed),
+    Bic(Bic),
+    Htcp(Box<Htcp>),
+    Scalable(Scalable),
+    Vegas(Vegas),
+    Illinois(Box<Illinois>),
+    Hybla(Hybla),
+    Veno(Veno),
+    Yeah(Yeah),
+    Compound(Compound),
+    Copa(Box<Copa>),
+    Dctcp(Dctcp),
+    Prague(Box<Prague>),
+    LedbatPlusPlus(Box<LedbatPlusPlus>),
+    Lp(Lp),
+    Bbr(Box<Bbr>),
+    Bbr3(Box<Bbr3>),
+    Custom(Custom),
+}
+
+impl Controller {
+    /// The controller called `name`, if there is one.
+    pub fn by_name(name: &str) -> Option<Controller> {
+        Controller::build(name, &Options::new(), Shared::default()).ok()
+    }
+
+    /// Every variable that a built-in controller shows of itself.
+    pub fn known_vars() -> Vec<&'static str> {
+        let mut known = Vec::new();
+        for entry in ENTRIES {
+            let recipe = Recipe::by_name(entry.name).expect("invariant: no option is needed");
+            known
+                .extend(recipe.needs().vars.iter().filter(|name| !known.contains(*name)).collect::<Vec<_>>());
+        }
+        known
+    }
+
+    /// The controller called `name` with these options.
+    pub fn build(name: &str, options: &Options, shared: Shared) -> Result<Controller, Refusal> {
+        Ok(Recipe::new(name, options, shared)?.make())
+    }
+
+    /// Whether an RTT sample of now says something of the path.
+    #[inline]
+    pub fn heeds_rtt(&self, now: Time) -> bool {
+        match self {
+            Controller::Cubic(c) => c.heeds_rtt(now),
+            _ => true,
+        }
+    }
+}
+
+macro_rules! dispatch {
+    ($self:ident, $c:ident => $e:expr) => {
+        match $self {
+            Controller::Reno($c) => $e,
+            Controller::Cubic($c) => $e,
+            Controller::Westwood($c) => $e,
+            Controller::WestwoodPlus($c) => $e,
+            Controller::Fast($c) => $e,
+            Controller::HighSpeed($c) => $e,
+            Controller::Bic($c) => $e,
+            Controller::Htcp($c) => $e,
+            Controller::Scalable($c) => $e,
+            Controller::Vegas($c) => $e,
+            Controller::Illinois($c) => $e,
+            Controller::Hybla($c) => $e,
+            Controller::Veno($c) => $e,
+            Controller::Yeah($c) => $e,
+            Controller::Compound($c) => $e,
+            Controller::Copa($c) => $e,
+            Controller::Dctcp($c) => $e,
+            Controller::Prague($c) => $e,
+            Controller::LedbatPlusPlus($c) => $e,
+            Controller::Lp($c) => $e,
+            Controller::Bbr($c) => $e,
+            Controller::Bbr3($c) => $e,
+            Controller::Custom($c) => $e,
+        }
+    };
+}
+
+impl CongestionControl for Controller {
+    fn on_negotiated(&mut self, accurate: bool) {
+        dispatch!(self, c => c.on_negotiated(accurate))
+    }
+    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
+        dispatch!(self, c => c.on_start(window, now, srtt, smss))
+    }
+    #[inline]
+    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
+        dispatch!(self, c => c.on_sample(window, ack))
+    }
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_ack(window, ack))
+    }
+    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
+        dispatch!(self, c => c.ssthresh(window, in_flight))
+    }
     fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
-        self.ssthresh(window, in_flight)
+        dispatch!(self, c => c.ssthresh_for_mark(window, in_flight))
     }
-
-    /// A retransmission timeout: `ssthresh` is set, the window about to collapse (Linux CA_EVENT_LOSS). Optional.
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// The congestion state becomes `state`, which may be the state it is (Linux `set_state`). Optional.
-    fn on_state(&mut self, _window: &mut Window, _state: CaState, _now: Time) {}
-
-    /// A reduction ended and the rule has set the window (Linux CA_EVENT_COMPLETE_CWR). Optional.
-    fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
-    /// Optional.
-    fn on_ecn(&mut self, _window: &mut Window, _ack: &Arrival) -> bool {
-        true
+    fn on_rto(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_rto(window, now))
     }
-
-    /// The reduction was a mistake: the window to go back to, in segments.
+    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
+        dispatch!(self, c => c.on_state(window, state, now))
+    }
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        dispatch!(self, c => c.on_recovered(window, now))
+    }
+    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
+        dispatch!(self, c => c.on_ecn(window, ack))
+    }
     fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        window.cwnd.max(window.prior_cwnd)
+        dispatch!(self, c => c.undo_cwnd(window))
     }
-
-    /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt`
-    /// is where new data goes on. Optional. (Linux CA_EVENT_TX_START.)
-    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, _snd_nxt: u64) {}
-
-    /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
-    /// kernels before 3.2).
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {
+        dispatch!(self, c => c.on_tx_start(window, now, idle, snd_nxt))
+    }
     fn min_cwnd(&self, ssthresh: u32) -> u32 {
-        ssthresh
+        dispatch!(self, c => c.min_cwnd(ssthresh))
     }
-
-    /// What the controller needs. Constant for a connection.
     fn needs(&self) -> Needs {
-        Needs::default()
+        dispatch!(self, c => c.needs())
     }
-
-    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
-    fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
-
-    /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
-    /// becomes Loss, where rates are kept. Optional.
-    fn on_totals(&mut self, _delivered: u64, _lost: u64, _delivered_time: Time) {}
-
-    /// Asked after [`CongestionControl::on_control`]: the controller keeps less in flight than it could, to look at the path.
-    /// Rate samples of what is in flight now then count as application-limited. Optional.
+    #[inline]
+    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
+        dispatch!(self, c => c.on_control(window, ack))
+    }
+    fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: Time) {
+        dispatch!(self, c => c.on_totals(delivered, lost, delivered_time))
+    }
     fn holds_back(&self) -> bool {
-        false
+        dispatch!(self, c => c.holds_back())
     }
-
-    /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
-    fn vars(&self, _values: &mut [f64]) {}
-
-    /// The connection's seed. Called once, before anything else, if a seed is needed.
-    fn seed(&mut self, _seed: u64) {}
-}
-
-/// Nearest 1/1024, never none nor all of the window.
-fn beta_from_permille(permille: u32) -> u32 {
-    ((permille.min(1_000) * 1_024 + 500) / 1_000).clamp(1, 1_023)
-}
-
-/// `cwnd` times `beta` / 1024.
-fn scale(cwnd: u32, beta: u32) -> u32 {
-    ((u64::from(cwnd) * u64::from(beta)) >> 10) as u32
+    fn vars(&self, values: &mut [f64]) {
+        dispatch!(self, c => c.vars(values))
+    }
+    fn seed(&mut self, seed: u64) {
+        dispatch!(self, c => c.seed(seed))
+    }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod closed_set {
     use super::*;
+    use ackclock_core::schema::Takes;
 
-    /// An ACK at `now_ns` for `acked` segments of a window-limited sender on a 100 ms path.
-    pub(crate) fn sample(now_ns: u64, acked: u32) -> AckSample {
-        arrival(now_ns, acked).into()
-    }
-
-    /// The same before losses are looked for.
-    pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
-        Arrival {
-            now: Time(now_ns),
-            delivered,
-            delivered_ce: 0,
-            covered: delivered,
-            acked_bytes: u64::from(delivered) * 1448,
-            rtt: None,
-            srtt: Span::from_ms(100),
-            min_rtt: Span::from_ms(100),
-            prior_in_flight: 0,
-            in_flight: 0,
-            snd_una: 0,
-            snd_nxt: 0,
-            cwnd_limited: true,
-            paced: false,
-            departs_in: Span::ZERO,
-            smss: 1448,
-            ece: false,
-            ca_state: CaState::Open,
-            is_dup: false,
-            slow_path: false,
-        }
+    fn refused(name: &str, option: &str, value: Value) -> Refusal {
+        let options = Options::from([(option.to_string(), value)]);
+        Controller::build(name, &options, Shared::default()).err().expect("refused")
     }
 
     #[test]
-    fn every_registered_name_is_known() {
-        for (name, _) in REGISTRY {
-            assert!(Controller::by_name(name).is_some(), "{name}");
-        }
-        assert!(Controller::by_name("bbrr").is_none());
+    fn what_is_unknown_or_out_of_bounds_is_refused_with_what_is_allowed() {
+        let refusal = refused("westwood", "estimator", Value::Text("abs".into()));
+        assert_eq!((refusal.key.as_str(), refusal.found.as_str()), ("estimator", "\"abs\""));
+        assert_eq!(refusal.allowed, "be, re, crb, abse, abse-batch");
+        assert!(refused("westwood", "estimater", Value::Flag(true)).allowed.starts_with("estimator, astart"));
+        assert_eq!(refused("fast", "gamma", Value::Number(0.0)).allowed, "a number from 0.001 to 1");
+        assert_eq!(refused("reno", "x", Value::Flag(true)).allowed, "no option for reno");
+        assert_eq!(refused("westwod", "", Value::Flag(true)).found, "\"westwod\"");
     }
 
     #[test]
-    fn overrides_reach_the_controller() {
-        for (name, permille, want) in
-            [("reno", 700, 70), ("cubic", 500, 50), ("cubic-rfc9438", 500, 50), ("cubic", 1_000, 99)]
-        {
-            let shared = Shared { beta_permille: Some(permille), ..Shared::default() };
-            let mut c = Controller::build(name, &Options::new(), shared).expect("registered");
-            assert_eq!(c.ssthresh(&Window::new(100), 100), want, "{name} {permille}");
-            assert_eq!(c.ssthresh_for_mark(&Window::new(100), 100), want, "a mark is as a loss: {name}");
+    fn every_default_and_every_choice_is_accepted() {
+        for entry in ENTRIES {
+            let usual = (entry.usual)();
+            for key in entry.options.keys {
+                let mut values = match key.takes {
+                    Takes::Flag => vec![Value::Flag(true), Value::Flag(false)],
+                    Takes::Number(low, high) => vec![Value::Number(low), Value::Number(high)],
+                    Takes::Whole(low, high) => vec![Value::Whole(low), Value::Whole(high)],
+                    Takes::Choice(names) => names.iter().map(|n| Value::Text(n.to_string())).collect(),
+                    other => panic!("{} {}: {other:?}", entry.name, key.name),
+                };
+                values.push(usual.get(key.name).expect("a default").clone());
+                for value in values {
+                    let options = Options::from([(key.name.to_string(), value.clone())]);
+                    let built = Controller::build(entry.name, &options, Shared::default());
+                    assert!(built.is_ok(), "{} {} {value}", entry.name, key.name);
+                }
+            }
         }
-        // RFC 8511: less for a mark, and a loss as before; 0.8 and 0.85 are 819 and 870 of 1024
-        for (name, permille, want) in
-            [("reno", 800, (50, 79)), ("cubic", 850, (70, 84)), ("cubic-rfc9438", 850, (70, 85))]
-        {
-            let shared = Shared { ecn_beta_permille: Some(permille), ..Shared::default() };
-            let mut c = Controller::build(name, &Options::new(), shared).expect("registered");
-            assert_eq!(
-                (c.ssthresh(&Window::new(100), 100), c.ssthresh_for_mark(&Window::new(100), 100)),
-                want
-            );
-            assert_eq!(c.ssthresh_for_mark(&Window::new(2), 2), 2, "two segments at least");
-        }
-    }
-
-    #[test]
-    fn parameters_of_the_module_reach_cubic() {
-        let options = Options::from([
-            ("fast_convergence".to_string(), Value::Flag(false)),
-            ("tcp_friendliness".to_string(), Value::Flag(false)),
-        ]);
-        let Ok(Controller::Cubic(c)) = Controller::build("cubic", &options, Shared::default()) else {
-            panic!("cubic");
-        };
-        let want = CubicParams { fast_convergence: false, tcp_friendliness: false, ..CubicParams::LINUX };
-        assert_eq!(c.params, want);
     }
 }

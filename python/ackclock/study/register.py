@@ -72,8 +72,9 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
         "bound_by": criterion.bound,
         "printed": criterion.printed,
         "readings": [r.name for r in criterion.reads],
-        "needs": criterion.needs,
     }
+    if criterion.needs > 2:  # two are what any interval needs; plans of before say nothing of it
+        found["needs"] = criterion.needs
     if isinstance(criterion.measure, Asked | Stated):
         bound = criterion.measure.bound
         found["bound"] = {

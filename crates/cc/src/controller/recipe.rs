@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::options::{self, Options, Refusal};
-use super::registry::{find, Controller, Custom, Make, Shared};
+use super::{find, Controller, Custom, Make, Shared};
 use super::{CongestionControl, Needs};
 
 /// Makes a user's own controllers, one for each connection.

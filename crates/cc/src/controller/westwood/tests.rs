@@ -3,8 +3,8 @@
 use super::abse::{coefficient, sampling_interval, time_constant};
 use super::*;
 use crate::controller::options::{Options, Value};
-use crate::controller::registry::{Controller, Shared};
 use crate::controller::tests::arrival;
+use crate::controller::{Controller, Shared};
 
 fn near(got: f64, want: f64, digit: f64) {
     assert!((got - want).abs() <= digit / 2.0, "{got}, not {want}");
