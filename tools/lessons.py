@@ -19,7 +19,7 @@ HEAD = """# Seven lessons on TCP
 The lessons of the lab (`ackclock lab`), for teachers: each has a text, a scenario, its figure, and tasks. Below each task stands an answer, and a line
 that fails if the run does not show what was asked. Remove the answers before you hand the notebook on.
 
-It needs `pip install ackclock[plot]` or an environment in which `import ackclock` and matplotlib work, and takes some seconds.
+It needs an environment in which `import ackclock` works, and takes some seconds.
 """
 
 SETUP = '''import tomllib
@@ -31,7 +31,9 @@ import ackclock
 
 def play(text, seed=1):
     """Run the scenario with this text."""
-    return ackclock.run(ackclock.Scenario.from_dict(tomllib.loads(text)).set_all({"record.sample_interval": "5 ms", "record.queue_interval": "5 ms"}), seed=seed)
+    scenario = ackclock.Scenario.from_dict(tomllib.loads(text))
+    often = {"record.sample_interval": "5 ms", "record.queue_interval": "5 ms"}
+    return ackclock.run(scenario.set_all(often), seed=seed)
 
 
 def draw(run):

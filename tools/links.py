@@ -20,6 +20,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.text = text
         self.places: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
@@ -57,7 +58,10 @@ def check(root: Path, path: Path, page: Page, pages: dict[Path, Page]) -> list[s
         if not target.is_relative_to(root) or not target.is_file():
             wrong.append(f"{url}: there is no such page")
         elif target == root / "lab" / "index.html":
-            continue  # what stands behind the # is a scenario
+            kind, _, name = parts.fragment.partition("=")
+            if kind in ("name", "lesson") and f'"{unquote(name)}"' not in pages[target].text:
+                wrong.append(f"{url}: the lab has no such {'scenario' if kind == 'name' else kind}")
+            # else a scenario stands behind the #
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
             wrong.append(f"{url}: there is no such place in it")
     return wrong

@@ -112,7 +112,7 @@ mod tests {
             r#"{"kind": "drop-tail", "limit": {"packets": 20}}"#,
             r#"{"kind": "codel"}"#,
             r#"{"kind": "fq-codel", "target": 1000000}"#,
-            r#"{"kind": "red"}"#,
+            r#"{"kind": "dualpi2"}"#,
         ] {
             let (film, output) = filmed(queue);
             let [legs, falls] = &film.tables;

@@ -517,7 +517,10 @@ def study_run(
 @commands.command("lab")
 def lab_(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Scenario (TOML); default: first.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Scenario (TOML), or a link of the lab; default: first.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(parser=whole_number(0, 2**53 - 1), metavar="N", help="Seed.")] = 1,
     port: Annotated[
