@@ -264,7 +264,8 @@ def _segment(packets: pl.DataFrame, server: bool) -> int:
     if usual <= 9000:
         return usual
     edges = acks["length"].to_list() if acks.height else []
-    return min([1448, *(n for n in edges if n >= 500)])
+    least: int = min([1448, *(n for n in edges if n >= 500)])
+    return least
 
 
 def _place(row: dict[str, Any]) -> str:

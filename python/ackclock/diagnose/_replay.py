@@ -370,7 +370,7 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     """The cause of each wait; backwards, because it shows when the wait ends."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
-    ended, sent_at = _last(instants)
+    ended, sent_at, small = _last(instants)
     waits = sorted(
         then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.clocked and not ended[i]
     )
@@ -387,8 +387,8 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             waited = then.t - sent_at[i]
             follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
         elif then.new:
-            nagle = then.new < mss and then.una < then.nxt - then.new
-            follows = "application" if nagle else "cwnd"  # a small segment waited for the ACK of a full one
+            nagle = then.new < mss and now.una < small[i] <= then.una
+            follows = "application" if nagle else "cwnd"  # it waited for the ACK of another small one
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -429,13 +429,15 @@ def _filled(instants: list[Instant], mss: int) -> list[bool]:
     return made
 
 
-def _last(instants: list[Instant]) -> tuple[list[bool], list[float]]:
-    """Of the last packet with new data: whether it ended what was written, and when it left."""
-    ended, left = [], []
-    pushed, at = True, 0.0
+def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int]]:
+    """Of the last packet with new data: whether it ended what was written, and when it left; and where the last that did so ends."""
+    ended, left, ends = [], [], []
+    pushed, at, end = True, 0.0, 0
     for now in instants:
         if now.new:
             pushed, at = now.pushed, now.t
+            end = now.nxt if pushed else end
         ended.append(pushed)
         left.append(at)
-    return ended, left
+        ends.append(end)
+    return ended, left, ends
