@@ -19,7 +19,6 @@ use super::htcp::Htcp;
 use super::hybla::Hybla;
 use super::illinois::Illinois;
 use super::ledbat::LedbatPlusPlus;
-use super::lp::Lp;
 use super::options::{self, usual, Options, Refusal, Value};
 use super::prague::{Prague, PragueOptions};
 use super::reno::Reno;
@@ -112,7 +111,6 @@ pub const ENTRIES: &[Entry] = &[
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
     entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
     entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", CopaOptions, usual(), |options, _| Controller::Copa(Box::new(Copa::new(options)))),
-    entry!("lp", "TCP-LP: Reno that gives way as soon as the delay rises by 15 % of its range, as in Linux", |_| Controller::Lp(Lp::default())),
     entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
     entry!("prague", "TCP Prague: DCTCP adapted to the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
     entry!("ledbat++", "LEDBAT++: background transport that keeps the queueing delay below 60 ms (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
@@ -174,7 +172,6 @@ pub enum Controller {
     Dctcp(Dctcp),
     Prague(Box<Prague>),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
-    Lp(Lp),
     Bbr(Box<Bbr>),
     Bbr3(Box<Bbr3>),
     Custom(Custom),
@@ -234,7 +231,6 @@ macro_rules! dispatch {
             Controller::Dctcp($c) => $e,
             Controller::Prague($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
-            Controller::Lp($c) => $e,
             Controller::Bbr($c) => $e,
             Controller::Bbr3($c) => $e,
             Controller::Custom($c) => $e,
