@@ -15,7 +15,6 @@ mod htcp;
 mod hybla;
 mod illinois;
 mod ledbat;
-mod lp;
 mod minmax;
 pub mod own;
 mod prague;
@@ -60,7 +59,6 @@ pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
-pub use lp::Lp;
 use options::usual;
 pub use prague::Prague;
 use prague::PragueOptions;
@@ -154,7 +152,6 @@ pub const ENTRIES: &[Entry] = &[
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
     entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
     entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", CopaOptions, usual(), |options, _| Controller::Copa(Box::new(Copa::new(options)))),
-    entry!("lp", "TCP-LP: Reno that gives way as soon as the delay rises by 15 % of its range, as in Linux", |_| Controller::Lp(Lp::default())),
     entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
     entry!("prague", "TCP Prague: DCTCP adapted to the Internet, for L4S (draft-briscoe-iccrg-prague-congestion-control); asks for accurate ECN", PragueOptions, usual(), |options, _| Controller::Prague(Box::new(Prague::new(options)))),
     entry!("ledbat++", "LEDBAT++: background transport that keeps the queueing delay below 60 ms (draft-irtf-iccrg-ledbat-plus-plus)", |_| Controller::LedbatPlusPlus(Box::default())),
@@ -216,7 +213,6 @@ pub enum Controller {
     Dctcp(Dctcp),
     Prague(Box<Prague>),
     LedbatPlusPlus(Box<LedbatPlusPlus>),
-    Lp(Lp),
     Bbr(Box<Bbr>),
     Bbr3(Box<Bbr3>),
     Custom(Custom),
@@ -276,7 +272,6 @@ macro_rules! dispatch {
             Controller::Dctcp($c) => $e,
             Controller::Prague($c) => $e,
             Controller::LedbatPlusPlus($c) => $e,
-            Controller::Lp($c) => $e,
             Controller::Bbr($c) => $e,
             Controller::Bbr3($c) => $e,
             Controller::Custom($c) => $e,

@@ -507,9 +507,6 @@ columns! {
         delta ["1/segments"]: "Copa: its share of what stands in the queue; 1/delta segments are its aim.", or "the flow's controller has no such variable";
         velocity: "Copa: steps that the window takes at a time.", or "the flow's controller has no such variable";
         queued_s ["s"]: "Copa: delay in the queue, as it measures it.", or "no sample yet, or no such variable";
-        least_s ["s"]: "TCP-LP: least delay.", or "no sample yet, or no such variable";
-        greatest_s ["s"]: "TCP-LP: greatest delay.", or "no sample yet, or no such variable";
-        smoothed_s ["s"]: "TCP-LP: smoothed delay.", or "no sample yet, or no such variable";
         rtt_min_s ["s"]: "Westwood: minimum RTT.", or "no sample yet, or no such variable";
         base_rtt_s ["s"]: "Delay-based controllers: their estimate of the RTT without queueing.", or "no sample yet, or no such variable";
         avg_rtt_s ["s"]: "FAST: mean RTT.", or "no sample yet, or no such variable";

@@ -87,7 +87,7 @@ def again(attack: Attack) -> str:
 
     usual = Attack(target=attack.target, budget=attack.budget)
     parts = ["ackclock attack", short(attack.target)]
-    parts += [f"--option {k}={v}" for k, v in attack.options.items()]
+    parts += [f"--option {k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in attack.options.items()]
     parts.append(f"--budget {attack.budget.name}")
     parts += [f"--objective {attack.objective}"] if attack.objective != usual.objective else []
     if tuple(attack.references) != tuple(usual.references):

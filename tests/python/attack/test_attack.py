@@ -223,21 +223,27 @@ def test_every_bug_is_caught_by_something() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    "shown", sorted({(bug.budget, bug.objective) for bug in zoo.ZOO.values() if bug.objective in ("stuck", "harm")})
-)
-def test_no_controller_of_ours_is_taken_for_a_bug(shown: tuple[str, str], two: Threads) -> None:
-    """The searches that catch the bugs whose score is zero without them find nothing in a controller that has none of these bugs."""
-    budget, objective = shown
-    for name in REACTING if objective == "harm" else ackclock_controllers():
+def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
+    """The search that catches four of the bugs finds nothing in a controller that has none of them."""
+    for name in ackclock_controllers():
         wanted = bbr(
-            target=name, budget=attack.load(budget), objective=objective, evaluations=4 * zoo.ENOUGH, search="random"
+            target=name, budget=attack.load("trouble"), objective="stuck", evaluations=4 * zoo.ENOUGH, search="random"
         )
-        assert attack.run(wanted, two, simplify=False).score < zoo.CAUGHT, name
+        assert attack.run(wanted, two, simplify=False).score == 0, name
 
 
-REACTING = ("reno", "cubic-rfc9438")
-"""Those that are no more aggressive than CUBIC by design: a receiver that cheats must not make them so."""
+@pytest.mark.parametrize("name", ["reno", "cubic-rfc9438"])
+def test_no_receiver_makes_a_controller_of_ours_more_harmful(name: str, two: Threads) -> None:
+    """The same environments with an honest receiver: ACKs in pieces change little."""
+    cheating = attack.load("receiver")
+    honest = read({**cheating.table, "splits": 1})
+    divided, whole = (
+        attack.run(
+            bbr(target=name, budget=b, objective="harm", evaluations=zoo.ENOUGH, search="random"), two, simplify=False
+        ).score
+        for b in (cheating, honest)
+    )
+    assert divided < whole + 0.1
 
 
 def ackclock_controllers() -> list[str]:
