@@ -194,8 +194,28 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
         first, second, third = truth.limits(row)[:3]
         return [truth.held(row, "idle"), first, second, third, second]
 
+    def limits(*words):
+        """Of the flow for which all of them are right; that of the idle time, of the first cause, of one between, of the last."""
+        for row in truth.rows:
+            spent = {key: row[key] for key in row if key.startswith("limit_")}
+            idle = spent.pop("limit_idle_s")
+            parts = sorted((value / sum(spent.values()) for value in spent.values()), reverse=True)
+            named = [part for part in parts[1:3] if part >= 0.1]
+            values = [
+                idle / (idle + sum(spent.values())),
+                parts[0],
+                named[0] if len(named) == 2 else None,
+                named[-1] if named else None,
+            ]
+            told = [value for value in values[1:] if value is not None]
+            if all(agrees(word, value) for word, value in zip(words, [values[0], *told][-len(words) :], strict=False)):
+                return values
+        return values
+
     whole = float(truth.run.scenario.engine()["duration_ns"]) / 1e9
     return [
+        (rf"; (?:it was idle for {AMOUNT} of its life; )?{AMOUNT} of the (?:time|rest) [a-z' ]+ (?:was|were) the limit"
+         rf"(?:, {AMOUNT} [a-z' ]+)?(?:, and {AMOUNT} [a-z' ]+)?(?=\.)", limits),
         (rf"Flow (\d+) \(([\w-]+)\) carried {AMOUNT}(?: and was done after {AMOUNT})?; its RTT was {AMOUNT} on average and {AMOUNT} at least"
          rf"(?:; it sent {COUNT} of {COUNT} packets again \({AMOUNT}\), in {COUNT} recover(?:y|ies) and after {COUNT} timeouts?)?"
          rf"(?:; {LIMITED})?\.", flow),
