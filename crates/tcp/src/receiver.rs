@@ -63,10 +63,9 @@ pub struct Receiver {
     gathered: u64,
     /// In order and not read yet, where reads are calls.
     waiting: Option<Box<Waiting>>,
-    /// See `reading`: the application has its turn behind all packets of an instant; when that is.
+    /// See `reading`: the application has its turn behind all packets of an instant; when; memory that it has not read before that.
     waits: bool,
     turn_at: Time,
-    /// Memory of what came in order at the instant of `last_data`, which it has not read before that.
     unread: u64,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
@@ -403,8 +402,7 @@ impl Receiver {
     /// `PLAIN`, here and below: [`Receiver::is_plain`] holds.
     #[inline(always)]
     fn accept<const PLAIN: bool>(&mut self, now: Time, seg: &Segment, end: u64, rto: Span) -> Option<u64> {
-        let explicit_reads = !PLAIN && self.explicit_reads;
-        let linux = self.is_linux::<PLAIN>();
+        let (explicit_reads, linux) = (!PLAIN && self.explicit_reads, self.is_linux::<PLAIN>());
         self.rcv_nxt = end;
         self.pending = true;
         self.measure_rtt::<PLAIN>(seg, seg.len);
