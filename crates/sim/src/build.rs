@@ -66,7 +66,7 @@ pub fn build(
     let mut offered = Offered::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {
-        let mut config = hosts::transport(group, g, customs)?;
+        let mut config = hosts::transport(group, g, &scenario.hosts, customs)?;
         shortcuts.apply(&mut config);
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));

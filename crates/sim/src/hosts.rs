@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
+use ackclock_net::host::HostParams;
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
@@ -12,14 +13,19 @@ use crate::spec::FlowGroup;
 use crate::transport::{PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::{Carried, WorkloadConfig};
 
-/// Transport of the flows of `group`, the `index`-th, and settings of its hosts.
-pub fn transport(group: &FlowGroup, index: usize, customs: &Customs) -> Result<TransportConfig, Error> {
+/// Transport of the flows of `group`, the `index`-th, and settings of its hosts, which are among these.
+pub fn transport(
+    group: &FlowGroup,
+    index: usize,
+    hosts: &[HostParams],
+    customs: &Customs,
+) -> Result<TransportConfig, Error> {
     Ok(match group.workload.params().source() {
         Some(source) => TransportConfig::Udp(Rc::new(source)),
         None if is_pcc(&group.congestion_control) => {
             TransportConfig::Pcc(Rc::new(pcc(group, index, customs)?))
         }
-        None => TransportConfig::Tcp(Rc::new(config(group, index, customs)?)),
+        None => TransportConfig::Tcp(Rc::new(config(group, index, hosts, customs)?)),
     })
 }
 
@@ -63,7 +69,7 @@ fn pcc(group: &FlowGroup, index: usize, customs: &Customs) -> Result<PccConfig, 
 }
 
 /// Settings of both TCP hosts of the flows of `group`, the `index`-th.
-pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Config, Error> {
+fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Customs) -> Result<Config, Error> {
     let place = |field: &str| format!("flows.{index}.{field}");
     let mut config = Config::profile(&group.profile)
         .ok_or_else(|| Error::name(place("profile"), &group.profile, PROFILES))?;
@@ -93,8 +99,11 @@ pub fn config(group: &FlowGroup, index: usize, customs: &Customs) -> Result<Conf
     } else if group.profile == "linux-6" && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
-    // hosts of their own say when processes run
-    config.application_waits = group.profile == "linux-6" && group.host.is_none();
+    let own = [&group.host, &group.peer_host];
+    let described = hosts
+        .iter()
+        .any(|host| own.into_iter().flatten().any(|name| *name == host.name) && host.runs_processes());
+    config.application_waits = group.profile == "linux-6" && !described;
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {
@@ -182,7 +191,7 @@ mod tests {
                 "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "workload": {{{workload}}}, "stack": {{{stack}}}}}]}}"#
         );
         let scenario = crate::parse(&text).expect("a scenario");
-        config(&scenario.flows[0], 0, &Customs::new()).expect("settings")
+        config(&scenario.flows[0], 0, &scenario.hosts, &Customs::new()).expect("settings")
     }
 
     #[test]

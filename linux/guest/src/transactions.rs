@@ -67,7 +67,7 @@ impl Clients {
         let mut offered = Offered::default();
         for (index, group) in job.scenario.flows.iter().enumerate() {
             let WorkloadConfig::Transactions(params) = &group.workload else { continue };
-            let config = match hosts::transport(group, index, &Customs::new()).map_err(refused)? {
+            let config = match hosts::transport(group, index, &[], &Customs::new()).map_err(refused)? {
                 TransportConfig::Tcp(config) => config,
                 _ => return Err(Error::other("transactions need TCP")),
             };

@@ -198,6 +198,12 @@ impl HostParams {
         self.gate.as_ref().map(GateConfig::times).or_else(|| self.preset.and_then(Preset::gate))
     }
 
+    /// Whether it is the host that says when processes run, and packets may wait for them: else an application runs when the kernel
+    /// has taken in what is there.
+    pub fn runs_processes(&self) -> bool {
+        self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
+    }
+
     fn merges(&self) -> bool {
         self.gro.unwrap_or(self.preset == Some(Preset::Modern))
     }

@@ -37,7 +37,7 @@ impl Ends {
             return Ok(None);
         }
         let config =
-            hosts::transport(spec, group, &Customs::new()).map_err(|e| Error::other(e.to_string()))?;
+            hosts::transport(spec, group, &[], &Customs::new()).map_err(|e| Error::other(e.to_string()))?;
         let ends = Transport::pair(&config, flow, 0, seed).map(|end| match end {
             Transport::Datagram(end) => Mutex::new(*end),
             Transport::Tcp(_) => unreachable!("invariant: a transport over datagrams"),
