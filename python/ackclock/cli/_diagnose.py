@@ -74,9 +74,7 @@ def diagnose(
     if fitted is not None:
         _terminal.show(_fit(fitted))
         if not fitted.holds:
-            _terminal.warn(
-                f"the model is no basis for what-if: its transfer takes {_percent(fitted.quantities[0].error)} of the time"
-            )
+            _terminal.warn(f"the model is no basis for what-if: it is {fitted.wrong}")
     if outcomes and fitted is not None:
         _terminal.show(_what_if(outcomes, fitted))
     for file in (csv, plot, scenario):

@@ -73,6 +73,10 @@ class Diagnosis:
         What is known of the path; None if refused.
     sentence
         The answer in one sentence.
+    mss
+        Payload of a full segment, bytes.
+    replay
+        The sender as it is read from the capture, instant by instant; None if refused.
     """
 
     connection: dict[str, Any]

@@ -81,9 +81,7 @@ def what_if(fit: Fit, *, seeds: int = SEEDS, progress: Callable[[float], None] |
         If the model does not fit.
     """
     if not fit.holds:
-        raise InputError(
-            f"found a model that is {fit.error * 100:.0f} % off in the time of the transfer; allowed: at most 10 %"
-        )
+        raise InputError(f"found a model that is {fit.wrong}")
     scenarios = [("as it is", fit.scenario), *_changed(fit.scenario)]
     times = []
     for at, (_, scenario) in enumerate(scenarios):

@@ -25,6 +25,9 @@ __all__ = ["BASIS", "Fit", "Quantity", "fit", "model"]
 BASIS = 0.1
 """Error of the transfer's time up to which the model is a basis for what-if."""
 
+QUEUE_BASIS = 0.5
+"""Error of the mean RTT up to which it is: beyond, what stands in the model's queue is another path's, even if the time happens to fit."""
+
 OWN_PACE = 0.2
 """Share of the life in which the application had nothing to send, beyond which a model without it says nothing."""
 
@@ -83,7 +86,17 @@ class Fit:
     @property
     def holds(self) -> bool:
         """Whether it is a basis for what-if."""
-        return self.error <= BASIS
+        return not self.wrong
+
+    @property
+    def wrong(self) -> str:
+        """Why it is no basis for what-if; empty if it is."""
+        rtt = next((one.error for one in self.quantities if one.name == "mean RTT"), None)
+        if self.error > BASIS:
+            return f"{self.error * 100:.0f} % off in the time of the transfer; allowed: at most {BASIS * 100:.0f} %"
+        if rtt is not None and abs(rtt) > QUEUE_BASIS:
+            return f"{abs(rtt) * 100:.0f} % off in the mean RTT; allowed: at most {QUEUE_BASIS * 100:.0f} %"
+        return ""
 
     def summary(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""

@@ -382,6 +382,7 @@ LEFT_OUT = {
     "W27": "is about one loss, for which the simulator's list of packets suffices",
     "W28": _CACHE,
     "W29": _ABSE,
+    "W30": _ABSE,
     "N2": _ABSE,
     "N3": _FAST,
     "N4": _ABSE,
