@@ -241,7 +241,7 @@ impl CongestionControl for JsController {
         given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)
     }
 
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span) {
+    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
         self.call_with(Hook::TxStart, window, now, &[now.as_secs(), seconds(idle)]);
     }
 
