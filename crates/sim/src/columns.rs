@@ -1,5 +1,5 @@
 //! What the tables of a run mean: each table and each column, with its unit and with what it means that a row has nothing there.
-//! A column is declared once, with its value ([`output`](crate::output)); `ackclock tables` and the reference are made of it.
+//! A column is declared once, with its value ([`output`]); `ackclock tables` and the reference are made of it.
 
 use crate::run::{parse, run};
 use crate::table::Column;
