@@ -102,9 +102,11 @@ impl Flow {
     /// The same of a flow that is over.
     pub fn held_in_all(&self) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
-        let asked = self.limits && !self.overlaps && tcp && self.started;
+        if !(self.limits && !self.overlaps && tcp && self.started) {
+            return None;
+        }
         let sum = self.sums().held.as_deref().copied().unwrap_or_default();
-        asked.then(|| whole(sum, self.stop.since(self.start)))
+        Some(whole(sum, self.stop.since(self.start)))
     }
 
     /// Bytes acknowledged to the sending host so far (received, where nobody acknowledges).
