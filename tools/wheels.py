@@ -68,7 +68,8 @@ def built(system: System, profile: str) -> Path:
     command += ["--out", OUT, "--interpreter", PYTHON]
     if system.linker == "zig":
         command.append("--zig")
-        environment["PATH"] = f"{BIN}{os.pathsep}{environment.get('PATH', '')}"  # maturin asks the first Python there for ziglang
+        # maturin asks the first Python there for ziglang
+        environment["PATH"] = f"{BIN}{os.pathsep}{environment.get('PATH', '')}"
     else:
         environment[variable] = system.linker
     before = set(OUT.glob("*.whl"))
