@@ -63,14 +63,14 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
 
 def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
     """A process killed from outside is no run's fault: what is made apart then is done."""
-    (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "30 s").replace("2 Mbit/s", "100 Mbit/s"))
+    (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "15 s").replace("2 Mbit/s", "100 Mbit/s"))
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--jobs", "1"]
     for _ in range(3):
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             until = time.monotonic() + 60
             while not (tmp_path / "k.sweep/state.sqlite").exists() and time.monotonic() < until:
                 time.sleep(0.05)
-            time.sleep(0.5)
+            time.sleep(0.25)
             process.send_signal(signal.SIGKILL)
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
     assert sweeps.read(tmp_path / "k.sweep").runs.height == 8

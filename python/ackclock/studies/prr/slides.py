@@ -52,12 +52,12 @@ LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
 """How much later 2 % of the packets come."""
 
 
-def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], **record: Any) -> Scenario:
+def _one(name: str, link: Mapping[str, Any], flow: Mapping[str, Any], lasts: str = "1 h", **record: Any) -> Scenario:
     back = {key: link[key] for key in ("rate", "delay")}
     return Scenario.from_dict(
         {
             "name": name,
-            "duration": "1 h",
+            "duration": lasts,
             "network": {"topology": "chain", "bottleneck": dict(link), "reverse": {"bottleneck": back}},
             "flows": [dict(flow)],
             "record": record,
@@ -75,7 +75,8 @@ def standing(rule: str) -> Scenario:
     }
     host = path.host(recovery=rule, initial_window=200, initial_receive_window=4000, receive_buffer="16 MB", beta=0.7)
     flow = {**host, "workload": {"kind": "transfer", "bytes": "2 MB"}}
-    return _one(f"standing queue, {rule}", link, flow, trace="flow", queue_interval="1 ms")
+    # Queues are sampled to the end of the scenario, the transfer lasts 2 s.
+    return _one(f"standing queue, {rule}", link, flow, "10 s", trace="flow", queue_interval="1 ms")
 
 
 def shaped(rule: str, beta: float) -> Scenario:
