@@ -470,7 +470,8 @@ function fill() {
   options("flows", [["all", whole], ...most.map((flow) => [String(flow), `${flow} ${result.flows.length === 1 ? result.name(flow) : result.name(flow).replace(/^\d+ /, "")}`])]);
   options("csv", result.ran.names.map(([name, rows]) => [name, `${name} (${rows})`]));
   const own = /"custom:/.test(result.text) ? " --controller NAME=FILE.py:CLASS, with the controller written in Python" : "";
-  at("command").textContent = `ackclock run ${fileName()}.toml --seed ${at("seed").value}${own}`;
+  const words = `ackclock run ${fileName()}.toml --seed ${at("seed").value}${own}`.split(/(?= --)/);
+  at("command").replaceChildren(...words.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
 }
 
 const fileName = () => (state.result?.read.name ?? "").replace(/[^\w-]+/g, "-").replace(/^-+|-+$/g, "") || "scenario";
