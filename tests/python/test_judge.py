@@ -15,6 +15,7 @@ from ackclock.evaluate.verdict import outcome
 from ackclock.fidelity import verdict as fidelity
 from ackclock.judge import Bound, Evidence, Place, Verdict, above, at_least, at_most, below, between, conjunction, same
 from ackclock.judge.estimates import ratio, ratios_apart
+from ackclock.judge.trend import settling
 from ackclock.stats import Comparison, Estimate, least_for_quantile, mean_interval, quantile_interval
 
 UNDECIDED = {Verdict.UNDECIDED, "no difference shown"}
@@ -236,3 +237,21 @@ def test_a_difference_of_paired_ratios_keeps_its_pairs():
     ]
     assert apart.low == pytest.approx(np.quantile(drawn, 0.025), abs=0.002)
     assert apart.high == pytest.approx(np.quantile(drawn, 0.975), abs=0.002)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_still_drifts_is_told_whichever_way_and_how_long_would_settle_it(sign):
+    """Of an exponential decay each third adds a fixed share of what the one before added."""
+    t, runs = np.arange(90) / 30, 1e-3 * np.array([[-1.0], [0.0], [1.0]])
+    decays = 5.0 + sign * np.exp(-t) + runs * np.sin(np.arange(90))
+    found = settling(decays, tolerance=0.01)
+    assert found.drifts
+    # what is left after the window is e^-3 of about 1; each further third leaves 1 / e of it
+    mean = (1 - math.exp(-1)) * math.exp(-2)
+    assert found.factor == pytest.approx(1 + math.log(mean / (1 - math.exp(-1)) * math.exp(-1) / 0.01) / 3, abs=0.35)
+    assert settling(decays, tolerance=0.001).factor > found.factor > 1
+    grows = settling(5.0 + sign * t + runs, tolerance=0.01)
+    assert (grows.drifts, grows.factor) == (True, math.inf)
+    assert grows.told == "nothing shows that it settles"
+    flat = settling(5.0 + 10 * runs * np.sin(np.arange(90) / 7) + 0 * t, tolerance=0.01)
+    assert (flat.drifts, flat.factor) == (False, 1.0)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from conftest import MINIMAL, ROOT
@@ -16,6 +17,7 @@ from ackclock._files import OWN, staged
 from ackclock._results import run as _run
 from ackclock._results.result import TABLES
 from ackclock._results.run import check_memory
+from ackclock._results.summary import quantile
 from ackclock.metrics import capacity_bps, goodput_bps, jain, sample_mean, utilisation
 
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
@@ -323,3 +325,10 @@ def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_no
             (other / "y").write_text("mine")
         assert living.is_dir()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]
+
+
+def test_quantiles_are_linear_between_two_values():
+    for values in ([3.0], [1.0, 2.0], [1.0, 2.0, 4.0, 8.0, 16.0]):
+        for share in (0.0, 0.1, 0.5, 0.75, 0.99, 1.0):
+            assert quantile(values, share) == pytest.approx(float(np.quantile(values, share)))
+    assert quantile([], 0.5) is None

@@ -177,4 +177,10 @@ mod tests {
     fn never_absorbs_every_span() {
         assert_eq!(Time::NEVER + Span::from_secs(1), Time::NEVER);
     }
+
+    #[test]
+    fn times_are_told_in_seconds_with_all_nanoseconds() {
+        assert_eq!(Time(1_000_000_020).to_string(), "1.000000020 s");
+        assert_eq!(Time::NEVER.to_string(), "never");
+    }
 }

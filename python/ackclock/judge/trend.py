@@ -67,8 +67,8 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     first, second, third = (part.mean() for part in np.array_split(series, 3, axis=1))
     before, after = second - first, third - second
     ratio = after / before if before else math.inf
-    if not 0 < ratio < 1:
-        return Settling(change=change, drifts=True, factor=math.inf if ratio >= 1 else 2.0)
+    if not 0 < ratio < 1 - 1e-9:  # equal steps differ by rounding
+        return Settling(change=change, drifts=True, factor=math.inf if ratio > 0 else 2.0)
     left = abs(after) * ratio / (1 - ratio)  # what the thirds after the last would still add
     thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))
     return Settling(change=change, drifts=True, factor=1 + thirds / 3)

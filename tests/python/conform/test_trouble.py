@@ -91,3 +91,34 @@ def test_what_an_algorithm_does_not_come_back_from_is_still_so(controller):
         controller
     ]  # half of the delay for 0.3 s; the kernel's Vegas has 70 % of its rate after it, too
     assert [miss.number for miss in comes_back(controller, runs=1, first=missed)] == [missed]
+
+
+def test_what_is_drawn_ends_when_it_says_so_and_is_as_it_says():
+    seen = set()
+    for number in range(200):
+        drawn = draw("reno", number)
+        troubled, calm = (one.to_dict()["network"] for one in (drawn.scenario, drawn.calm))
+        link = troubled["bottleneck"]
+        assert calm["bottleneck"] == {key: link[key] for key in calm["bottleneck"]}
+        ends = [0.0]
+        if outage := link.get("outage"):
+            begins, lasts = (_seconds(outage[key]) for key in ("at", "lasts"))
+            ends.append(begins + lasts)
+            seen.add(outage["arrivals"])
+            assert ("packets wait" if outage["arrivals"] == "wait" else "packets are lost") in drawn.said
+        for way in (link, troubled["reverse"]["bottleneck"]):
+            if steps := way.get("capacity", {}).get("steps"):
+                ends.append(_seconds(steps[-1]["at"]))
+                assert steps[-1]["loss"] == "0 %"
+                seen.add("both" if way is not link else "forward")
+        assert max(ends) < drawn.ends_s + 1e-5
+        if "capacity" in link:
+            assert max(ends) == pytest.approx(drawn.ends_s, abs=1e-5)
+        assert _seconds(drawn.scenario.to_dict()["duration"]) == pytest.approx(drawn.ends_s + drawn.limit_s, abs=1e-5)
+        seen |= {"reorder"} & link.keys()
+    assert seen == {"wait", "lost", "both", "forward", "reorder"}
+
+
+def _seconds(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]

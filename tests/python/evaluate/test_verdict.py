@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import polars as pl
 import pytest
 
 from ackclock.evaluate import Cell, Measure, Row
-from ackclock.evaluate.situation import Scale
+from ackclock.evaluate.measure import share_of
+from ackclock.evaluate.situation import Scale, Tables
 from ackclock.evaluate.verdict import (
     PAIRS,
     Judged,
@@ -247,3 +249,11 @@ def test_a_duty_does_not_depend_on_the_reference() -> None:
     # one run is enough
     assert judge_rows([(row(duty), [judged(duty, [1.0, 1.1, 9.0, 1.2], [1.0, 1.1, 1.0, 1.2])])])[0].verdict == "worse"
     assert judge_rows([(row(duty), [judged(duty, [1.0, 1.1, 7.9, 1.2], [1.0, 1.1, 1.0, 1.2])])])[0].verdict != "worse"
+
+
+def test_a_share_is_of_what_all_had_after_the_time_and_none_where_nobody_had_anything():
+    rows = [(1, 5.0, 0, 100.0), (1, 5.0, 1, 0.0), (1, 6.0, 0, 1.0), (1, 6.0, 1, 3.0), (2, 6.0, 0, 0.0)]
+    frame = pl.DataFrame(rows, schema=["seed", "t_s", "flow", "goodput_bps"], orient="row")
+    found = share_of(1, 5.0)(Tables({"goodput": frame}, {1: "", 2: ""}), None)
+    assert found[1] == 0.75
+    assert math.isnan(found[2])

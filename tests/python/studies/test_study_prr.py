@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
 from ackclock import run_batch, studies
 from ackclock.judge.bound import AGAINST
 from ackclock.plot import Figure
-from ackclock.studies.prr import burst_loss, population, rfc_tables, stall, timeouts, traces
+from ackclock.studies.prr import burst_loss, noise, population, rfc_tables, stall, timeouts, traces
 from ackclock.studies.prr.fetches import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
 from ackclock.studies.prr.rules import LINUX_6, LINUX_32, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
@@ -275,3 +276,8 @@ def test_bursts_of_losses_lose_as_much_as_single_ones():
         links = batch.links.filter(pl.col("link") == 0)
         lost[length] = links["dropped_loss"].sum() / links["arrivals_data"].sum()
     assert all(0.014 < share < 0.026 for share in lost.values()), lost
+
+
+def test_bars_are_nearly_equal_within_a_quarter_of_the_larger():
+    small, large = np.array([76.0, 100.0, 74.0, 100.0]), np.array([100.0, 76.0, 100.0, 74.0])
+    assert noise.near(small, large).tolist() == [True, True, False, False]

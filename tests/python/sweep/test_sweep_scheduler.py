@@ -24,7 +24,7 @@ pytest.importorskip("distributed")
 
 SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
 SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 4\nscenario = "x.toml"\n'
-SOON_S = 45.0
+SOON_S = 25.0
 """The patience below and the interpreter's start, on a machine on which much else goes on."""
 
 HASTY = "import sys; from ackclock.cli import main; from ackclock.sweep import executors; executors.HANDSHAKE_S = 1.5; sys.exit(main(sys.argv[1:]))"
