@@ -8,6 +8,7 @@ __all__ = [
     "Rate",
     "Refusal",
     "Scenario",
+    "Steering",
     "Stop",
     "Trace",
     "Window",
@@ -244,6 +245,17 @@ class Stop:
 
     def set(self) -> None: ...
     def is_set(self) -> bool: ...
+
+@final
+class Steering:
+    """Runs whose agents decide after each step, many at once on threads."""
+
+    def __new__(cls, runs: int, agents: Sequence[int], step: int, paced: bool, threads: int) -> Steering: ...
+    @staticmethod
+    def fields() -> list[str]: ...
+    def begin(self, runs: Sequence[tuple[int, Scenario | str, int]]) -> None: ...
+    def step(self, actions: bytes) -> tuple[bytes, bytes]: ...
+    def digest(self, at: int) -> str | None: ...
 
 class _Kept(TypedDict):
     digests: list[str | None]

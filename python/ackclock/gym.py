@@ -17,8 +17,33 @@ Examples
 >>> observation, info = env.reset(seed=1)
 >>> observation, reward, terminated, truncated, info = env.step([0.5])
 >>> env.close()
+
+Hundreds of runs at once, on all cores, with steps of a fixed time:
+
+>>> from ackclock.gym import VectorEnv
+>>> envs = VectorEnv(scenario, num_envs=100, step="10 ms")
+>>> observations, info = envs.reset(seed=1)
+>>> observations, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
+>>> observations.shape
+(100, 5)
 """
 
-from ackclock._agents.gym import Env, Step, power
+from typing import TYPE_CHECKING
 
-__all__ = ["Env", "Step", "power"]
+from ackclock._agents.gym import Env, Step, power
+from ackclock._agents.steering import Steps
+from ackclock._agents.vector import VectorEnv
+
+if TYPE_CHECKING:
+    from ackclock._agents.parallel import ParallelEnv
+
+__all__ = ["Env", "ParallelEnv", "Step", "Steps", "VectorEnv", "power"]
+
+
+def __getattr__(name: str) -> object:
+    """`ParallelEnv` needs PettingZoo, the others do not."""
+    if name == "ParallelEnv":
+        from ackclock._agents.parallel import ParallelEnv
+
+        return ParallelEnv
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ mod interrupt;
 mod many;
 mod scenario;
 mod schema;
+mod steer;
 mod toml;
 mod utility;
 
@@ -47,6 +48,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::schema::{columns, netem, qdisc, schema};
+    #[pymodule_export]
+    use super::steer::PySteering;
     #[pymodule_export]
     use super::toml::read_toml;
     #[pymodule_export]

@@ -36,6 +36,7 @@ pub mod shortcuts;
 pub mod spec;
 pub mod stack;
 pub mod starts;
+pub mod steer;
 pub mod summary;
 pub mod table;
 pub mod tally;

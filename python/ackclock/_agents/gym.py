@@ -341,4 +341,4 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         return self._last
 
 
-gymnasium.register(id="ackclock/Flow-v0", entry_point="ackclock.gym:Env")
+gymnasium.register(id="ackclock/Flow-v0", entry_point="ackclock.gym:Env", vector_entry_point="ackclock.gym:VectorEnv")

@@ -1,0 +1,182 @@
+"""Many runs at once, a step at a time: what environments for many runs or many agents stand on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ackclock import _engine, units
+from ackclock._results.run import engine_call
+from ackclock.errors import InputError, ScenarioError, quote
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
+
+Array: TypeAlias = NDArray[np.float64]
+
+HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
+"""Of the observation; what is more is cut off here, and is whole in the step."""
+
+_FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """What one step told, an entry for each run, or for each agent.
+
+    Parameters
+    ----------
+    now_s
+        Its end, time of the run.
+    seconds
+        Its length; the last one of a run may be shorter.
+    throughput_bps
+        Payload acknowledged.
+    rtt_s, min_rtt_s
+        Mean of the samples (the smoothed RTT if there was none; 0 before the first), and the least of the connection (infinite before
+        the first).
+    delivered, lost
+        Segments delivered, and segments that the sender marked lost.
+    cwnd, in_flight
+        Segments, at the last ACK; 0 before the first.
+    timeouts
+        Retransmission timeouts.
+    complete
+        1 where the flow has nothing more to send.
+    best_bps
+        The greatest throughput of a step of the episode so far, this one included.
+    """
+
+    now_s: Array
+    seconds: Array
+    throughput_bps: Array
+    rtt_s: Array
+    min_rtt_s: Array
+    delivered: Array
+    lost: Array
+    cwnd: Array
+    in_flight: Array
+    timeouts: Array
+    complete: Array
+    best_bps: Array
+
+    @property
+    def loss(self) -> Array:
+        """Share of the segments that were lost."""
+        return self.lost / np.maximum(self.lost + self.delivered, 1.0)
+
+
+def power(steps: Steps) -> Array:
+    """The default reward: Kleinrock's power relative to the best, minus the share of losses.
+
+    Throughput as part of the greatest that was seen, divided by RTT as a multiple of the least, minus the share lost.
+    """
+    ratio = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, 0.0) / np.maximum(steps.rtt_s, 1e-9)
+    return steps.throughput_bps / np.maximum(steps.best_bps, 1.0) * ratio - steps.loss
+
+
+def seen(steps: Steps) -> Array:
+    """The default observation, shape (entries, 5): as `Env` gives it."""
+    least = np.where(np.isfinite(steps.min_rtt_s), steps.min_rtt_s, np.inf)
+    values = [
+        steps.throughput_bps / np.maximum(steps.best_bps, 1.0),
+        np.maximum(steps.rtt_s / np.maximum(least, 1e-9) - 1, 0.0),
+        steps.loss,
+        steps.in_flight / np.maximum(steps.cwnd, 1.0),
+        np.log2(np.maximum(steps.cwnd, 1.0)) / 20,
+    ]
+    return np.minimum(np.stack(values, axis=-1), HIGHEST)
+
+
+def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:
+    """The scenario, if its groups can have agents.
+
+    Raises
+    ------
+    ScenarioError
+        If a group has more than one flow, or none that a controller governs.
+    """
+    if isinstance(scenario, str):
+        from ackclock.scenario import load
+
+        scenario = load(scenario)
+    for group in groups:
+        if not 0 <= group < len(scenario.flows):
+            raise InputError(f"group: found {group}; allowed: 0 to {len(scenario.flows) - 1}")
+        flow = scenario.flows[group]
+        if flow.count != 1 or flow.is_plain or flow.workload.kind not in ("bulk", "transfer", "throttled"):
+            found = f"{flow.count} x {flow.workload.kind}"
+            allowed = "one flow with workload bulk, transfer or throttled"
+            raise ScenarioError(key=f"flows.{group}", found=found, allowed=allowed)
+    return scenario
+
+
+class Bank:
+    """Runs with agents, stepped together on threads.
+
+    Parameters
+    ----------
+    runs
+        How many.
+    groups
+        The groups of flows that have an agent each, in every run.
+    step
+        Length of a step, a duration.
+    paced
+        Agents pace, too.
+    jobs
+        Threads; None: one for each core.
+    """
+
+    def __init__(self, runs: int, groups: Sequence[int], *, step: str, paced: bool, jobs: int | None) -> None:
+        if runs < 1:
+            raise InputError(f"number of runs: found {runs}; allowed: 1 or more")
+        if not groups or len(set(groups)) != len(groups):
+            raise InputError(f"groups: found {list(groups)}; allowed: one or more, each once")
+        step_ns = units.whole(step, units.DURATION)
+        if step_ns <= 0:
+            raise InputError(f'step: found {quote(step)}; allowed: more than "0 s"')
+        self.runs, self.groups, self.paced = runs, tuple(groups), paced
+        self._engine = _engine.Steering(runs, list(groups), step_ns, paced, jobs or os.cpu_count() or 1)
+        self._best = np.zeros((runs, len(groups)))
+
+    def begin(self, runs: Sequence[tuple[int, Scenario, int]]) -> None:
+        """Begin these runs anew: place, scenario, seed."""
+        given = [(at, prepared(scenario, self.groups).to_engine_json(), seed) for at, scenario, seed in runs]
+        engine_call(lambda: self._engine.begin(given))
+        self._best[[at for at, *_ in runs]] = 0.0
+
+    def play(self, widen: Array, pace: Array | None = None) -> tuple[Steps, NDArray[np.bool_]]:
+        """Play one step.
+
+        Parameters
+        ----------
+        widen
+            Shape (runs, groups): how many times as wide each window is to be, from the flow's next ACK on.
+        pace
+            As many: how many times as fast as a window in a smoothed RTT each sender is to pace.
+
+        Returns
+        -------
+        tuple
+            Steps, of shape (runs, groups), and which runs are over; what is of runs that were over before is 0.
+        """
+        actions = np.stack([widen, np.ones_like(widen) if pace is None else pace], axis=-1)
+        rows, over = self._engine.step(np.ascontiguousarray(actions, dtype=np.float64).tobytes())
+        table = np.frombuffer(rows).reshape(self.runs, len(self.groups), len(_FIELDS))
+        columns = {name: table[..., at] for name, at in _FIELDS.items()}
+        self._best = np.maximum(self._best, columns["throughput_bps"])
+        return Steps(**columns, best_bps=self._best.copy()), np.frombuffer(over, dtype=np.bool_)
+
+    def digest(self, at: int = 0) -> str | None:
+        """Of the packets of a run so far; None before it has begun."""
+        return self._engine.digest(at)
+
+
+Observe: TypeAlias = Callable[[Steps], Array]
+Reward: TypeAlias = Callable[[Steps], Array]

@@ -1,0 +1,166 @@
+"""Hundreds of runs as one environment of Gymnasium, stepped inside the engine on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import gymnasium
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ackclock._agents.steering import HIGHEST, Array, Bank, Observe, Reward, Steps, power, prepared, seen
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
+
+Floats = NDArray[np.float32]
+
+
+class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
+    """One flow in each of many runs, each controlled by the agent.
+
+    A step is a fixed time. The action is a number from -1 to 1: the window is multiplied by 2 to its power, on the flow's next ACK. With
+    `paced` there is a second one: the sender paces at 2 to its power times a window in a smoothed RTT. The observation is that of
+    `Env`, or yours. A run that is over begins anew at the next step, whose action for it does nothing (`AutoresetMode.NEXT_STEP`).
+
+    Parameters
+    ----------
+    scenario
+        What happens around the agent: a scenario, or its name; several, one for each run in turn; or a function that draws one for each
+        episode, given a `numpy.random.Generator`.
+    num_envs
+        How many runs.
+    group
+        The group of flows that the agent controls; it must have one flow.
+    step
+        Length of a step, a duration.
+    reward
+        Of a step: entries of `Steps` have the shape (num_envs,).
+    observe
+        Of a step: numbers of shape (num_envs, k).
+    bounds
+        Least and greatest of what `observe` gives; what lies outside is cut off.
+    history
+        How many steps an observation tells of, the newest last; before the first of an episode they are 0.
+    paced
+        Let the agent pace the packets, too.
+    jobs
+        Threads; None: one for each core.
+
+    Raises
+    ------
+    ScenarioError
+        If the group has more than one flow, or none that a controller governs.
+    """
+
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012, as Gymnasium declares it
+
+    def __init__(
+        self,
+        scenario: Scenario | str | Sequence[Scenario | str] | Callable[[np.random.Generator], Scenario] = "first",
+        *,
+        num_envs: int = 64,
+        group: int = 0,
+        step: str = "10 ms",
+        reward: Reward = power,
+        observe: Observe = seen,
+        bounds: tuple[Array, Array] | None = None,
+        history: int = 1,
+        paced: bool = False,
+        jobs: int | None = None,
+    ) -> None:
+        if history < 1:
+            raise InputError(f"history: found {history}; allowed: 1 or more")
+        self._draw = scenario if callable(scenario) else None
+        given = () if callable(scenario) else scenario if isinstance(scenario, list | tuple) else (scenario,)
+        if self._draw is None and not given:
+            raise InputError("scenario: found an empty list; allowed: one or more")
+        self._scenarios = [prepared(one, (group,)) for one in given]
+        self._bank = Bank(num_envs, (group,), step=step, paced=paced, jobs=jobs)
+        self._reward, self._observe, self._paced = reward, observe, paced
+        low, high = bounds if bounds is not None else (np.zeros(5), np.array(HIGHEST))
+        self._low, self._high = (np.tile(np.asarray(b, dtype=np.float32), history) for b in (low, high))
+        self._past = np.zeros((num_envs, self._low.size), dtype=np.float32)
+        self._wide = self._low.size // history
+        self.num_envs = num_envs
+        self.single_observation_space = spaces.Box(self._low, self._high)
+        self.single_action_space = spaces.Box(np.float32(-1), np.float32(1), (2 if paced else 1,))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._over: NDArray[np.bool_] | None = None
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Begin all runs anew.
+
+        Parameters
+        ----------
+        seed
+            Of the numbers from which the seeds of all episodes and drawn scenarios come.
+        options
+            None are known.
+
+        Returns
+        -------
+        tuple
+            What the first step told, and its fields.
+        """
+        super().reset(seed=seed)
+        self._over = np.ones(self.num_envs, dtype=np.bool_)
+        observation, _, _, _, info = self.step(np.zeros((self.num_envs, 2 if self._paced else 1), dtype=np.float32))
+        return observation, info
+
+    def step(self, actions: Floats) -> tuple[Floats, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Do what the agent decided, and simulate one step of every run.
+
+        Returns
+        -------
+        tuple
+            Observations, rewards, which flows have nothing more to send, which runs are over, and the fields of `Steps`, with `seed` for
+            the runs that began.
+        """
+        if self._over is None:
+            raise InputError("step: found no episode; allowed: after reset()")
+        chosen = np.asarray(actions, dtype=np.float64).reshape(self.num_envs, -1)
+        if not (np.abs(chosen) <= 1).all():
+            raise InputError(f"action: found {chosen[~(np.abs(chosen) <= 1)][0]:g}; allowed: -1 to 1")
+        begun = self._over
+        seeds = self._begin(np.flatnonzero(begun))
+        factor = 2.0 ** np.where(begun[:, None], 0.0, chosen)
+        told, over = self._bank.play(factor[:, :1], factor[:, 1:] if self._paced else None)
+        steps = Steps(**{field.name: getattr(told, field.name)[:, 0] for field in fields(Steps)})
+        self._past[begun] = 0.0
+        self._past[:, : -self._wide] = self._past[:, self._wide :]
+        self._past[:, -self._wide :] = self._observe(steps)
+        observation = np.clip(self._past, self._low, self._high)
+        rewards = np.where(begun, 0.0, np.asarray(self._reward(steps), dtype=np.float64))
+        complete = steps.complete > 0
+        self._over = over | complete
+        info = {field.name: getattr(steps, field.name) for field in fields(Steps)}
+        if begun.any():
+            info["seed"] = seeds
+        return observation, rewards, complete, over & ~complete, info
+
+    def digest(self, at: int) -> str | None:
+        """Of the packets of a run so far: equal seeds, scenarios and actions give equal ones."""
+        return self._bank.digest(at)
+
+    def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Begin runs anew; their seeds."""
+        seeds = np.zeros(self.num_envs, dtype=np.int64)
+        seeds[places] = self.np_random.integers(0, 2**31, places.size)
+        if places.size:
+            one = self._draw or (lambda _: None)
+            drawn = [one(self.np_random) or self._scenarios[at % len(self._scenarios)] for at in places]
+            self._bank.begin([(int(at), scenario, int(seeds[at])) for at, scenario in zip(places, drawn, strict=True)])
+        return seeds
