@@ -3,8 +3,8 @@
 //!
 //! Sources: Hayes, Armitage, "Revisiting TCP congestion control using delay gradients" (Networking 2011); behaviour of Linux
 //! `tcp_cdg` with its default parameters: gradients over eight rounds, tolerance of losses off. RTTs in us; 0 stands for none.
-//! The kernel draws from its own numbers: with `backoff_factor` 0 (it never backs off) or 16777217 (it does unless the growth is a
-//! multiple of 256 us) none matters.
+//! The kernel draws from its own numbers: with `backoff_factor` 0 (it never backs off) or 33333331 (it does at nearly every growth)
+//! no draw matters, and a run is the kernel's in every segment.
 
 use ackclock_core::schema::Takes;
 use ackclock_core::{table, Span, Stream, Time};
