@@ -4,6 +4,7 @@
 mod bbr;
 mod bbr3;
 mod bic;
+mod cdg;
 mod compound;
 mod contract;
 mod copa;
@@ -16,6 +17,7 @@ mod hybla;
 mod illinois;
 mod ledbat;
 mod minmax;
+mod nv;
 pub mod own;
 mod prague;
 mod recipe;
@@ -41,6 +43,8 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 use bbr3::Bbr3Options;
 pub use bic::Bic;
+pub use cdg::Cdg;
+use cdg::CdgOptions;
 pub use compound::Compound;
 #[cfg(test)]
 pub(crate) use contract::tests;
@@ -59,6 +63,7 @@ pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use illinois::Illinois;
 pub use ledbat::LedbatPlusPlus;
+pub use nv::Nv;
 use options::usual;
 pub use prague::Prague;
 use prague::PragueOptions;
@@ -150,6 +155,8 @@ pub const ENTRIES: &[Entry] = &[
     entry!("hybla", "Hybla: grows as on a path with an RTT of 25 ms, as in Linux", |_| Controller::Hybla(Hybla::default())),
     entry!("veno", "Veno: a loss on an uncongested path reduces cwnd by only a fifth, as in Linux", |_| Controller::Veno(Veno::default())),
     entry!("yeah", "YeAH: Scalable on an uncongested path, Reno on a congested one, as in Linux", |_| Controller::Yeah(Yeah::default())),
+    entry!("nv", "NV: keeps at most ten packets in the queue, judged by delivery over the RTT, as in Linux", |_| Controller::Nv(Box::default())),
+    entry!("cdg", "CDG: backs off at random as the RTT grows, as in Linux", CdgOptions, usual(), |options, _| Controller::Cdg(Box::new(Cdg::new(options)))),
     entry!("compound", "Compound: Reno's window plus a delay-based window (INFOCOM 2006)", |_| Controller::Compound(Compound::default())),
     entry!("copa", "Copa: a rate of 1/(delta times the queueing delay), delta 0.5 or as Reno where others fill the queue (NSDI 2018)", CopaOptions, usual(), |options, _| Controller::Copa(Box::new(Copa::new(options)))),
     entry!("dctcp", "DCTCP: reduces cwnd in proportion to the share of marked packets (RFC 8257); asks for ECN", |_| Controller::Dctcp(Dctcp::default())),
@@ -208,6 +215,8 @@ pub enum Controller {
     Hybla(Hybla),
     Veno(Veno),
     Yeah(Yeah),
+    Nv(Box<Nv>),
+    Cdg(Box<Cdg>),
     Compound(Compound),
     Copa(Box<Copa>),
     Dctcp(Dctcp),
@@ -267,6 +276,8 @@ macro_rules! dispatch {
             Controller::Hybla($c) => $e,
             Controller::Veno($c) => $e,
             Controller::Yeah($c) => $e,
+            Controller::Nv($c) => $e,
+            Controller::Cdg($c) => $e,
             Controller::Compound($c) => $e,
             Controller::Copa($c) => $e,
             Controller::Dctcp($c) => $e,
@@ -283,6 +294,9 @@ impl CongestionControl for Controller {
     fn on_negotiated(&mut self, accurate: bool) {
         dispatch!(self, c => c.on_negotiated(accurate))
     }
+    fn on_syn_acked(&mut self, rtt: Span) {
+        dispatch!(self, c => c.on_syn_acked(rtt))
+    }
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         dispatch!(self, c => c.on_start(window, now, srtt, smss))
     }
@@ -293,6 +307,12 @@ impl CongestionControl for Controller {
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         dispatch!(self, c => c.on_ack(window, ack))
+    }
+    fn reduces(&mut self) -> bool {
+        dispatch!(self, c => c.reduces())
+    }
+    fn on_restart(&mut self, window: &mut Window, snd_nxt: u64) {
+        dispatch!(self, c => c.on_restart(window, snd_nxt))
     }
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
         dispatch!(self, c => c.ssthresh(window, in_flight))

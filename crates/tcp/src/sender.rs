@@ -160,6 +160,8 @@ pub struct Sender {
     cc: Controller,
     /// The controller sets the window by itself.
     controls: bool,
+    /// It may ask for a reduction.
+    reduces: bool,
     rule: Rule,
     slow_start: StartRule,
     start_up: StartUp,
@@ -248,6 +250,7 @@ impl Sender {
             smss: config.payload(),
             window: Window { ssthresh: config.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
+            reduces: needs.reduces,
             rates: needs.rate.then(Box::default),
             rule: config.rule.clone(),
             board: Scoreboard::default(),
@@ -336,6 +339,9 @@ impl Sender {
                 self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
             }
             None => self.rtt.fall_back(self.config.fallback_rto),
+        }
+        if let (Some(rtt), (_, false)) = (rtt, self.trace.whose()) {
+            self.cc.on_syn_acked(rtt);
         }
         self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
         self.begin_pacing(rtt);

@@ -127,7 +127,7 @@ OFFERS = [
     ('[network]\ntopology = "wish', "value", ["wishbone"]),
     ('[[flows]]\nworkload = { kind = "fetch", cou', "key", ["count"]),
     ("[[flows]]\nstack = { initial_win", "key", ["initial_window"]),
-    ('[[flows]]\ncongestion_control = "c', "value", ["cubic", "cubic-rfc9438", "compound", "copa"]),
+    ('[[flows]]\ncongestion_control = "c', "value", ["cubic", "cubic-rfc9438", "cdg", "compound", "copa"]),
     ('[[flows]]\nname = "x" # conges', None, None),
     ('name = "rec', "value", []),
     ('[network]\naccess_list = [\n  { rate = "1 Mbit/s", dela', "key", ["delay"]),

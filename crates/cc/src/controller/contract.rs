@@ -20,9 +20,14 @@ pub struct Arrival {
     pub delivered: u32,
     /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
     pub delivered_ce: u32,
+    /// Segments delivered since the newest segment that this ACK covers was sent (Linux `ack_sample.in_flight`); zero where rates
+    /// are not kept.
+    pub since_sent: u32,
     /// Segments that the cumulative ACK covers, those SACKed before included (Linux `pkts_acked`): what a counter of
     /// ACKs sees. After a recovery far more than `delivered`.
     pub covered: u32,
+    /// Segments that stand SACKed above the cumulative ACK (Linux `sacked_out`).
+    pub sacked: u32,
     /// Bytes by which the cumulative ACK advanced.
     pub acked_bytes: u64,
     /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
@@ -114,6 +119,8 @@ pub struct Needs {
     pub exact_ecn: bool,
     /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
     pub l4s: bool,
+    /// It may ask for a reduction by itself, by [`CongestionControl::reduces`].
+    pub reduces: bool,
     /// It draws random numbers.
     pub seed: bool,
     /// It comes with HyStart, unless the stack says which slow start it is to have.
@@ -132,6 +139,9 @@ pub trait CongestionControl {
     /// The handshake is over; `accurate`: it agreed on accurate ECN. Optional.
     fn on_negotiated(&mut self, _accurate: bool) {}
 
+    /// The end that connects has its SYN acknowledged, which gave this RTT (Linux `pkts_acked` before `init`). Optional.
+    fn on_syn_acked(&mut self, _rtt: Span) {}
+
     /// Then, with this RTT (zero if it gave no sample). Optional.
     fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
 
@@ -141,6 +151,12 @@ pub trait CongestionControl {
     /// Grow the window for an ACK that arrived outside recovery (Linux `cong_avoid`). Called only for ACKs that
     /// deliver data, in Open, Disorder and Loss.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
+
+    /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already (Linux `tcp_enter_cwr` out of
+    /// `cong_avoid`). Called if it needs `reduces`.
+    fn reduces(&mut self) -> bool {
+        false
+    }
 
     /// A congestion event: the target window in segments, at least 2. Called once per reduction, before `window`
     /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
@@ -174,6 +190,10 @@ pub trait CongestionControl {
     /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt`
     /// is where new data goes on. Optional. (Linux CA_EVENT_TX_START.)
     fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, _snd_nxt: u64) {}
+
+    /// The application was idle for longer than the RTO, and the window is about to be taken back for that (Linux
+    /// CA_EVENT_CWND_RESTART). Optional.
+    fn on_restart(&mut self, _window: &mut Window, _snd_nxt: u64) {}
 
     /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
     /// kernels before 3.2).
@@ -232,7 +252,9 @@ pub(crate) mod tests {
             now: Time(now_ns),
             delivered,
             delivered_ce: 0,
+            since_sent: 0,
             covered: delivered,
+            sacked: 0,
             acked_bytes: u64::from(delivered) * 1448,
             rtt: None,
             srtt: Span::from_ms(100),

@@ -16,7 +16,9 @@ impl Sender {
             now,
             delivered,
             delivered_ce: self.ecn.marked(delivered),
+            since_sent: self.since_sent(),
             covered: w.newly_acked,
+            sacked: self.board.sacked_out,
             acked_bytes: self.snd_una - prior.snd_una,
             rtt: w.rtt,
             srtt: self.rtt.srtt(),
@@ -107,6 +109,9 @@ impl Sender {
                 if let Some(acked) = self.slow_start.growth(&mut self.window, sample) {
                     sample.acked = acked;
                     self.cc.on_ack(&mut self.window, sample);
+                    if self.reduces && self.cc.reduces() {
+                        self.enter_cwr(sample.now, false);
+                    }
                 }
                 self.usage.window_changed(sample.now);
             }

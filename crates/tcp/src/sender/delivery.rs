@@ -172,6 +172,13 @@ impl Sender {
         self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)
     }
 
+    /// Segments delivered since the newest segment that the ACK under way covers was sent.
+    #[inline]
+    pub(super) fn since_sent(&self) -> u32 {
+        let newest = self.rates.as_ref().and_then(|rates| rates.newest);
+        newest.map_or(0, |newest| (self.delivered - newest.stamp.delivered) as u32)
+    }
+
     /// The controller's counters are those of the connection, whatever it was told of.
     pub(super) fn tell_totals(&mut self) {
         if let Some(rates) = &self.rates {

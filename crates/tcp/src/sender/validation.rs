@@ -80,6 +80,7 @@ impl Sender {
         if !self.config.idle_restart || self.controls || idle <= rto || rto == Span::ZERO {
             return;
         }
+        self.cc.on_restart(&mut self.window, self.snd_nxt);
         let restart = self.config.iw.min(self.window.cwnd);
         self.window.ssthresh = self.current_ssthresh();
         let mut left = idle - rto;
