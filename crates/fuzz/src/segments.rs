@@ -106,7 +106,9 @@ fn config(draw: &mut Draw) -> Config {
     if on(4) {
         config.writer = Some(SendLimit { bytes: 16_384, most: 4 << 20 });
     }
-    config.initial_ssthresh = if on(5) { 2 + draw.byte() as u32 } else { config.initial_ssthresh };
+    if on(5) {
+        config.switches.initial_ssthresh = 2 + draw.byte() as u32;
+    }
     config.tlp ^= on(6);
     config.frto ^= on(7);
     config.validate = Some(Span::from_ms(500)); // the peer is no endpoint of ours

@@ -2,119 +2,88 @@
 //! caller is what was counted; a run repeats bit for bit.
 
 use ackclock_core::packet::Ecn;
+use ackclock_core::schema::{Absent, Described, Place, Table, Takes, Value};
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{
     DummynetParams, MahimahiParams, Opportunities, RandomParams, ScheduleParams, Step,
 };
-use ackclock_net::ecn_fault::{EcnChange, Place};
+use ackclock_net::ecn_fault::{EcnChange, Place as Where};
 use ackclock_net::loss::{
     BernoulliParams, Drop, GilbertElliottParams, ListedParams, Per, PeriodicParams, PolicerParams,
     ScriptedParams,
 };
 use ackclock_net::outage::Arrivals;
-use ackclock_net::queue::{
-    CakeParams, ChokeParams, Classifier, DualPi2Params, Isolation, LineCode, Overload,
-};
 use ackclock_net::{
-    AppliesTo, CapacityConfig, CodelParams, Counters, EcnFault, FqCodelParams, Limit, LinkConfig,
-    LinuxRedParams, LossConfig, NetemLimitParams, Outage, PieParams, QueueConfig, RedParams, Refused,
-    Reorder, SoleLink, ThresholdParams, WifiJitter,
+    AppliesTo, CapacityConfig, Counters, EcnFault, LinkConfig, LossConfig, Outage, QueueConfig, Refused,
+    Reorder, SoleLink, WifiJitter,
 };
 use proptest::prelude::*;
 
+/// A queue of any kind that scenarios know, as its `table!` describes it: short times and small limits, so that all its states are reached.
+/// None, if its rules refuse what was drawn.
+fn queue_of(table: &Table, draws: &[u64]) -> Option<QueueConfig> {
+    let mut draws = draws.iter().copied().cycle();
+    let mut next = || draws.next().expect("invariant: endless");
+    let kind = ("kind".to_string(), Value::Text(table.kind.to_string()));
+    let given = table.keys.iter().filter_map(|key| {
+        let (absent, drawn) = (next() % 4 < 2, next());
+        let left_out = absent && (key.absent)() != Absent::Required;
+        (!left_out).then(|| (key.compiled.to_string(), value_of(&key.takes, drawn)))
+    });
+    let queue = QueueConfig::read(&Value::Table(std::iter::once(kind).chain(given).collect())).ok()?;
+    let mut broken = Vec::new();
+    queue.judge(&Place::whole(None), &mut broken);
+    broken.is_empty().then_some(queue)
+}
+
+fn value_of(takes: &Takes, drawn: u64) -> Value {
+    let share = (drawn % 1000) as f64 / 1000.0;
+    let whole =
+        |least: u64, most: u64, width: u64| Value::Whole(least + drawn % ((most - least).min(width) + 1));
+    match *takes {
+        Takes::Flag => Value::Flag(drawn % 2 == 0),
+        Takes::Whole(least, most) => whole(least, most, 40),
+        Takes::Number(least, most) => Value::Number(least + share * (most - least).min(10.0)),
+        Takes::Above(least, most) => Value::Number(least + (share + 0.001) * (most - least).min(200.0)),
+        Takes::Share => Value::Number(share),
+        Takes::Duration(least) => whole(least, u64::MAX, 50_000),
+        Takes::Rate(least) => whole(least.max(100_000), u64::MAX, 100_000_000),
+        Takes::Size(least, most) => whole(least, most, 60_000),
+        Takes::Packets | Takes::PacketLimit => whole(1, u64::MAX, 40),
+        Takes::MeanPackets => Value::Number(15.0 * share),
+        Takes::Limit => {
+            let (unit, most) = [("packets", 40), ("bytes", 40_000)][drawn as usize % 2];
+            Value::Table(vec![(unit.to_string(), whole(1, u64::MAX, most))])
+        }
+        Takes::Choice(names) => Value::Text(names[drawn as usize % names.len()].to_string()),
+        ref other => panic!("say here what is drawn for a key that takes {other:?}"),
+    }
+}
+
 fn queue() -> impl Strategy<Value = QueueConfig> {
-    let limit = || prop::option::of(0u32..40);
-    prop_oneof![
-        limit().prop_map(|limit| QueueConfig::drop_tail(limit.map(Limit::Packets))),
-        (0u64..40_000).prop_map(|bytes| QueueConfig::drop_tail(Some(Limit::Bytes(bytes)))),
-        (0u32..60).prop_map(|limit| QueueConfig::NetemLimit(NetemLimitParams { limit })),
-        // Short times, so that the dropping state is reached.
-        (limit(), 0u64..20_000, 1u64..50_000, any::<bool>(), prop::option::of(0u64..9000)).prop_map(
-            |(limit, target, interval, ecn, ce)| {
-                let (target, interval) = (Span(target), Span(interval));
-                QueueConfig::Codel(CodelParams { limit, target, interval, ecn, ce_threshold: ce.map(Span) })
-            }
-        ),
-        (limit(), 1u32..9, 1u32..4000, 0u64..20_000, 1u64..50_000, any::<bool>()).prop_map(
-            |(limit, queues, quantum, target, interval, ecn)| {
-                let (target, interval) = (Span(target), Span(interval));
-                QueueConfig::FqCodel(FqCodelParams {
-                    limit,
-                    target,
-                    interval,
-                    ecn,
-                    queues,
-                    quantum,
-                    ce_threshold: None,
-                    ce_threshold_for: Classifier::AnyEct,
-                })
-            }
-        ),
-        (limit(), 1u64..20_000, 1u64..20_000, 0u64..20_000, any::<bool>()).prop_map(
-            |(limit, target, update, burst, ecn)| {
-                let (target, update, max_burst) = (Span(target), Span(update), Span(burst));
-                QueueConfig::Pie(PieParams { limit, target, update, max_burst, ecn })
-            }
-        ),
-        (limit(), 0u32..20).prop_map(|(limit, mark)| QueueConfig::Threshold(ThresholdParams { limit, mark })),
-        (0u32..40, 0.0..5.0, 0.0..10.0, 0.0..1.0, 0.001..1.0, any::<bool>()).prop_map(
-            |(limit, min, width, max_p, weight, ecn)| {
-                QueueConfig::Red(RedParams { limit, min, max: min + width, max_p, weight, ecn })
-            }
-        ),
-        (4000u64..60_000, 0.0..1.0, any::<[bool; 4]>(), any::<bool>()).prop_map(
-            |(limit, probability, [ecn, harddrop, nodrop, adaptive], idles)| {
-                QueueConfig::LinuxRed(LinuxRedParams {
-                    limit,
-                    min: None,
-                    max: None,
-                    probability,
-                    avpkt: limit / 40,
-                    burst: None,
-                    bandwidth: idles.then_some(Rate(1_000_000)),
-                    ecn,
-                    harddrop,
-                    nodrop: nodrop && ecn,
-                    adaptive,
-                })
-            }
-        ),
-        (0u32..40, 0.0..5.0, 0.1..10.0, 0.0..1.0, 0.001..1.0).prop_map(
-            |(limit, min, width, max_p, weight)| {
-                QueueConfig::Choke(ChokeParams { limit, min, max: min + width, max_p, weight })
-            }
-        ),
-        (1000u64..60_000, any::<bool>(), 100_000u64..100_000_000, 1u64..200_000, 0usize..12).prop_map(
-            |(limit, limited, rate, rtt, kind)| {
-                QueueConfig::Cake(CakeParams {
-                    rtt: Span(rtt),
-                    limit: limited.then_some(limit),
-                    bandwidth: (kind > 3).then_some(Rate(rate)),
-                    overhead: (kind > 5).then_some(38),
-                    mpu: 84,
-                    framing: [LineCode::NoAtm, LineCode::Atm, LineCode::Ptm][kind % 3],
-                    isolation: [Isolation::TripleIsolate, Isolation::Flows][kind % 2],
-                })
-            }
-        ),
-        (limit(), 0u64..20_000, 1u64..20_000, 1u32..5, 0u64..20_000, any::<[bool; 2]>()).prop_map(
-            |(limit, target, update, coupling, step, [any_ect, overflow])| {
-                QueueConfig::DualPi2(DualPi2Params {
-                    limit,
-                    target: Span(target),
-                    update: Span(update),
-                    alpha: 200.0,
-                    beta: 200.0,
-                    coupling,
-                    step: Span(step),
-                    step_from: coupling % 3,
-                    classic_share: 0.1,
-                    classifier: if any_ect { Classifier::AnyEct } else { Classifier::L4s },
-                    overload: if overflow { Overload::Overflow } else { Overload::Drop },
-                })
-            }
-        ),
-    ]
+    (0..QueueConfig::FAMILY.tables.len(), prop::collection::vec(any::<u64>(), 24))
+        .prop_filter_map("its rules refuse it", |(kind, draws)| {
+            queue_of(QueueConfig::FAMILY.tables[kind], &draws)
+        })
+}
+
+#[test]
+fn of_every_kind_of_queue_enough_is_drawn() {
+    let mut random = 1u64;
+    for table in QueueConfig::FAMILY.tables {
+        let fits = (0..200).filter(|_| {
+            let draws: Vec<u64> = std::iter::repeat_with(|| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random >> 11
+            })
+            .take(24)
+            .collect();
+            queue_of(table, &draws).is_some()
+        });
+        let fits = fits.count();
+        assert!(fits >= 20, "{}: {fits} of 200", table.kind);
+    }
 }
 
 fn loss() -> impl Strategy<Value = LossConfig> {
@@ -189,7 +158,7 @@ fn link() -> impl Strategy<Value = LinkConfig> {
     );
     let wifi = prop::option::of((1u64..20_000_000).prop_map(|mean| WifiJitter { mean: Span(mean) }));
     let what = prop_oneof![Just(EcnChange::Bleach), Just(EcnChange::StripCe), Just(EcnChange::MarkAll)];
-    let at = prop_oneof![Just(Place::Before), Just(Place::After)];
+    let at = prop_oneof![Just(Where::Before), Just(Where::After)];
     let fault = prop::option::of((what, at, 0.0..1.0).prop_map(|(what, at, probability)| EcnFault {
         what,
         at,

@@ -34,7 +34,6 @@ pub mod performance;
 pub mod run;
 pub mod shortcuts;
 pub mod spec;
-pub mod stack;
 pub mod starts;
 pub mod steer;
 pub mod summary;

@@ -19,9 +19,9 @@ use ackclock_net::{CapacityConfig, LossConfig, QueueConfig};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-pub use crate::stack::{MetricsCache, Stack};
 use crate::workload::video::adaptation::AdaptationConfig;
 pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
+pub use ackclock_tcp::{MetricsCache, Stack};
 pub use rules::{check, MOST_FLOWS};
 
 pub use network::{NamedLink, Network, Path, Reverse, Topology};

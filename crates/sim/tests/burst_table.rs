@@ -89,19 +89,19 @@ impl Bench {
 
 /// Drops and the longest queue.
 fn burst(iw: u32, batches: usize, spacing_s: u64) -> (u32, u32) {
-    let config = Config {
+    let mut config = Config {
         iw,
         controller: Recipe::by_name("reno").expect("a controller"),
         delayed_ack: DelayedAck::Off,
         sack_compression: false,
         detection: Detection::Dupthresh,
-        reordering: 300, // no hole is a loss, and what is SACKed opens the window
         tlp: false,
         hz: 0,
         min_rto: Span::from_secs(1000),
         max_rto: Span::from_secs(1000),
         ..Config::profile("linux-6").expect("a profile")
     };
+    config.switches.reordering = 300; // no hole is a loss, and what is SACKed opens the window
     let mut bench = Bench::new(5 * batches, &config);
     let bursts: Vec<Time> = (0..batches as u64).map(|k| Time((1 + k * spacing_s) * SECOND)).collect();
     bench.run(&bursts);

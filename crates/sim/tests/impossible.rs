@@ -96,6 +96,10 @@ fn impossible_scenarios_do_not_run() {
             "flows.0.stop: found \"500 ms\"; allowed: a time after the start of the group's last flow",
         ),
         (
+            with(&[("/record", json!({"warm_up_ns": 2_000_000_000_u64}))]),
+            "record.warm_up: found \"2 s\"; allowed: a time below the duration of \"2 s\"",
+        ),
+        (
             with(&[(LINK, json!({"delay": 20_000_000}))]),
             "network.bottleneck.rate: found nothing; allowed: a rate with its unit, e.g. \"1.2 Mbit/s\"",
         ),

@@ -4,10 +4,11 @@
 
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::slow_start::HyStartParams;
-use ackclock_cc::{Rule, SlowStartConfig, StartRule, Window};
+use ackclock_cc::{Rule, SlowStartConfig, StartRule};
 use ackclock_core::{choice, Span, Time};
 
-use crate::memory::{PacketMemory, Share};
+use crate::memory::Share;
+use crate::stack::Switches;
 
 /// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,23 +212,16 @@ pub struct Config {
     /// Greatest segment that the path is known to carry, options included, bytes; smaller than what is advertised where a
     /// router said so.
     pub path_mss: u32,
+    /// What is the same in every profile.
+    pub switches: Switches,
     /// Initial window, segments.
     pub iw: u32,
-    /// Slow-start threshold before the first loss, segments (RFC 5681 §3.1: arbitrarily high).
-    pub initial_ssthresh: u32,
-    /// Segments that may leave before the first ACK of data, whatever the initial window; 0 = no such bound. Small send
-    /// buffers and segmentation in hardware have this effect.
-    pub first_burst_cap: u32,
-    /// Whether a FIN waits for room in cwnd.
-    pub fin_rule: FinRule,
     /// Offer and use SACK (RFC 2018).
     pub sack: bool,
     /// Offer and use timestamps (RFC 7323).
     pub timestamps: bool,
     /// How losses are inferred.
     pub detection: Detection,
-    /// Reordering degree at the start, segments; 0 = `dup_thresh` (a route's `reordering` in Linux).
-    pub reordering: u32,
     /// dupthresh, and Linux's `tcp_reordering`.
     pub dup_thresh: u32,
     /// Which estimator sets the RTO.
@@ -248,8 +242,6 @@ pub struct Config {
     pub data_retries: u8,
     /// How ACKs are delayed.
     pub delayed_ack: DelayedAck,
-    /// The end that is connected to delays its ACKs whatever `delayed_ack` says: its answer carries them.
-    pub responder_delays_acks: bool,
     /// Delayed-ACK timeout of `DelayedAck::Rfc`.
     pub delack_timeout: Span,
     /// Hold back further duplicate ACKs for up to this long after the first three; zero = off (Linux 4.18 on).
@@ -268,10 +260,6 @@ pub struct Config {
     pub next_seg_rules: bool,
     /// Grow by ACKs instead of segments acknowledged (Linux before the stretch-ACK fixes of 2015).
     pub count_acks: bool,
-    /// Each segment is acknowledged in so many pieces; 1 = honestly.
-    pub ack_splits: u32,
-    /// Marks are never echoed.
-    pub hide_marks: bool,
     /// The receiver conceals losses, and acknowledges ahead so many 65536ths of what comes in a round trip.
     pub optimistic_acks: Option<u32>,
     /// cwnd never exceeds what is in flight by more than `dup_thresh` after an ACK that is dubious (Linux up to 3.1
@@ -295,8 +283,6 @@ pub struct Config {
     /// Greatest receive buffer, bytes of memory, packets' overhead included (Linux `tcp_rmem`); 0: what full segments need
     /// for `receive_buffer`.
     pub receive_memory: u64,
-    /// What a packet takes of it.
-    pub packet_memory: PacketMemory,
     /// The window offered may shrink to what the memory still holds (Linux `tcp_shrink_window`; off by default, as there). RFC
     /// 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
@@ -304,8 +290,6 @@ pub struct Config {
     pub window_quarters: u8,
     /// The whole window is offered from the start; otherwise it opens by two segments for each that arrives.
     pub whole_window: bool,
-    /// Whether the sender looks for the path's MTU.
-    pub mtu_probing: MtuProbing,
     /// Payload that it then begins with (Linux `tcp_base_mss`).
     pub base_mss: u32,
     /// Bytes of an IP header.
@@ -442,7 +426,7 @@ impl Config {
     /// Ethernet, and is no larger to begin with (Linux: the second and the third value of `tcp_rmem`).
     pub fn bound_receive_buffer(&mut self, bytes: u64) {
         if self.receive_memory > 0 {
-            self.receive_memory = self.packet_memory.full().needed(bytes);
+            self.receive_memory = self.switches.packet_memory.full().needed(bytes);
             self.first_buffer = self.first_buffer.min(Share::default().window(self.receive_memory));
         }
         self.receive_buffer = bytes;
@@ -474,14 +458,11 @@ impl Config {
         Config {
             smss: 0,
             path_mss: u32::MAX,
+            switches: Switches::USUAL,
             iw: 10, // RFC 6928
-            initial_ssthresh: Window::INFINITE,
-            first_burst_cap: 0,
-            fin_rule: FinRule::Waits,
             sack: false,
             timestamps: false,
             detection: Detection::Dupthresh,
-            reordering: 0,
             dup_thresh: 3, // RFC 5681 §3.2
             rto_style: RtoStyle::Rfc6298,
             initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
@@ -492,7 +473,6 @@ impl Config {
             syn_retries: 6,
             data_retries: 15,
             delayed_ack: DelayedAck::Rfc,
-            responder_delays_acks: false,
             delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
             sack_compression: false,
             limited_transmit: false,
@@ -502,8 +482,6 @@ impl Config {
             undo: false,
             next_seg_rules: false,
             count_acks: false,
-            ack_splits: 1,
-            hide_marks: false,
             optimistic_acks: None,
             moderate_open: false,
             full_ack_ends: false,
@@ -514,9 +492,7 @@ impl Config {
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
-            packet_memory: PacketMemory::Copied,
             shrink_window: false,
-            mtu_probing: MtuProbing::Off,
             base_mss: 1024,
             ip_header: 20,
             window_quarters: 4,

@@ -16,6 +16,7 @@ mod rtt;
 mod rwnd;
 mod scoreboard;
 mod sender;
+mod stack;
 mod ticks;
 mod validity;
 
@@ -30,3 +31,4 @@ pub use ledger::Ledger;
 pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
 pub use sender::{Held, Hold, VarsRow, VarsTrace};
+pub use stack::{MetricsCache, Stack, Switches};

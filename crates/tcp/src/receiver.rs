@@ -155,7 +155,7 @@ impl Receiver {
             unread: 0,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
-                || config.ack_splits > 1
+                || config.switches.ack_splits > 1
                 || config.optimistic_acks.is_some(),
             drains: None,
             sacks: SmallVec::new(),
@@ -178,9 +178,9 @@ impl Receiver {
             report_duplicates: config.dsack,
             saw_ect: false,
             echo_marks: false,
-            split: Split::new(config.ack_splits).map(Box::new),
+            split: Split::new(config.switches.ack_splits).map(Box::new),
             optimist: Optimist::new(config.optimistic_acks).map(Box::new),
-            hides_marks: config.hide_marks,
+            hides_marks: config.switches.hide_marks,
             exact: config.controller.needs().exact_ecn.then(Box::default),
             accurate: None,
             ato: Span::ZERO,

@@ -92,7 +92,7 @@ impl ReceiveWindow {
         let advmss = config.payload() as u64;
         let share = Share::default();
         let (widest, most) = match config.receive_memory {
-            0 => (config.receive_buffer, config.packet_memory.full().needed(config.receive_buffer)),
+            0 => (config.receive_buffer, config.switches.packet_memory.full().needed(config.receive_buffer)),
             memory => (u64::MAX, memory),
         };
         // One segment of the first buffer is set aside (Linux `tcp_init_buffer_space`).
@@ -112,7 +112,7 @@ impl ReceiveWindow {
             rcv_mss: FIRST_MSS,
             packet: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
-            kept: config.packet_memory,
+            kept: config.switches.packet_memory,
             step: 2 * advmss,
             first,
             right: 0,

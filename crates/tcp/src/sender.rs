@@ -248,7 +248,7 @@ impl Sender {
         let slow_start = config.slow_start();
         Sender {
             smss: config.payload(),
-            window: Window { ssthresh: config.initial_ssthresh, ..Window::new(config.iw) },
+            window: Window { ssthresh: config.switches.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
             reduces: needs.reduces,
             rates: needs.rate.then(Box::default),

@@ -202,8 +202,8 @@ const FEATURES: &[&str] = &[
 
 fn with_feature(config: &mut Config, feature: &str) {
     match feature {
-        "mtu-search" => config.mtu_probing = MtuProbing::Always,
-        "burst-cap" => config.first_burst_cap = 3,
+        "mtu-search" => config.switches.mtu_probing = MtuProbing::Always,
+        "burst-cap" => config.switches.first_burst_cap = 3,
         "accurate-ecn" => {
             config.ecn = EcnUse::AccEcn;
             config.accecn.option = 1;

@@ -17,13 +17,12 @@ from ackclock._files import OWN, reason, staged
 from ackclock._results.result import check_folder, names
 from ackclock._results.summary import dropped, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
+from ackclock.cli._sheet import Sheet
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 from ackclock.scenario._toml import read_toml
 from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ackclock._results.result import Run
     from ackclock.formats import Measured
     from ackclock.scenario import CapturePoint, Scenario
@@ -368,7 +367,7 @@ ROOMY = 100
 """Columns of a terminal from which on headings stand in one line and links have their full names."""
 
 
-def tables(result: Run) -> list[Table]:
+def tables(result: Run) -> list[Sheet]:
     """What the terminal shows of a run."""
     # as plain rows: polars takes longer to import than a short run takes
     found = [_flows(result)]
@@ -386,7 +385,7 @@ def tables(result: Run) -> list[Table]:
     return found
 
 
-def _flows(result: Run) -> Table:
+def _flows(result: Run) -> Sheet:
     flows = result.rows("flows")
     labels = [group.label for group in result.scenario.flows]
     table = _table("flows", ["flow", "goodput", "packets", "retransmitted", "timeouts", "mean RTT", "completed in"])
@@ -402,10 +401,9 @@ def _flows(result: Run) -> Table:
         )
     table = _more(table, flows)
     for what in _limits(flows, labels):
-        _say(table, what)
+        table.say(what)
     if warmed_up(result):
-        _say(
-            table,
+        table.say(
             f"the whole run, the warm-up of {result.scenario.record.warm_up} included; goodput while a flow was open",
         )
     return table
@@ -424,7 +422,7 @@ def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
     return said
 
 
-def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:
+def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
     table = _table("performance", head)
     shown = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
@@ -440,11 +438,11 @@ def _performance(result: Run, rows: list[dict[str, Any]]) -> Table:
             f"{row['dropped_packets']:,}",
             seconds(row["time_to_share_s"]),
         )
-    _say(table, "goodput while a flow was open; of groups and of all, the sum of their flows")
+    table.say("goodput while a flow was open; of groups and of all, the sum of their flows")
     return table
 
 
-def _fetches(_: Run, rows: list[dict[str, Any]]) -> Table:
+def _fetches(_: Run, rows: list[dict[str, Any]]) -> Sheet:
     table = _table("fetches", ["quantile", "connected", "first byte", "total"])
     done = [row for row in rows if row["done"]]
     columns = [
@@ -452,11 +450,11 @@ def _fetches(_: Run, rows: list[dict[str, Any]]) -> Table:
     ]
     for part in (0.25, 0.5, 0.75, 0.95):
         table.add_row(f"{part:.0%}", *(seconds(quantile(column, part)) for column in columns))
-    table.caption = f"{len(done):,} of {len(rows):,} fetches done"
+    table.say(f"{len(done):,} of {len(rows):,} fetches done")
     return table
 
 
-def _transactions(result: Run, rows: list[dict[str, Any]]) -> Table:
+def _transactions(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     head = ["transactions", "window", "done", "of", "mean", "median", "95 %", "99 %", "most"]
     table = _table("transactions", head)
     labels = [group.label for group in result.scenario.flows]
@@ -474,11 +472,11 @@ def _transactions(result: Run, rows: list[dict[str, Any]]) -> Table:
         f"{n:,} {what}" for n, what in zip(left, ("incomplete at the end", "failed", "turned away"), strict=True) if n
     ]
     table = _more(table, rows)
-    table.caption = "; ".join(filter(None, [str(table.caption or ""), ", ".join(more)])) or None
+    table.say(", ".join(more))
     return table
 
 
-def _video(result: Run, rows: list[dict[str, Any]]) -> Table:
+def _video(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     made = players(rows)
     groups = {row["flow"]: row["group"] for row in result.rows("flows")}
     table = _table("video", ["player", "chunks", "bitrate", "switches", "first picture", "stalls", "stalled"])
@@ -497,7 +495,7 @@ def _video(result: Run, rows: list[dict[str, Any]]) -> Table:
     return _more(table, made)
 
 
-def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Table:
+def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     groups = {row["flow"]: row["group"] for row in result.rows("flows")}
     table = _table("datagrams", ["flow", "sent", "lost", "mean delay", "95 % delay", "jitter"])
     for row in rows[:SHOWN]:
@@ -512,7 +510,7 @@ def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Table:
     return _more(table, rows)
 
 
-def _links(result: Run) -> Table:
+def _links(result: Run) -> Sheet:
     links = result.rows("links")
     table = _table(
         "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
@@ -534,36 +532,19 @@ def _links(result: Run) -> Table:
     table = _more(table, busy)
     if warmed_up(result):
         before = dropped(links)[1]
-        _say(table, f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
+        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
     if wait := without_limit(result):
-        _say(
-            table,
+        table.say(
             f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
         )
     return table
 
 
-def _table(title: str, columns: Sequence[str]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", caption_justify="left")
-    narrow = _terminal.width() < ROOMY
-    if narrow:
-        table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
-    for i, name in enumerate(columns):
-        head = "\n".join(name.replace("retransmitted", "retrans- mitted").rsplit(" ", 1)) if narrow and i else name
-        # a name may take several lines, a number none but its own
-        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i > 0, overflow="fold")
-    return table
+def _table(title: str, columns: Sequence[str]) -> Sheet:
+    return Sheet(title, columns, narrow=_terminal.width() < ROOMY)
 
 
-def _say(table: Table, what: str) -> None:
-    """One more remark under a table."""
-    table.caption = "; ".join(filter(None, [str(table.caption or ""), what]))
-
-
-def _more(table: Table, rows: Sequence[dict[str, Any]]) -> Table:
+def _more(table: Sheet, rows: Sequence[dict[str, Any]]) -> Sheet:
     if len(rows) > SHOWN:
-        table.caption = f"and {len(rows) - SHOWN:,} more (--json or --out show all)"
+        table.say(f"and {len(rows) - SHOWN:,} more (--json or --out show all)")
     return table

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from ackclock._files import check_file, refused
+from ackclock.cli._sheet import plain
 from ackclock.errors import shown
 from ackclock.text import printable
 
@@ -43,6 +44,9 @@ def show(*parts: RenderableType) -> None:
 
     Where that is no terminal: as wide as COLUMNS says or tables need, and without blanks at the ends of lines.
     """
+    if not _may_be_terminal(sys.stdout) and (text := plain(parts, width())) is not None:
+        say(text)
+        return
     console = _console()
     if console.is_terminal:
         for part in parts:
@@ -78,11 +82,15 @@ def warn(text: str) -> None:
 
 def width() -> int:
     """Columns of the terminal; where there is none, as COLUMNS says or tables need."""
-    console = _console()
-    if console.is_terminal:
+    if _may_be_terminal(sys.stdout) and (console := _console()).is_terminal:
         return console.width
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) > 0 else WIDE
+
+
+def _may_be_terminal(stream: Any) -> bool:
+    """Whether rich has to be asked, which takes long to import: no terminal is one, unless the environment says so."""
+    return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 
 def _console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -109,8 +117,7 @@ def show_json(value: Any) -> None:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """A bar on a terminal, plain lines otherwise; on standard error either way."""
-    console = _console(stderr=True)
-    if not console.is_terminal:
+    if not _may_be_terminal(sys.stderr) or not (console := _console(stderr=True)).is_terminal:
         yield _lines()
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn

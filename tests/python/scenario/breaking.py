@@ -299,6 +299,7 @@ each(
     f"{QUEUE}.limit",
     lambda d: {QUEUE: {"kind": "drop-tail", "limit": size(d(10, 115))}, STACK: {"smss": "64 bytes"}},
 )
+each("record.warm_up", lambda d: {"record.warm_up": ms(d(2000, 9000))})
 
 
 def broken(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:

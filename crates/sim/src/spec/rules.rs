@@ -256,6 +256,13 @@ impl Scenario {
                 rules.refuse_as(&format!("flows.{i}.stop"), found, allowed);
             }
         }
+        // nothing would be left to measure
+        let warm_up = self.record.warm_up_ns;
+        if warm_up >= end {
+            let found = rules.shown_or("record.warm_up", || quoted(&words::duration(warm_up)));
+            let allowed = format!("a time below the duration of {duration}");
+            rules.refuse_as("record.warm_up", found, allowed);
+        }
     }
 
     fn judge_paths(&self, rules: &mut Rules) {

@@ -20,7 +20,7 @@ pub(crate) enum Receiving {
 /// A receiver before its handshake.
 pub(crate) fn make(config: &Rc<Config>, responder: bool) -> Receiver {
     let ticks = Ticks::of(config);
-    match responder && config.responder_delays_acks {
+    match responder && config.switches.response_carries_ack {
         true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks),
         false => Receiver::new(config, ticks),
     }

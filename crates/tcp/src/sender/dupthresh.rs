@@ -33,7 +33,8 @@ pub struct Dupthresh {
 impl Dupthresh {
     /// At the start of a connection.
     pub fn new(config: &Config) -> Dupthresh {
-        let degree = if config.reordering > 0 { config.reordering } else { config.dup_thresh };
+        let degree =
+            if config.switches.reordering > 0 { config.switches.reordering } else { config.dup_thresh };
         // a route that reorders is no place for FACK (Linux up to 4.x `tcp_init_metrics`)
         Dupthresh { degree, dup_acks: 0, mark_ptr: 0, fack: degree == config.dup_thresh, recover: 0 }
     }
@@ -235,9 +236,10 @@ mod tests {
 
     #[test]
     fn a_route_that_reorders_is_known_at_the_start_and_believed_less_after_a_timeout() {
-        let config = Config::profile("linux-3.2").expect("a profile");
+        let mut config = Config::profile("linux-3.2").expect("a profile");
         assert_eq!(Dupthresh::new(&config).degree(), 3);
-        let mut d = Dupthresh::new(&Config { reordering: 12, ..config });
+        config.switches.reordering = 12;
+        let mut d = Dupthresh::new(&config);
         assert_eq!(d.degree(), 12);
         d.lower(3);
         assert_eq!(d.degree(), 3);

@@ -59,9 +59,9 @@ pub(super) struct MtuSearch {
 
 impl MtuSearch {
     pub fn new(config: &Config, active: bool) -> Option<Box<MtuSearch>> {
-        (config.mtu_probing != MtuProbing::Off).then(|| {
+        (config.switches.mtu_probing != MtuProbing::Off).then(|| {
             Box::new(MtuSearch {
-                enabled: config.mtu_probing == MtuProbing::Always,
+                enabled: config.switches.mtu_probing == MtuProbing::Always,
                 headers: config.ip_header + TCP_HEADER,
                 options: 0,
                 base: config.base_mss,

@@ -34,8 +34,8 @@ impl Reasons {
     pub fn of(config: &Config) -> Reasons {
         let mut reasons = Reasons::default();
         reasons.set(Reasons::BUFFERS, config.buffers.is_some());
-        reasons.set(Reasons::SETTINGS, config.first_burst_cap > 0 || config.ledger);
-        reasons.set(Reasons::MTU_SEARCH, config.mtu_probing != MtuProbing::Off);
+        reasons.set(Reasons::SETTINGS, config.switches.first_burst_cap > 0 || config.ledger);
+        reasons.set(Reasons::MTU_SEARCH, config.switches.mtu_probing != MtuProbing::Off);
         reasons
     }
 

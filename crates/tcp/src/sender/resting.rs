@@ -13,7 +13,7 @@ impl Sender {
         let paces = self.rates.is_some() || self.pacer.is_some();
         let controlled = matches!(self.cc, Controller::Custom(_)) || self.config.controller.needs().seed;
         let asked = self.trace.is_on() || self.trace.vars.is_some() || self.limits.is_some() || controlled;
-        let remembers = self.window.ssthresh != self.config.initial_ssthresh;
+        let remembers = self.window.ssthresh != self.config.switches.initial_ssthresh;
         let wrote = self.stream.is_closed() || self.buffer.as_ref().is_some_and(SendBuffer::is_waited_for);
         let idle = self.is_idle() && self.snd_nxt == 1 && !wrote;
         idle && !parts && !paces && !asked && !remembers

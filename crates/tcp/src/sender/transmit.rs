@@ -182,7 +182,7 @@ impl Sender {
         if in_flight >= self.window.cwnd && !probe && !(self.stream.fin_due() && self.fin_leaves(available)) {
             return None;
         }
-        let cap = self.config.first_burst_cap;
+        let cap = self.config.switches.first_burst_cap;
         if cap > 0 && self.snd_una == 1 && self.board.next >= cap as u64 && !probe {
             return None;
         }
@@ -226,7 +226,7 @@ impl Sender {
     /// Whether the next segment, with the FIN that is due and `available` bytes, leaves whatever the window.
     #[cold]
     fn fin_leaves(&self, available: u64) -> bool {
-        let with_data = match self.config.fin_rule {
+        let with_data = match self.config.switches.fin_ignores_cwnd {
             FinRule::Waits => return false,
             FinRule::AloneLeaves => 0,
             FinRule::WithDataLeaves => self.smss as u64,

@@ -5,7 +5,9 @@ use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig};
 use ackclock_core::Span;
-use ackclock_tcp::{AccEcnRules, Buffers, Config, EcnUse, KeepAlive, MtuProbing, Pacing, SendLimit, Tso};
+use ackclock_tcp::{
+    AccEcnRules, Buffers, Config, EcnUse, KeepAlive, MtuProbing, Pacing, SendLimit, Switches, Tso,
+};
 
 use super::{unsupported, Profile, Stop};
 use crate::setup::{CubicModule, Qdisc, Route, Setup, Sysctls};
@@ -206,9 +208,17 @@ impl Host {
                 false => self.base.slow_start.clone(),
             },
             // the kernel heeds the module's only where HyStart is off
-            initial_ssthresh: match self.setup.cubic.initial_ssthresh {
-                ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
-                _ => self.base.initial_ssthresh,
+            switches: Switches {
+                initial_ssthresh: match self.setup.cubic.initial_ssthresh {
+                    ssthresh if name == "cubic" && ssthresh > 0 && !self.setup.cubic.hystart => ssthresh,
+                    _ => self.base.switches.initial_ssthresh,
+                },
+                mtu_probing: match s.tcp_mtu_probing {
+                    0 => MtuProbing::Off,
+                    1 => MtuProbing::AfterTimeouts,
+                    _ => MtuProbing::Always,
+                },
+                ..self.base.switches.clone()
             },
             smss: advmss.saturating_sub(12 * timestamps as u32).max(1),
             path_mss: self.path_mss(),
@@ -240,11 +250,6 @@ impl Host {
                 None => s.tcp_rmem[2].max(2 * buffer),
             },
             shrink_window: s.tcp_shrink_window > 0,
-            mtu_probing: match s.tcp_mtu_probing {
-                0 => MtuProbing::Off,
-                1 => MtuProbing::AfterTimeouts,
-                _ => MtuProbing::Always,
-            },
             base_mss: s.tcp_base_mss as u32,
             ip_header: self.setup.ip_header,
             pacing: Pacing {

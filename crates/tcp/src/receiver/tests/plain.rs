@@ -74,7 +74,7 @@ fn config() -> impl Strategy<Value = Config> {
         let mut config = Config::profile(PROFILES[profile]).expect("a profile");
         config.explicit_reads = calls == 0;
         config.optimistic_acks = (cheats == 0).then_some(1 << 14);
-        config.ack_splits = if splits == 0 { 3 } else { 1 };
+        config.switches.ack_splits = if splits == 0 { 3 } else { 1 };
         config.sack = sack > 0;
         config.sack_compression &= compression;
         config.dsack &= dsack;

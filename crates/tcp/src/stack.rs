@@ -1,17 +1,31 @@
 //! Switches of a TCP stack: what a scenario may change in a host's profile, one entry each, in the order in which they are
 //! carried out.
 
-use ackclock_cc::SlowStartConfig;
+use ackclock_cc::{SlowStartConfig, Window};
 use ackclock_core::schema::{Rules, Takes, DURATION, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span};
-use ackclock_tcp::{
-    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, PacketMemory,
-    SendLimit, Tso,
-};
 
-/// `/// About. key: type = takes => what it changes;` What changes nothing of [`Config`] is asked for by its name.
+use crate::config::{
+    Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, SendLimit, Tso,
+};
+use crate::memory::PacketMemory;
+
+/// `/// About. key: type = takes, default;` A mechanism reads it as a field of [`Switches`], which has this default in every profile.
+/// `/// About. key: type = takes => what it changes;` It changes what profiles set in [`Config`]; what changes nothing there is asked
+/// for by its name.
 macro_rules! stack {
-    ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(=> $apply:expr)?;)*) => {
+    ($($(#[doc = $about:literal])+ $key:ident: $type:ty = $takes:expr $(, $default:expr)? $(=> $apply:expr)?;)*) => {
+        /// Settings that are the same in every profile unless a scenario says otherwise.
+        #[derive(Clone, Debug)]
+        pub struct Switches {
+            $($(#[doc = concat!("See [`Stack`]; `", stringify!($default), "` where nobody says otherwise.")] pub $key: $type,)?)*
+        }
+
+        impl Switches {
+            /// Where nobody says otherwise.
+            pub(crate) const USUAL: Switches = Switches { $($($key: $default,)?)* };
+        }
+
         table! {
             /// Settings of TCP that override the host profile. The default of every key is the profile's value.
             pub struct Stack "stack" {
@@ -26,6 +40,10 @@ macro_rules! stack {
                 $($(if let Some(value) = self.$key.clone() {
                     let apply: fn(&mut Config, $type) = $apply;
                     apply(config, value);
+                })?
+                $(if let Some(value) = self.$key.clone() {
+                    let _: &$type = &$default;
+                    config.switches.$key = value;
                 })?)*
             }
         }
@@ -49,12 +67,12 @@ stack! {
     initial_window: u32 = SEGMENTS => |config, segments| config.iw = segments;
     /// Initial slow-start threshold, segments. Default: arbitrarily high (RFC 5681 §3.1). A value that `metrics_cache`
     /// remembers takes precedence.
-    initial_ssthresh: u32 = Takes::Whole(2, 1_000_000_000) => |config, segments| config.initial_ssthresh = segments;
+    initial_ssthresh: u32 = Takes::Whole(2, 1_000_000_000), Window::INFINITE;
     /// Maximum number of segments sent before the first ACK of data, whatever the initial window. Default: no maximum.
-    first_burst_cap: u32 = SEGMENTS => |config, segments| config.first_burst_cap = segments;
+    first_burst_cap: u32 = SEGMENTS, 0;
     /// Whether a FIN may leave when the congestion window is full: never ("off"), if it carries no data ("alone"), or
     /// even with the last data ("with-data": an initial window of 10 then sends up to 11 segments).
-    fin_ignores_cwnd: FinRule = FinRule::TAKES => |config, rule| config.fin_rule = rule;
+    fin_ignores_cwnd: FinRule = FinRule::TAKES, FinRule::Waits;
     /// Selective acknowledgments (SACK, RFC 2018).
     sack: bool = FLAG => |config, on| config.sack = on;
     /// TCP timestamps (RFC 7323).
@@ -78,19 +96,19 @@ stack! {
         _ => {}
     };
     /// The server delays its ACKs whatever `delayed_ack` says, so its response carries the ACK of the request.
-    response_carries_ack: bool = FLAG => |config, on| config.responder_delays_acks = on;
+    response_carries_ack: bool = FLAG, false;
     /// In slow start cwnd grows by one segment per ACK, not by the number of acknowledged segments (as in Linux until
     /// 2015).
     count_acks: bool = FLAG => |config, on| config.count_acks = on;
     /// The receiver cheats: it acknowledges each segment in this many parts.
-    ack_splits: u32 = Takes::Whole(1, 100) => |config, pieces| config.ack_splits = pieces;
+    ack_splits: u32 = Takes::Whole(1, 100), 1;
     /// The receiver cheats: it never reports ECN marks.
-    hide_marks: bool = FLAG => |config, on| config.hide_marks = on;
+    hide_marks: bool = FLAG, false;
     /// The receiver cheats: it acknowledges missing data as if it had arrived, and acknowledges data ahead of its
     /// arrival, by this share of what arrives in a round trip. Goodput counts only data that arrives.
     optimistic_acks: f64 = Takes::Share => |config, share| config.optimistic_acks = Some((share * 65536.0) as u32);
     /// Initial degree of reordering that a connection assumes, segments (`reordering` of a Linux route).
-    reordering: u32 = Takes::Whole(1, 300) => |config, segments| config.reordering = segments;
+    reordering: u32 = Takes::Whole(1, 300), 0;
     /// Tail loss probes (TLP, RFC 8985).
     tlp: bool = FLAG => |config, on| config.tlp = on;
     /// F-RTO: detection of spurious timeouts (RFC 5682).
@@ -108,7 +126,7 @@ stack! {
     /// Memory that a received packet takes: as behind a device that copies it ("copied": 2304 bytes for 1448 of
     /// payload), or as between network namespaces of one machine (veth), which pass on the sender's buffer
     /// ("handed-on": 832 bytes plus the payload).
-    packet_memory: PacketMemory = PacketMemory::TAKES => |config, kept| config.packet_memory = kept;
+    packet_memory: PacketMemory = PacketMemory::TAKES, PacketMemory::Copied;
     /// Maximum receive window. In `linux-6` it is what the largest receive buffer holds of full Ethernet segments. A buffer
     /// smaller than the first one replaces it, so the first window is smaller too.
     receive_buffer: u64 = SIZE => |config, bytes| config.bound_receive_buffer(bytes);
@@ -123,7 +141,7 @@ stack! {
     };
     /// Packetization layer path MTU discovery (RFC 4821, Linux `tcp_mtu_probing`): never, after repeated timeouts, or
     /// from the start. From the start, segments hold 1024 bytes and grow with each acknowledged probe.
-    mtu_probing: MtuProbing = MtuProbing::TAKES => |config, when| config.mtu_probing = when;
+    mtu_probing: MtuProbing = MtuProbing::TAKES, MtuProbing::Off;
     /// First receive window that the receiver advertises, full segments. Default: the profile's (65160 bytes in
     /// `linux-6`).
     initial_receive_window: u32 = SEGMENTS => |config, segments| {

@@ -1,0 +1,108 @@
+"""Tables of a run for the terminal, drawn without rich where the output is no terminal: rich takes longer to import than a short run takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Sheet", "plain"]
+
+
+class Sheet:
+    """A table: the first column to the left, the others, of numbers, to the right.
+
+    Parameters
+    ----------
+    title
+        What stands above it.
+    heads
+        Names of the columns.
+    narrow
+        The terminal has little room: headings take two lines, frames are left out.
+    """
+
+    def __init__(self, title: str, heads: Sequence[str], *, narrow: bool) -> None:
+        self.title = title
+        self.heads = tuple(heads)
+        self.narrow = narrow
+        self.rows: list[tuple[str, ...]] = []
+        self.remarks: list[str] = []
+
+    def add_row(self, *cells: str) -> None:
+        """One more row."""
+        self.rows.append(cells)
+
+    def say(self, what: str) -> None:
+        """One more remark under the table."""
+        if what:
+            self.remarks.append(what)
+
+    @property
+    def caption(self) -> str:
+        """All remarks."""
+        return "; ".join(self.remarks)
+
+    def __rich__(self) -> Table:
+        """The same for a terminal."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(title=self.title, title_justify="left", caption=self.caption or None, caption_justify="left")
+        if self.narrow:
+            table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
+        for i, name in enumerate(self.heads):
+            two = "\n".join(name.replace("retransmitted", "retrans- mitted").rsplit(" ", 1))
+            # a name may take several lines, a number none but its own
+            table.add_column(
+                two if self.narrow and i else name,
+                justify="right" if i else "left",
+                no_wrap=i > 0,
+                overflow="fold",
+            )
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def lines(self, width: int) -> list[str] | None:
+        """The lines that rich would draw in so many columns, blanks at their ends left out; None where it would have to break one."""
+        texts = (*self.heads, *(cell for row in self.rows for cell in row))
+        if self.narrow or not self.title or not self.rows or not all(map(_simple, texts)):
+            return None
+        wide = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
+        whole = sum(wide) + 3 * len(wide) + 1
+        around = [text for text in (self.title, self.caption) if text]
+        if whole > width or any(len(text) > whole or not _simple(text) for text in around):
+            return None
+
+        def line(side: str, cells: Sequence[str]) -> str:
+            put = [c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(cells, wide, strict=True))]
+            return f"{side} {f' {side} '.join(put)} {side}"
+
+        def edge(left: str, along: str, joint: str, right: str) -> str:
+            return left + joint.join(along * (w + 2) for w in wide) + right
+
+        drawn = [self.title, edge("┏", "━", "┳", "┓"), line("┃", self.heads), edge("┡", "━", "╇", "┩")]
+        drawn += [*(line("│", row) for row in self.rows), edge("└", "─", "┴", "┘")]
+        return [text.rstrip() for text in (*drawn, *around[1:])]
+
+
+def plain(parts: Sequence[Any], width: int) -> str | None:
+    """What rich would print of these parts where the output is no terminal; None where only rich knows."""
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, Sheet):
+            drawn = part.lines(width)
+        else:
+            drawn = [part.rstrip()] if isinstance(part, str) and len(part) <= width and _simple(part) else None
+        if drawn is None:
+            return None
+        lines += drawn
+    return "\n".join(lines)
+
+
+def _simple(text: str) -> bool:
+    """One line of signs that take one column each; of those beyond Latin only our own."""
+    return text.isprintable() and (text.isascii() or all(sign < "\u0300" or sign in "–→←" for sign in text))
