@@ -211,7 +211,8 @@ each(
 )
 each(
     f"{WORKLOAD}.kind",
-    lambda d: {"flows.0.congestion_control": ("pcc-allegro", "quinn:cubic")[d(0, 1)], WORKLOAD: {"kind": "bursts"}},
+    lambda d: {"flows.0.congestion_control": "pcc-allegro", WORKLOAD: {"kind": "fetch", "bytes": size(d(2, 900))}},
+    lambda d: {"flows.0.congestion_control": "quinn:cubic", **video(request=size(d(2, 900)))},
 )
 each(
     f"{WORKLOAD}.request",
