@@ -14,13 +14,14 @@ ALLOWED = {
     "tcp": {"core", "cc"},
     "net": {"core"},
     "pcc": {"core"},
-    "sim": {"core", "cc", "tcp", "net", "pcc"},
+    "quinn": {"core"},
+    "sim": {"core", "cc", "tcp", "net", "pcc", "quinn"},
     "script": {"core", "cc", "tcp"},
     "capture": set(),
     "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
     "wasm": {"schema", "core", "cc", "sim"},
-    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "sim", "script", "capture"},
+    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "quinn", "sim", "script", "capture"},
 }
 
 

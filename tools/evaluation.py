@@ -36,7 +36,7 @@ CONFORM: dict[str, tuple[str, dict[str, str]]] = {
 
 def main(folder: Path) -> None:
     """Run all, and replace what stands between the marks."""
-    controllers = [name for name, _ in _engine.registry()["controllers"] if not name.startswith("pcc-")]
+    controllers = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
     found: dict[str, Evaluation] = {}
     executor = Threads(2)
     try:

@@ -23,10 +23,12 @@ BILL = ROOT / "sbom.cyclonedx.json"
 TARGET = "x86_64-unknown-linux-gnu"
 
 REASONS = {
+    "bytes": "what the stack of QUIC reads and writes",
     "bytemuck": "numbers as bytes, without unsafe code of ours",
     "libm": "functions whose results are the same on every machine",
     "nix": "CPU time of a thread, signals",
     "pyo3": "the extension of Python",
+    "quinn-proto": "the stack of QUIC whose flows share a network with TCP",
     "rand_core": "the interface of the random generator",
     "rand_xoshiro": "the random generator, whose streams are part of a run's identity",
     "serde": "scenarios as structures",

@@ -193,7 +193,7 @@ def _environment(found: attack.Found) -> str:
 
 def controllers() -> list[str]:
     """Those that run over TCP."""
-    return [name for name, _ in _engine.registry()["controllers"] if not name.startswith("pcc-")]
+    return [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
 
 
 def alone(page: Page) -> None:

@@ -14,7 +14,7 @@ BDP = 40e-3 * 50e6 / 8 / 1500
 OWN_START = {"bbr", "bbr3", "copa", "hybla", "ledbat++"}
 RESUMED = {"kind": "careful-resume", "saved_cwnd": 160, "saved_rtt": "40 ms"}
 KINDS = [name for name, _ in _engine.registry()["slow starts"]]
-CONTROLLERS = [name for name, _ in _engine.registry()["controllers"] if not name.startswith("pcc-")]
+CONTROLLERS = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
 
 
 def path(controller="cubic", start=None, queue="2 BDP", duration="2 s", rate="50 Mbit/s", **more):

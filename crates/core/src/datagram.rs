@@ -1,6 +1,7 @@
 //! Datagrams: what transports over UDP put into a packet, and the contract of their endpoints. Plain traffic (constant
 //! rate, voice) sends data only; a rate-based transport (PCC) gets reports back.
 
+use crate::packet::Ecn;
 use crate::time::{Span, Time};
 
 /// Bytes of the IPv4 and the UDP header.
@@ -13,6 +14,25 @@ pub enum Datagram {
     Data(Data),
     /// From the other side: what arrived.
     Report(Report),
+    /// Of a stack that others have written: only its size is known here.
+    Opaque(Opaque),
+}
+
+/// A datagram whose bytes wait elsewhere until it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Opaque {
+    /// Number of the datagram of this end, from 1.
+    pub number: u64,
+    /// Of its bytes.
+    pub hash: u64,
+    /// Where they wait.
+    pub place: u32,
+    /// How many they are, behind the UDP header.
+    pub len: u32,
+    /// With an application's data, the number of such a datagram of this end, from 1; 0 without.
+    pub piece: u32,
+    /// What the stack marks it with.
+    pub ecn: Ecn,
 }
 
 /// Payload on its way forward.
@@ -84,6 +104,16 @@ impl Datagram {
         match self {
             Datagram::Data(data) => UDP_IP_BYTES + data.header as u32 + data.len,
             Datagram::Report(report) => UDP_IP_BYTES + report.len,
+            Datagram::Opaque(opaque) => UDP_IP_BYTES + opaque.len,
+        }
+    }
+
+    /// What its sender marks it with.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        match self {
+            Datagram::Opaque(opaque) => opaque.ecn,
+            Datagram::Data(_) | Datagram::Report(_) => Ecn::NotEct,
         }
     }
 
@@ -99,6 +129,7 @@ impl Datagram {
                 let bits = r.received.iter().fold(0u64, |sum, &word| sum.rotate_left(13) ^ word);
                 [r.largest ^ r.next_chunk.rotate_left(32), bits ^ (r.len as u64) << 48]
             }
+            Datagram::Opaque(o) => [o.number ^ (o.len as u64) << 48, o.hash],
         }
     }
 }

@@ -237,6 +237,8 @@ impl Header {
             Header::Tcp(seg) => seg.len,
             Header::Datagram(Datagram::Data(data)) => data.len,
             Header::Datagram(Datagram::Report(_)) => 0,
+            Header::Datagram(Datagram::Opaque(opaque)) if opaque.piece > 0 => opaque.len,
+            Header::Datagram(Datagram::Opaque(_)) => 0,
         }
     }
 
@@ -250,6 +252,7 @@ impl Header {
                 ((data.chunk + (data.len > 0) as u64) as u32, data.rexmit)
             }
             Header::Datagram(Datagram::Report(_)) => (0, 0),
+            Header::Datagram(Datagram::Opaque(opaque)) => (opaque.piece, 0),
         }
     }
 }

@@ -90,7 +90,8 @@ fn profile() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat();
+    let quinn = ackclock_sim::hosts::quinn_controllers();
+    let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY, quinn].concat();
     let metrics = ackclock_sim::summary::registry();
     let all: [(&str, &[(&str, &str)]); 5] = [
         ("controllers", &controllers),
@@ -115,7 +116,11 @@ fn controller_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let tcp = ackclock_cc::controller::ENTRIES.iter().map(|e| (e.name, listed(e.options, &(e.usual)())));
     let pcc = ackclock_pcc::control::ENTRIES.iter().map(|e| (e.name, listed(e.options, &(e.usual)())));
-    for (name, options) in tcp.chain(pcc).filter(|(_, options)| !options.is_empty()) {
+    #[cfg(feature = "quinn")]
+    let quinn = ackclock_quinn::ENTRIES.iter().map(|e| (e.name, listed(e.options, &(e.usual)())));
+    #[cfg(not(feature = "quinn"))]
+    let quinn = std::iter::empty();
+    for (name, options) in tcp.chain(pcc).chain(quinn).filter(|(_, options)| !options.is_empty()) {
         dict.set_item(name, options)?;
     }
     Ok(dict)

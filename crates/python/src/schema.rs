@@ -10,7 +10,7 @@ use ackclock_sim::FAMILIES;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The tables of each family, under `tables` those that are in none, under `pcc` what that transport carries, under `datagrams` the workloads that plain datagrams carry: kind, text, and for each key its name, text, unit, range and default.
+/// The tables of each family, under `tables` those that are in none, under `pcc` and `quinn` what those transports carry, under `datagrams` the workloads that plain datagrams carry: kind, text, and for each key its name, text, unit, range and default.
 #[pyfunction]
 pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -25,6 +25,11 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     pcc.set_item("workloads", ackclock_sim::hosts::pcc_workloads())?;
     pcc.set_item("payload", ackclock_pcc::Config::default().payload)?;
     dict.set_item("pcc", pcc)?;
+    let quinn = PyDict::new(py);
+    let names: Vec<&str> = ackclock_sim::hosts::quinn_controllers().iter().map(|&(name, _)| name).collect();
+    quinn.set_item("controllers", names)?;
+    quinn.set_item("workloads", WorkloadConfig::carried_by_quic())?;
+    dict.set_item("quinn", quinn)?;
     dict.set_item("datagrams", WorkloadConfig::carried_by(Carried::ByDatagrams))?;
     Ok(dict)
 }

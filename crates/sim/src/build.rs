@@ -16,7 +16,7 @@ use crate::shortcuts::Shortcuts;
 use crate::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
 use crate::starts::{self, Starts};
 use crate::topology::{Builder, Layout};
-use crate::transport::TransportConfig;
+use crate::transport::{Freight, TransportConfig};
 use crate::workload::{Member, Offered, Place, Site};
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
@@ -64,9 +64,10 @@ pub fn build(
     journal.transactions.level = scenario.record.transactions;
     journal.transactions.from = Time(scenario.record.warm_up_ns);
     let mut offered = Offered::default();
+    let freight = Freight::default();
 
     for (g, group) in scenario.flows.iter().enumerate() {
-        let mut config = hosts::transport(group, g, &scenario.hosts, customs)?;
+        let mut config = hosts::transport(group, g, &scenario.hosts, customs, &freight)?;
         shortcuts.apply(&mut config);
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
@@ -118,6 +119,7 @@ pub fn build(
     let sinks = Sinks { capture, drops: scenario.record.drops };
     check_ways(&layout, &flows)?;
     let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks, shortcuts);
+    world.carry(&freight);
     world.expect(flows.len());
     for [forward, backward] in &layout.routes {
         world.add_route(forward, backward);

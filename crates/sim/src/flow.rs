@@ -172,6 +172,8 @@ pub struct Sums {
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
+    /// Why a connection failed, where the stack tells; 0: it did not, or nobody tells.
+    pub failure: u32,
     /// What held the sender back, where that is told.
     pub held: Option<Box<(Held, Times)>>,
 }
@@ -209,6 +211,7 @@ impl Sums {
         lost_packets: 0,
         intervals: 0,
         failed: false,
+        failure: 0,
         held: None,
     };
 
@@ -224,6 +227,20 @@ impl Sums {
                 if let Some(DatagramEnd::PccSender(sender)) = sender.datagram() {
                     self.add_pcc(sender);
                 }
+                #[cfg(feature = "quinn")]
+                if let [Some(DatagramEnd::Quinn(sender)), Some(DatagramEnd::Quinn(receiver))] =
+                    [sender.datagram(), receiver.datagram()]
+                {
+                    self.add_quinn(&sender.stats());
+                    // the end that found out says more than the one that is told
+                    let reasons = [receiver.failure(), sender.failure()];
+                    self.failure = reasons
+                        .into_iter()
+                        .flatten()
+                        .map(|reason| reason as u32)
+                        .min()
+                        .unwrap_or(self.failure);
+                }
                 self.failed |= sender.has_failed() || receiver.has_failed();
             }
         }
@@ -237,6 +254,17 @@ impl Sums {
         self.acks_received += stats.reports;
         // PCC has no other state.
         (self.rtos, self.rtos_open) = (self.rtos + stats.timeouts, self.rtos_open + stats.timeouts);
+        self.rtt_sum_ns += stats.rtt_sum_ns;
+        self.rtt_samples += stats.rtt_samples;
+        self.min_rtt = self.min_rtt.min(stats.min_rtt);
+    }
+
+    #[cfg(feature = "quinn")]
+    fn add_quinn(&mut self, stats: &ackclock_quinn::Stats) {
+        self.sent_bytes += stats.sent_bytes;
+        self.lost_packets += stats.lost;
+        self.recoveries += stats.reductions;
+        self.acks_received += stats.acks;
         self.rtt_sum_ns += stats.rtt_sum_ns;
         self.rtt_samples += stats.rtt_samples;
         self.min_rtt = self.min_rtt.min(stats.min_rtt);

@@ -5,12 +5,15 @@ use std::rc::Rc;
 
 use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
+use ackclock_core::schema::Refusal;
 use ackclock_net::host::HostParams;
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
 use crate::spec::FlowGroup;
-use crate::transport::{PccConfig, TransportConfig, UtilityMaker};
+#[cfg(feature = "quinn")]
+use crate::transport::QuinnConfig;
+use crate::transport::{Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::{Carried, WorkloadConfig};
 
 /// Transport of the flows of `group`, the `index`-th, and settings of its hosts, which are among these.
@@ -19,7 +22,18 @@ pub fn transport(
     index: usize,
     hosts: &[HostParams],
     customs: &Customs,
+    freight: &Freight,
 ) -> Result<TransportConfig, Error> {
+    #[cfg(feature = "quinn")]
+    if is_quinn(&group.congestion_control) && group.workload.params().source().is_none() {
+        let recipe = ackclock_quinn::build(&group.congestion_control, &group.congestion_control_options)
+            .map_err(|refusal| {
+                Error::refused(format!("flows.{index}.congestion_control_options"), refusal)
+            })?;
+        return Ok(TransportConfig::Quinn(Rc::new(QuinnConfig::new(recipe, freight))));
+    }
+    #[cfg(not(feature = "quinn"))]
+    let _ = freight;
     Ok(match group.workload.params().source() {
         Some(source) => TransportConfig::Udp(Rc::new(source)),
         None if is_pcc(&group.congestion_control) => {
@@ -32,6 +46,33 @@ pub fn transport(
 /// Whether a controller belongs to PCC's transport.
 pub(crate) fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
+}
+
+/// What the names of controllers begin with that belong to QUIC of quinn.
+pub const QUINN: &str = "quinn:";
+
+/// Controllers of QUIC of quinn, with a line about each; none in a build without it.
+pub fn quinn_controllers() -> &'static [(&'static str, &'static str)] {
+    #[cfg(feature = "quinn")]
+    return ackclock_quinn::REGISTRY;
+    #[cfg(not(feature = "quinn"))]
+    &[]
+}
+
+/// Whether a controller belongs to QUIC of quinn.
+pub(crate) fn is_quinn(controller: &str) -> bool {
+    quinn_controllers().iter().any(|(name, _)| *name == controller)
+}
+
+/// What is wrong with the options of a controller of quinn.
+pub(crate) fn refused_by_quinn(name: &str, options: &ackclock_core::options::Options) -> Option<Refusal> {
+    #[cfg(feature = "quinn")]
+    return ackclock_quinn::build(name, options).err();
+    #[cfg(not(feature = "quinn"))]
+    {
+        let _ = (name, options);
+        None
+    }
 }
 
 /// Kinds of workloads that PCC carries.

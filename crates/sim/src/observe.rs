@@ -8,6 +8,8 @@ use ackclock_tcp::{Held, Hold, Times};
 use crate::flow::Flow;
 use crate::performance::{Counts, Meter};
 use crate::spec;
+#[cfg(feature = "quinn")]
+use crate::transport::DatagramEnd;
 use crate::world::{World, SENDER};
 
 /// One sample of an open flow.
@@ -27,6 +29,27 @@ pub struct SampleRow {
     pub rwnd: u32,
     /// The kernel's stop watches, where they are kept.
     pub times: Option<Times>,
+}
+
+#[cfg(feature = "quinn")]
+impl SampleRow {
+    /// Bytes in units of full datagrams. The stack tells no state and no window of the peer.
+    fn of_quinn(world: &World, flow: &Flow, sample: &ackclock_quinn::Sample) -> SampleRow {
+        let packets = |bytes: u64| u32::try_from(bytes / u64::from(sample.mtu)).unwrap_or(u32::MAX);
+        SampleRow {
+            t: world.now(),
+            flow: flow.id,
+            cwnd: packets(sample.window),
+            ssthresh: sample.ssthresh.map_or(u32::MAX, packets),
+            srtt: sample.srtt,
+            in_flight: packets(sample.in_flight),
+            ca_state: CaState::Open,
+            bytes_acked: flow.acked(world),
+            retransmissions: flow.retransmissions(world),
+            rwnd: 0,
+            times: None,
+        }
+    }
 }
 
 /// One sample of a link's queue.
@@ -183,6 +206,13 @@ impl Observer {
         let t = world.now();
         for flow in flows {
             let Some(&(conn, _)) = flow.open.iter().max_by_key(|&&(_, idx)| idx) else { continue };
+            #[cfg(feature = "quinn")]
+            if let Some(DatagramEnd::Quinn(end)) = world.transport(conn, SENDER).datagram() {
+                if let Some(sample) = end.sample() {
+                    self.samples.push(SampleRow::of_quinn(world, flow, &sample));
+                }
+                continue;
+            }
             let Some(tcp) = world.transport(conn, SENDER).tcp() else { continue };
             let info = tcp.info();
             self.samples.push(SampleRow {

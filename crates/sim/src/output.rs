@@ -77,6 +77,12 @@ pub(crate) fn tables(
     found
 }
 
+/// Why connections fail, by number.
+#[cfg(feature = "quinn")]
+const FAILURES: &[&str] = &ackclock_quinn::Failure::NAMES;
+#[cfg(not(feature = "quinn"))]
+const FAILURES: &[&str] = &[""];
+
 columns! {
     fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
     "One row per flow, in every run. Counts cover the whole run, the warm-up included (table `performance` has what was after it), and are taken at the host that sends the data."
@@ -90,9 +96,10 @@ columns! {
         let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
         let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
         let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
-        // what only PCC has
+        // what others than TCP have
+        let of_stack = |f: &Flow, n: u64| if f.config.is_pcc() || f.config.is_quinn() { n as f64 } else { f64::NAN };
         let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
-        let send_rate = |f: &Flow| of_pcc(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
+        let send_rate = |f: &Flow| of_stack(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
         let held: Vec<Option<(Held, Times)>> = rows().map(Flow::held_in_all).collect();
         let told = |of: fn(&Times) -> Span| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| of(&h.1)));
         let by = |hold: Hold| held.iter().map(move |h| h.as_ref().map_or(Span::MAX, |h| h.0[hold as usize]));
@@ -109,21 +116,21 @@ columns! {
     i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
     f8 goodput_bps ["bit/s"] = rows().map(goodput),
         "Payload acknowledged until `stop_s`, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
-    i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions.";
-    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions.";
+    i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; of QUIC, all packets.";
+    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions; of QUIC, packets taken as lost, whose data is sent again.";
     i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";
     i8 rtos_open = sums().map(|s| s.rtos_open), "Timeouts in state Open; of PCC, all.";
     i8 rtos_disorder = sums().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
     i8 rtos_recovery = sums().map(|s| s.rtos_recovery), "Timeouts in state Recovery.";
     i8 rtos_loss = sums().map(|s| s.rtos_loss), "Timeouts in state Loss, that is, repeated timeouts.";
     i8 tlps = sums().map(|s| s.tlps), "Tail loss probes (RFC 8985 §7).";
-    i8 recoveries = sums().map(|s| s.recoveries), "Episodes of fast recovery.";
+    i8 recoveries = sums().map(|s| s.recoveries), "Episodes of fast recovery; of QUIC, reductions of the window.";
     i8 lost_retransmits ["segments"] = sums().map(|s| s.lost_retransmits), "Retransmissions that the sender marked lost.";
     i8 undos = sums().map(|s| s.undos), "Window reductions that the sender undid.";
     i8 spurious_rtos = sums().map(|s| s.spurious_rtos), "Timeouts that proved spurious (F-RTO, RFC 5682).";
     i8 dsacks = sums().map(|s| s.dsacks), "ACKs with a DSACK (RFC 2883) that the sender received.";
     i8 syn_retransmissions = sums().map(|s| s.syn_retransmissions), "Retransmissions of SYN and SYN-ACK by either end.";
-    i8 acks_received = sums().map(|s| s.acks_received), "ACKs that the sender received; for PCC, reports.";
+    i8 acks_received = sums().map(|s| s.acks_received), "ACKs that the sender received; for PCC, reports; for QUIC, ACK frames.";
     f8 mean_rtt_s ["s"] = sums().map(|s| mean_rtt(s.rtt_sum_ns, s.rtt_samples)), "Mean of all RTT samples.", or "there was no sample";
     span min_rtt_s ["s"] = sums().map(|s| s.min_rtt), "Minimum of all RTT samples.", or "there was no sample";
     f8 slow_start_end_s ["s"] = sums().map(|s| of_start(s, |exit| exit.at.as_secs())),
@@ -137,11 +144,13 @@ columns! {
     f8 slow_start_lost ["segments"] = sums().map(|s| of_start(s, |exit| exit.lost as f64)),
         "Segments marked lost within two round trips after slow start.", or "slow start did not end";
     f8 send_rate_bps ["bit/s"] = rows().map(send_rate),
-        "PCC: rate of the payload sent from `start_s` to `stop_s`, including retransmissions.", or "it is not a PCC flow";
-    f8 lost_packets ["packets"] = rows().map(|f| of_pcc(f, f.sums().lost_packets)),
-        "PCC: datagrams that the sender considered lost.", or "it is not a PCC flow";
+        "PCC: rate of the payload sent from `start_s` to `stop_s`, including retransmissions; QUIC: rate of everything behind the UDP header.", or "it is a flow of TCP or of plain datagrams";
+    f8 lost_packets ["packets"] = rows().map(|f| of_stack(f, f.sums().lost_packets)),
+        "PCC and QUIC: datagrams that the sender considered lost.", or "it is a flow of TCP or of plain datagrams";
     f8 intervals = rows().map(|f| of_pcc(f, f.sums().intervals)), "PCC: number of monitor intervals.", or "it is not a PCC flow";
     flag failed = rows().map(|f| f.failed), "Whether a connection gave up.";
+    text(FAILURES) failure = sums().map(|s| s.failure),
+        "QUIC: why: \"idle timeout\", \"too many gaps\" (the receiving stack closes the connection when the data that has arrived has 1,024 gaps), \"error of the stack\", \"closed by the peer\", \"refused\"; empty if it did not fail, or the transport does not tell.";
     f8 departure_cv = rows().map(|f| world.departures(f.id).variation()),
         "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
     u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),

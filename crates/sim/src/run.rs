@@ -119,6 +119,33 @@ pub fn parse(json: &str) -> Result<Scenario, Error> {
 mod tests {
     use super::*;
 
+    /// Bytes of datagrams are let go of, whether these arrive, are lost, are refused by a queue, or come too late.
+    #[cfg(feature = "quinn")]
+    #[test]
+    fn no_bytes_of_a_datagram_stay_behind() {
+        for queue in [
+            r#""drop-tail", "limit": {"packets": 10}"#,
+            r#""codel", "limit": 10"#,
+            r#""fq-codel", "limit": 10"#,
+            r#""choke", "limit": 20, "min": 2, "max": 10"#,
+        ] {
+            let json = format!(
+                r#"{{"duration_ns": 60000000000, "network": {{"topology": "chain",
+                "bottleneck": {{"rate": 10000000, "delay": 5000000, "loss": {{"kind": "bernoulli", "p": 0.01}},
+                                "queue": {{"kind": {queue}}}}}}},
+                "flows": [{{"profile": "linux-6", "congestion_control": "quinn:cubic", "count": 2,
+                           "workload": {{"kind": "transfer", "bytes": 2000000}}}}]}}"#
+            );
+            let scenario = parse(&json).expect("reads");
+            let mut built = build(&scenario, 1, &Customs::new(), Shortcuts::ALL).expect("valid");
+            built.app.begin(&mut built.world);
+            built.world.run(&mut built.app, Time(2_000_000_000), u32::MAX);
+            assert!(built.world.freight() > 0, "{queue}");
+            built.world.run(&mut built.app, Time(scenario.duration_ns), u32::MAX);
+            assert_eq!((built.world.freight(), built.world.occupancy().0), (0, 0), "{queue}");
+        }
+    }
+
     #[test]
     fn slots_of_connections_are_used_again() {
         let json = r#"{"duration_ns": 300000000000, "network": {"topology": "chain",

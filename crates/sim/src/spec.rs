@@ -110,7 +110,8 @@ table! {
         /// The operating system whose TCP the hosts follow, or the RFCs.
         profile: String = Takes::Named(&read::PROFILES), USUAL_PROFILE.to_string();
         /// Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under
-        /// this name, "kernel:NAME" a controller that only the kernel of the linux backend has.
+        /// this name, "kernel:NAME" a controller that only the kernel of the linux backend
+        /// has, "quinn:NAME" a controller of quinn, a stack of QUIC.
         congestion_control: String = Takes::Named(&read::CONTROLLERS), USUAL_CONTROLLER.to_string();
         /// Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments
         /// of its class.
@@ -204,6 +205,7 @@ pub enum Transport {
     Tcp,
     Udp,
     Pcc,
+    Quinn,
 }
 
 /// Where packets are captured. One side at a time: what both see would look like retransmissions.
@@ -249,11 +251,12 @@ impl Transport {
             Transport::Tcp => "tcp",
             Transport::Udp => "udp",
             Transport::Pcc => "pcc",
+            Transport::Quinn => "quinn",
         }
     }
 }
 
-choice! { Transport: Tcp "tcp", Udp "udp", Pcc "pcc" }
+choice! { Transport: Tcp "tcp", Udp "udp", Pcc "pcc", Quinn "quinn" }
 choice! { TraceLevel: None "none", Flow "flow", All "all" }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ackclock_core::datagram::DatagramEndpoint;
-use ackclock_core::packet::Ecn;
 use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
@@ -28,6 +27,55 @@ pub enum TransportConfig {
     Udp(Rc<SourceParams>),
     /// PCC.
     Pcc(Rc<PccConfig>),
+    /// QUIC of quinn.
+    #[cfg(feature = "quinn")]
+    Quinn(Rc<QuinnConfig>),
+}
+
+/// Where the bytes of others' stacks wait while their datagrams are on their way.
+#[derive(Clone, Default)]
+pub struct Freight {
+    #[cfg(feature = "quinn")]
+    quinn: ackclock_quinn::Carried,
+}
+
+impl Freight {
+    /// A packet will not arrive.
+    #[cold]
+    pub fn lose(&self, packet: &Packet) {
+        #[cfg(feature = "quinn")]
+        if let Header::Datagram(ackclock_core::Datagram::Opaque(opaque)) = &packet.header {
+            self.quinn.take(opaque);
+        }
+        #[cfg(not(feature = "quinn"))]
+        let _ = packet;
+    }
+
+    /// Datagrams whose bytes wait.
+    pub fn held(&self) -> usize {
+        #[cfg(feature = "quinn")]
+        return self.quinn.held();
+        #[cfg(not(feature = "quinn"))]
+        0
+    }
+}
+
+/// Settings of a flow of quinn.
+#[cfg(feature = "quinn")]
+#[derive(Clone)]
+pub struct QuinnConfig {
+    /// Controller and stack.
+    pub recipe: ackclock_quinn::Recipe,
+    carried: ackclock_quinn::Carried,
+    clock: ackclock_quinn::Clock,
+}
+
+#[cfg(feature = "quinn")]
+impl QuinnConfig {
+    /// Settings of flows whose bytes are among these.
+    pub fn new(recipe: ackclock_quinn::Recipe, freight: &Freight) -> QuinnConfig {
+        QuinnConfig { recipe, carried: freight.quinn.clone(), clock: ackclock_quinn::Clock::default() }
+    }
 }
 
 /// Settings of a PCC flow.
@@ -57,11 +105,19 @@ impl TransportConfig {
         matches!(self, TransportConfig::Pcc(_))
     }
 
+    /// Whether it is QUIC of quinn.
+    pub fn is_quinn(&self) -> bool {
+        #[cfg(feature = "quinn")]
+        return matches!(self, TransportConfig::Quinn(_));
+        #[cfg(not(feature = "quinn"))]
+        false
+    }
+
     /// TCP's settings, if it is TCP.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
             TransportConfig::Tcp(config) => Some(config),
-            TransportConfig::Udp(_) | TransportConfig::Pcc(_) => None,
+            _ => None,
         }
     }
 }
@@ -107,7 +163,7 @@ impl Transport {
                 let datagram = datagrams.poll_transmit(now)?;
                 let packet = place();
                 packet.header = Header::Datagram(datagram);
-                (packet.more, packet.ecn) = (0, Ecn::NotEct);
+                (packet.more, packet.ecn) = (0, datagram.ecn());
                 packet
             }
         };
@@ -177,6 +233,14 @@ impl Transport {
                 DatagramEnd::PccSender(Sender::new(pcc.recipe.config, controller))
             }
             (TransportConfig::Pcc(pcc), _) => DatagramEnd::PccReceiver(Receiver::new(&pcc.recipe.config)),
+            #[cfg(feature = "quinn")]
+            (TransportConfig::Quinn(quinn), _) => {
+                let stream = Stream::new(seed, &format!("flow.{flow}.quinn.{host}"));
+                let (opens, one_way) = (host == initiator, initiator == SENDER);
+                let QuinnConfig { recipe, carried, clock } = &**quinn;
+                let end = ackclock_quinn::End::new(recipe, opens, one_way, stream, carried.clone(), *clock);
+                DatagramEnd::Quinn(Box::new(end))
+            }
         };
         Transport::Datagram(Box::new(end))
     }
@@ -235,6 +299,9 @@ impl Transport {
     pub fn delivered([sender, receiver]: [&Transport; 2]) -> u64 {
         match (sender.datagram(), receiver) {
             (Some(DatagramEnd::Source(_)), _) => receiver.received(),
+            // the stack does not say what is acknowledged
+            #[cfg(feature = "quinn")]
+            (Some(DatagramEnd::Quinn(_)), _) => receiver.received(),
             // less than was acknowledged only where a receiver cheats
             (_, Transport::Tcp(tcp)) => sender.acked().min(tcp.received() - tcp.concealed()),
             _ => sender.acked(),
@@ -248,7 +315,7 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.set_pacer(pacer),
                 DatagramEnd::PccSender(sender) => sender.set_pacer(pacer),
-                DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
+                _ => {}
             },
         }
     }
@@ -363,6 +430,8 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.start(now),
                 DatagramEnd::PccSender(sender) => sender.connect(now),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.connect(now),
                 DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
@@ -376,6 +445,8 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::PccSender(sender) => sender.write(now, bytes),
                 DatagramEnd::PccReceiver(receiver) => receiver.ask(bytes as u32),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.write(now, bytes),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => {}
             },
         }
@@ -385,7 +456,11 @@ impl Transport {
     pub fn write_forever(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),
-            Transport::Datagram(_) => self.pcc(Sender::write_forever),
+            Transport::Datagram(end) => match &mut **end {
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.write_forever(now),
+                _ => self.pcc(Sender::write_forever),
+            },
         }
     }
 
@@ -396,6 +471,8 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.stop(),
                 DatagramEnd::PccSender(sender) => sender.stop_writing(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.stop_writing(now),
                 DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
@@ -405,7 +482,11 @@ impl Transport {
     pub fn close(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.close(now),
-            Transport::Datagram(_) => self.pcc(Sender::close),
+            Transport::Datagram(end) => match &mut **end {
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.close(now),
+                _ => self.pcc(Sender::close),
+            },
         }
     }
 
@@ -424,6 +505,8 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.is_established(),
                 DatagramEnd::PccReceiver(receiver) => receiver.is_established(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.is_established(),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => true,
             },
         }
@@ -435,6 +518,8 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.acked(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.acked(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.acked(),
                 _ => 0,
             },
         }
@@ -448,6 +533,8 @@ impl Transport {
                 DatagramEnd::Sink(sink) => sink.received().bytes,
                 DatagramEnd::PccReceiver(receiver) => receiver.received(),
                 DatagramEnd::PccSender(sender) => sender.asked(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.received(),
                 DatagramEnd::Source(_) => 0,
             },
         }
@@ -471,6 +558,8 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::Source(source) => (source.sent(), 0),
                 DatagramEnd::PccSender(sender) => (sender.stats().sent, sender.stats().retransmissions),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => (end.stats().sent, end.stats().lost),
                 _ => (0, 0),
             },
         }
@@ -483,6 +572,8 @@ impl Transport {
             Transport::Tcp(tcp) => (tcp.stats().rtt_sum_ns, tcp.stats().rtt_samples),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => (sender.stats().rtt_sum_ns, sender.stats().rtt_samples),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.rtt_samples(),
                 _ => (0, 0),
             },
         }
@@ -494,6 +585,8 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.peer_closed(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.peer_closed(),
                 _ => false,
             },
         }
@@ -506,6 +599,8 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.is_done(),
                 DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.is_done(),
                 _ => false,
             },
         }
@@ -518,6 +613,8 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.failure().is_some(),
                 DatagramEnd::PccReceiver(receiver) => receiver.has_failed(),
+                #[cfg(feature = "quinn")]
+                DatagramEnd::Quinn(end) => end.failure().is_some(),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => false,
             },
         }

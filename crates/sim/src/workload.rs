@@ -69,6 +69,14 @@ macro_rules! workloads {
             }
         }
 
+        impl WorkloadConfig {
+            /// The kinds that QUIC carries.
+            pub fn carried_by_quic() -> Vec<&'static str> {
+                let all = [$(($params::TABLE.kind, $params::over_quic())),+];
+                all.iter().filter(|(_, carried)| *carried).map(|(kind, _)| *kind).collect()
+            }
+        }
+
         /// Every workload of a single flow. A population is many `Fetch` flows.
         #[allow(missing_docs, reason = "each variant holds the workload of its name")]
         pub enum Driver {
@@ -111,6 +119,14 @@ pub trait Params {
         Self: Sized,
     {
         Carried::ByTcp
+    }
+
+    /// Whether QUIC carries them, too.
+    fn over_quic() -> bool
+    where
+        Self: Sized,
+    {
+        false
     }
 
     /// What its source sends, if plain datagrams carry it.

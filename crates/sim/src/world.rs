@@ -14,7 +14,7 @@ use ackclock_net::{LinkConfig, PacketId};
 
 use crate::capture::Captured;
 use crate::shortcuts::Shortcuts;
-use crate::transport::Transport;
+use crate::transport::{Freight, Transport};
 use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
@@ -100,6 +100,16 @@ impl World {
             next_look: Time::NEVER,
             hosts: None,
         }
+    }
+
+    /// Where bytes wait of which packets carry only the place.
+    pub fn carry(&mut self, freight: &Freight) {
+        self.net.freight = freight.clone();
+    }
+
+    /// Datagrams of others' stacks whose bytes wait.
+    pub fn freight(&self) -> usize {
+        self.net.freight.held()
     }
 
     /// So many flows are to come, each with one connection at least: make room for them, and no more.
@@ -288,6 +298,7 @@ impl World {
     #[inline(never)]
     fn vanish(&mut self, id: PacketId) {
         let packet = self.net.pool.remove(id);
+        self.net.freight.lose(&packet);
         self.net.gauges.iter_mut().for_each(|gauges| gauges.arrive(self.now, &packet));
     }
 

@@ -9,6 +9,8 @@ mod flows;
 mod hosts;
 mod impossible;
 mod initial_window;
+#[cfg(feature = "quinn")]
+mod quinn;
 #[cfg(feature = "toml")]
 mod reading;
 mod shortcuts;

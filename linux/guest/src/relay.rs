@@ -331,6 +331,7 @@ impl Relay {
             match &mut datagram {
                 Datagram::Data(data) => data.sent = Time(sent.packet),
                 Datagram::Report(report) => report.held = Span(sent.packet),
+                Datagram::Opaque(_) => return None, // nothing decodes to it
             }
             let conn = self.connection(flow, peer, false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
@@ -442,6 +443,7 @@ fn name(packet: &Packet) -> u64 {
         Content::Tcp(segment) => segment.seq,
         Content::Datagram(Datagram::Data(data)) => data.sent.0,
         Content::Datagram(Datagram::Report(report)) => report.held.0,
+        Content::Datagram(Datagram::Opaque(opaque)) => opaque.number,
     }
 }
 

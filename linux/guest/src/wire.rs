@@ -52,6 +52,7 @@ pub fn encode(datagram: &Datagram, out: &mut [u8]) -> usize {
                 *byte = (report.received[i / 8] >> (8 * (i % 8))) as u8;
             }
         }
+        Datagram::Opaque(_) => {} // the kernel's ends send none
     }
     bytes
 }

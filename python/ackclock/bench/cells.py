@@ -139,7 +139,7 @@ COUNTED = (
 )
 """The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/test_bench.py` holds the engine to them."""
 
-NOT_TCP = "pcc"
+NOT_TCP = ("pcc", "quinn:")
 """How the names of those begin that are transports of their own."""
 
 

@@ -213,8 +213,8 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
     groups: list[dict[str, Any]] = []
     for flow, given in zip(scenario.flows, scenario.to_dict()["flows"], strict=True):
         stack = {key: value for key, value in given.get("stack", {}).items() if key != "packet_memory"}
-        pcc = flow.congestion_control in schema()["pcc"]["controllers"]
-        if device is not None and not pcc and not flow.is_plain:
+        own = {name for kind in ("pcc", "quinn") for name in schema()[kind]["controllers"]}
+        if device is not None and flow.congestion_control not in own and not flow.is_plain:
             stack["packet_memory"] = device
         groups.append({**given, "stack": stack} if stack else {k: v for k, v in given.items() if k != "stack"})
     return Scenario.from_dict({**scenario.to_dict(), "flows": groups})

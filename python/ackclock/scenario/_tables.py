@@ -58,7 +58,9 @@ def _class(group: str | None, entry: Mapping[str, Any]) -> type[Table]:
     return made[group, kind]
 
 
-FAMILIES = tuple(name for name, held in schema().items() if name not in ("tables", "pcc", "datagrams") and held)
+FAMILIES = tuple(
+    name for name, held in schema().items() if name not in ("tables", "pcc", "quinn", "datagrams") and held
+)
 Queue, Loss, Capacity, Workload, Distribution = (
     Union[family(name)]  # noqa: UP007 - made of a list
     for name in ("queues", "losses", "capacities", "workloads", "distributions")

@@ -52,6 +52,10 @@ ON_OFF = {
             {"workload": {"kind": "constant-rate", "rate": "1 Mbit/s", "payload": "8 bytes"}},
             r'flows\.0\.workload\.payload: found "8 bytes"; allowed: at least 12 bytes, with',
         ),
+        (
+            {"congestion_control": "quinn:cubic", "workload": {"kind": "bulk"}},
+            r'flows\.0\.congestion_control: found "quinn:cubic"; allowed: a controller of TCP or of PCC, with',
+        ),
     ],
 )
 def test_what_datagrams_cannot_be_is_refused_by_name(flow: dict[str, Any], message: str) -> None:

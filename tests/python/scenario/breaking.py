@@ -193,6 +193,8 @@ each(
     "flows.0.transport",
     lambda _: {"flows.0.transport": "udp"},
     lambda _: {"flows.0.transport": "pcc"},
+    lambda _: {"flows.0.transport": "quinn"},
+    lambda _: {"flows.0.transport": "tcp", "flows.0.congestion_control": "quinn:newreno"},
     lambda _: {"flows.0.transport": "tcp", "flows.0.congestion_control": "pcc-vivace"},
     lambda d: {"flows.0": {"transport": "tcp", "workload": {"kind": "constant-rate", "rate": mbit(d(1, 9))}}},
 )
@@ -201,7 +203,7 @@ for key, setting in SETTINGS.items():
     each(
         f"flows.0.{key}",
         lambda d, key=key, setting=setting: {"flows.0": {key: setting, "workload": {"kind": "constant-rate", "rate": mbit(d(1, 9))}}},
-        lambda d, key=key, setting=setting: {"flows.0": {key: setting, "congestion_control": ("pcc-allegro", "pcc-vivace")[d(0, 1)]}},
+        lambda d, key=key, setting=setting: {"flows.0": {key: setting, "congestion_control": ("pcc-allegro", "pcc-vivace", "quinn:bbr")[d(0, 2)]}},
     )  # fmt: skip
 each(
     "flows.0.congestion_control",
@@ -210,6 +212,7 @@ each(
 each(
     f"{WORKLOAD}.kind",
     lambda d: {"flows.0.congestion_control": "pcc-allegro", WORKLOAD: {"kind": "fetch", "bytes": size(d(2, 900))}},
+    lambda d: {"flows.0.congestion_control": "quinn:cubic", **video(request=size(d(2, 900)))},
 )
 each(
     f"{WORKLOAD}.request",

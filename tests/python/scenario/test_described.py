@@ -36,7 +36,7 @@ def test_the_kinds_of_python_are_those_of_the_registry(family):
 
 
 def test_every_family_is_looked_at():
-    assert set(_engine.schema()) == {*FAMILIES, "tables", "pcc", "datagrams"}
+    assert set(_engine.schema()) == {*FAMILIES, "tables", "pcc", "quinn", "datagrams"}
 
 
 def test_what_is_absent_is_what_the_engine_says():

@@ -34,7 +34,10 @@ pub static RECOVERY: Registry = Registry {
 /// Congestion controllers; the names of the kernel's have at most 15 characters (TCP_CA_NAME_MAX).
 pub static CONTROLLERS: Registry = Registry {
     name: "controllers",
-    names: || names(&[ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY].concat()),
+    names: || {
+        let quinn = crate::hosts::quinn_controllers();
+        names(&[ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY, quinn].concat())
+    },
     others: &[
         ("custom:", ".+", |rest| !rest.is_empty()),
         ("kernel:", "[A-Za-z0-9_-]{1,15}", |rest| {
@@ -168,9 +171,9 @@ fn modern_hosts(values: &mut Value) {
             _ => "",
         };
         let plain = WorkloadConfig::carried_by(Carried::ByDatagrams).contains(&kind);
-        let pcc =
-            matches!(group.get("congestion_control"), Some(Value::Text(name)) if crate::hosts::is_pcc(name));
-        if let (false, Some(Value::Table(stack))) = (plain || pcc, group.get_mut("stack")) {
+        let other = |name: &str| crate::hosts::is_pcc(name) || crate::hosts::is_quinn(name);
+        let other = matches!(group.get("congestion_control"), Some(Value::Text(name)) if other(name));
+        if let (false, Some(Value::Table(stack))) = (plain || other, group.get_mut("stack")) {
             let tso = stack.iter().position(|(key, _)| key == "tso").map(|at| stack.remove(at).1);
             stack.insert(0, ("tso".to_string(), tso.unwrap_or(Value::Flag(true))));
         }

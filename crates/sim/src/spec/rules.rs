@@ -12,7 +12,7 @@ use ackclock_net::{LossConfig, QueueConfig};
 
 use super::read::MODERN;
 use super::{FlowGroup, Network, Reverse, Scenario, Stack, Topology, Transport};
-use crate::hosts::{is_pcc, pcc_workloads, CUSTOM};
+use crate::hosts::{is_pcc, is_quinn, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM};
 use crate::starts;
 use crate::workload::WorkloadConfig;
 
@@ -41,20 +41,30 @@ impl FlowGroup {
         self.judge_options(rules);
         let plain = self.workload.params().source().is_some();
         let pcc = !plain && is_pcc(&self.congestion_control);
-        let needed = match (plain, pcc) {
-            (true, _) => Transport::Udp,
-            (_, true) => Transport::Pcc,
+        let quinn = !plain && is_quinn(&self.congestion_control);
+        let needed = match (plain, pcc, quinn) {
+            (true, ..) => Transport::Udp,
+            (_, true, _) => Transport::Pcc,
+            (.., true) => Transport::Quinn,
             _ => Transport::Tcp,
         };
         let controller = rules.shown("congestion_control");
         let workload = quoted(self.workload.kind());
         if let Some(asked) = self.transport.filter(|&asked| asked != needed) {
-            let beside = match pcc || asked == Transport::Pcc {
+            let own = [Transport::Pcc, Transport::Quinn];
+            let beside = match own.contains(&needed) || own.contains(&asked) {
                 true => format!("the controller {controller}"),
                 false => format!("a workload of kind {workload}"),
             };
             let found = format!("{} with {beside}", rules.shown("transport"));
-            rules.refuse_as("transport", found, format_args!("\"{}\", or no transport", needed.name()));
+            let controllers: Vec<String> = quinn_controllers().iter().map(|(name, _)| quoted(name)).collect();
+            let allowed = match asked {
+                Transport::Quinn if needed == Transport::Tcp && !controllers.is_empty() => {
+                    format!("a congestion_control of quinn: {}", controllers.join(", "))
+                }
+                _ => format!("\"{}\", or no transport", needed.name()),
+            };
+            rules.refuse_as("transport", found, allowed);
         }
         if pcc {
             self.judge_tcp_settings(&["recovery", "stack", "profile"], rules, |key| {
@@ -74,6 +84,17 @@ impl FlowGroup {
                     let allowed = format_args!("at most {payload} bytes, a datagram's payload");
                     rules.refuse_as("workload.request", found, allowed);
                 }
+            }
+        }
+        if quinn {
+            self.judge_tcp_settings(&["recovery", "stack", "profile"], rules, |key| {
+                let found = format!("a setting of TCP with the controller {controller}");
+                (found, format!("no {key}: QUIC is a transport of its own; its settings are congestion_control_options"))
+            });
+            let kinds = WorkloadConfig::carried_by_quic();
+            if !kinds.contains(&self.workload.kind()) {
+                let found = format!("{workload} with the controller {controller}");
+                rules.refuse_as("workload.kind", found, kinds.join(", "));
             }
         }
         if plain {
@@ -117,6 +138,8 @@ impl FlowGroup {
                 options.remove("utility");
             }
             ackclock_pcc::control::build(name, &options).err()
+        } else if is_quinn(name) {
+            refused_by_quinn(name, &options)
         } else {
             Recipe::new(name, &options, Shared::default()).err()
         };

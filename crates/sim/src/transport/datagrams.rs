@@ -1,6 +1,7 @@
 //! Ends of transports over datagrams: a closed set, too.
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
+use ackclock_core::packet::Ecn;
 use ackclock_core::Time;
 use ackclock_pcc::{Receiver, Sender};
 
@@ -14,6 +15,8 @@ pub enum DatagramEnd {
     Sink(Sink),
     PccSender(Sender),
     PccReceiver(Receiver),
+    #[cfg(feature = "quinn")]
+    Quinn(Box<ackclock_quinn::End>),
 }
 
 macro_rules! dispatch {
@@ -23,8 +26,25 @@ macro_rules! dispatch {
             DatagramEnd::Sink($e) => $body,
             DatagramEnd::PccSender($e) => $body,
             DatagramEnd::PccReceiver($e) => $body,
+            #[cfg(feature = "quinn")]
+            DatagramEnd::Quinn($e) => $body,
         }
     };
+}
+
+impl DatagramEnd {
+    /// A datagram of the peer arrived, marked so: only a stack of others looks at the mark.
+    #[inline]
+    pub fn arrive(&mut self, now: Time, datagram: &Datagram, ecn: Ecn) {
+        match (self, datagram) {
+            #[cfg(feature = "quinn")]
+            (DatagramEnd::Quinn(end), Datagram::Opaque(opaque)) => end.arrive(now, opaque, ecn),
+            (end, _) => {
+                let _ = ecn;
+                end.on_packet(now, datagram);
+            }
+        }
+    }
 }
 
 impl DatagramEndpoint for DatagramEnd {

@@ -18,6 +18,10 @@ impl Params for BulkParams {
         Carried::ByTcpOrPcc
     }
 
+    fn over_quic() -> bool {
+        true
+    }
+
     fn asks(&self, _duration: Span) -> Asks {
         Asks::Everything
     }

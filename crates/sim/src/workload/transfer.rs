@@ -23,6 +23,10 @@ impl Params for TransferParams {
         Carried::ByTcpOrPcc
     }
 
+    fn over_quic() -> bool {
+        true
+    }
+
     fn asks(&self, _duration: Span) -> Asks {
         Asks::bytes(self.bytes)
     }

@@ -1,6 +1,5 @@
 //! The ends of connections: their slots, and the way their packets take into the network.
 
-use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
 use ackclock_tcp::Connection;
 
@@ -194,7 +193,7 @@ impl End {
             (Transport::Datagram(end), Header::Datagram(datagram)) => {
                 digest.fold(arrival(now, packet.conn, packet.header.payload()));
                 datagram.fingerprint().iter().for_each(|&word| digest.fold(word));
-                end.on_packet(now, datagram);
+                end.arrive(now, datagram, packet.ecn);
             }
             _ => unreachable!("invariant: both ends of a flow speak the same transport"),
         }

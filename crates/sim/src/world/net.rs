@@ -25,6 +25,7 @@ use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
 use crate::performance::Gauges;
 use crate::shortcuts::Shortcuts;
+use crate::transport::Freight;
 use junction::Junction;
 use names::Names;
 use next::{Hop, Next};
@@ -154,6 +155,7 @@ pub(super) struct Net {
     pub(super) shortcuts: Shortcuts,
     pub(super) drops: Option<Vec<Dropped>>,
     pub(super) gauges: Option<Box<Gauges>>,
+    pub(super) freight: Freight,
 }
 
 /// Where the packets of a flow come from.
@@ -206,6 +208,7 @@ impl Net {
             shortcuts,
             drops: drops.then(Vec::new),
             gauges: None,
+            freight: Freight::default(),
         }
     }
 
@@ -331,6 +334,7 @@ impl Net {
     #[inline(never)]
     fn is_refused(&mut self, t: Time, link: u32, id: PacketId, reason: Refused) {
         let packet = self.pool.remove(id);
+        self.freight.lose(&packet);
         if let Some(gauges) = &mut self.gauges {
             gauges.lose(t, &packet);
         }
@@ -404,6 +408,7 @@ impl Net {
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
         while let Some((t, packet, reason)) = self.links[link as usize].link.take_head_drops() {
+            self.freight.lose(&packet);
             if let Some(gauges) = &mut self.gauges {
                 gauges.lose(t, &packet);
             }

@@ -1,0 +1,449 @@
+//! One end of a flow: an `Endpoint` of the stack with its only `Connection`, and the application's stream.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use ackclock_core::datagram::{Datagram, DatagramEndpoint, Opaque};
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Span, Stream, Time};
+use bytes::Bytes;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    EndpointConfig, Event, NoneTokenStore, ReadError, ServerConfig, Side, StreamEvent, StreamId, VarInt,
+};
+
+use crate::carried::{hash, Carried};
+use crate::null::{Null, ResetKey, TokenKey};
+use crate::registry::Recipe;
+use crate::seal::{self, Clock, Ids, Still};
+use crate::traced::Log;
+
+mod asked;
+#[cfg(test)]
+mod tests;
+
+/// Why a connection ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Failure {
+    /// Nothing arrived for the idle timeout.
+    TimedOut = 1,
+    /// The receiver's stack allows no more gaps between the pieces of a stream that have arrived.
+    Gaps = 2,
+    /// The stack found another error.
+    Error = 3,
+    /// The peer's stack gave up.
+    ByPeer = 4,
+    /// The connection could not be opened.
+    Refused = 5,
+}
+
+impl Failure {
+    /// By number, 0 being none.
+    pub const NAMES: [&'static str; 6] =
+        ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
+}
+
+/// Counts of an end.
+#[derive(Clone, Copy, Debug)]
+pub struct Stats {
+    /// Packets sent, all kinds.
+    pub sent: u64,
+    /// Packets taken as lost, without those that probe for a larger size.
+    pub lost: u64,
+    /// Bytes sent behind the UDP header.
+    pub sent_bytes: u64,
+    /// ACK frames received.
+    pub acks: u64,
+    /// Times that the window was reduced.
+    pub reductions: u64,
+    /// Sum of the round-trip times of the newest packet of each ACK, ns.
+    pub rtt_sum_ns: u128,
+    /// How many they are.
+    pub rtt_samples: u64,
+    /// The least of them.
+    pub min_rtt: Span,
+}
+
+/// What an end is doing.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Congestion window, bytes.
+    pub window: u64,
+    /// Bytes in flight after the last ACK.
+    pub in_flight: u64,
+    /// Slow-start threshold, bytes; none: not set, or the controller has none.
+    pub ssthresh: Option<u64>,
+    /// Smoothed round-trip time.
+    pub srtt: Span,
+    /// Payload of a full datagram, bytes.
+    pub mtu: u16,
+}
+
+/// One end.
+pub struct End {
+    clock: Clock,
+    side: Side,
+    endpoint: Endpoint,
+    connection: Option<Box<(ConnectionHandle, Connection)>>,
+    /// What a client connects with.
+    client: Option<ClientConfig>,
+    /// Where a client's data goes: only forth, or there and back.
+    dir: Dir,
+    carried: Carried,
+    log: Arc<Log>,
+    /// Datagrams that belong to no connection.
+    responses: VecDeque<Vec<u8>>,
+    scratch: Vec<u8>,
+    /// The stream that it writes to.
+    stream: Option<StreamId>,
+    to_write: u64,
+    forever: bool,
+    written: u64,
+    /// The stack takes no more for now.
+    blocked: bool,
+    /// Finish the stream when everything is written.
+    closes: bool,
+    has_finished: bool,
+    /// The peer has all of it, or nothing more is to come.
+    is_through: bool,
+    received: u64,
+    peer_finished: bool,
+    is_established: bool,
+    failure: Option<Failure>,
+    /// Datagrams sent; those of them with data of a stream; frames with such data.
+    number: u64,
+    pieces: u64,
+    frames: u64,
+    deadline: Time,
+}
+
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
+
+/// What is written: the same zeros again and again, without a copy.
+static ZEROS: [u8; 65_536] = [0; 65_536];
+
+impl End {
+    /// An end that opens the connection, or waits for it; its random numbers are those of `stream`. Data of a client goes `one_way`, or
+    /// the server answers on the same stream.
+    pub fn new(
+        recipe: &Recipe,
+        opens: bool,
+        one_way: bool,
+        mut stream: Stream,
+        carried: Carried,
+        clock: Clock,
+    ) -> End {
+        let log = Arc::new(Log::default());
+        let transport = recipe.transport(&log);
+        let crypto = Arc::new(Null(recipe.sizes()));
+        let mut config = EndpointConfig::new(Arc::new(ResetKey));
+        let ids = Stream::new(stream.next_u64(), "ids");
+        config.rng_seed(Some(seal::seed(&mut stream))).cid_generator(move || Box::new(Ids::new(ids.clone())));
+        let (client, server) = if opens {
+            let mut client = ClientConfig::new(crypto);
+            client
+                .transport_config(transport)
+                .token_store(Arc::new(NoneTokenStore))
+                .initial_dst_cid_provider(seal::first_id(&mut stream));
+            (Some(client), None)
+        } else {
+            let mut server = ServerConfig::new(crypto, Arc::new(TokenKey));
+            server.transport_config(transport).time_source(Arc::new(Still));
+            (None, Some(Arc::new(server)))
+        };
+        End {
+            clock,
+            side: if opens { Side::Client } else { Side::Server },
+            endpoint: Endpoint::new(Arc::new(config), server, true, None),
+            connection: None,
+            client,
+            dir: if one_way { Dir::Uni } else { Dir::Bi },
+            carried,
+            log,
+            responses: VecDeque::new(),
+            scratch: Vec::new(),
+            stream: None,
+            to_write: 0,
+            forever: false,
+            written: 0,
+            blocked: false,
+            closes: false,
+            has_finished: false,
+            is_through: false,
+            received: 0,
+            peer_finished: false,
+            is_established: false,
+            failure: None,
+            number: 0,
+            pieces: 0,
+            frames: 0,
+            deadline: Time::NEVER,
+        }
+    }
+
+    /// Open the connection.
+    pub fn connect(&mut self, now: Time) {
+        let Some(config) = self.client.take() else { return };
+        match self.endpoint.connect(self.clock.instant(now), config, SERVER, "server") {
+            Ok(opened) => self.connection = Some(Box::new(opened)),
+            Err(_) => self.failure = Some(Failure::Refused),
+        }
+        self.work(now);
+    }
+
+    /// Hand over so many bytes.
+    pub fn write(&mut self, now: Time, bytes: u64) {
+        self.to_write += bytes;
+        self.work(now);
+    }
+
+    /// From now on there is always something to send.
+    pub fn write_forever(&mut self, now: Time) {
+        self.forever = true;
+        self.work(now);
+    }
+
+    /// Everything is written: finish after it, and close when the peer has it.
+    pub fn close(&mut self, now: Time) {
+        self.closes = true;
+        self.work(now);
+    }
+
+    /// Nothing beyond what was sent: close at once.
+    pub fn stop_writing(&mut self, now: Time) {
+        (self.to_write, self.forever) = (0, false);
+        if let (false, Some(opened)) = (self.is_through, &mut self.connection) {
+            opened.1.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());
+        }
+        self.is_through = true;
+        self.work(now);
+    }
+
+    /// A datagram of the peer arrived, marked so.
+    pub fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn) {
+        let bytes = self.carried.take(datagram);
+        let (own, peer) = if self.side.is_client() { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let at = self.clock.instant(now);
+        self.scratch.clear();
+        let ecn = EcnCodepoint::from_bits(ecn as u8);
+        match self.endpoint.handle(at, peer, Some(own.ip()), ecn, bytes, &mut self.scratch) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(opened) = self.connection.as_mut().filter(|opened| opened.0 == handle) {
+                    opened.1.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
+                match self.endpoint.accept(incoming, at, &mut self.scratch, None) {
+                    Ok(accepted) => self.connection = Some(Box::new(accepted)),
+                    Err(error) => {
+                        self.failure = Some(Failure::Refused);
+                        self.respond(error.response.map_or(0, |transmit| transmit.size));
+                    }
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
+            Some(DatagramEvent::Response(transmit)) => self.respond(transmit.size),
+            None => {}
+        }
+        self.work(now);
+    }
+
+    fn respond(&mut self, size: usize) {
+        if size > 0 {
+            self.responses.push_back(self.scratch[..size].to_vec());
+        }
+    }
+
+    /// Everything that follows from what has just happened, in a fixed order, but for what is sent.
+    fn work(&mut self, now: Time) {
+        let Some(mut opened) = self.connection.take() else { return };
+        let (handle, connection) = &mut *opened;
+        loop {
+            let mut idle = true;
+            while let Some(event) = connection.poll_endpoint_events() {
+                idle = false;
+                if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                    connection.handle_event(event);
+                }
+            }
+            while let Some(event) = connection.poll() {
+                idle = false;
+                self.hear(connection, event);
+            }
+            if self.feed(connection) || self.leave(connection, now) {
+                idle = false;
+            }
+            if idle {
+                break;
+            }
+        }
+        self.connection = Some(opened);
+        self.set_deadline(now);
+    }
+
+    fn hear(&mut self, connection: &mut Connection, event: Event) {
+        match event {
+            Event::Connected => self.is_established = true,
+            Event::ConnectionLost { reason } => self.lose(&reason),
+            Event::Stream(StreamEvent::Opened { dir }) => {
+                while let Some(id) = connection.streams().accept(dir) {
+                    if dir == Dir::Bi {
+                        self.stream = Some(id);
+                    }
+                    self.read(connection, id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable { id }) => self.read(connection, id),
+            Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
+                self.blocked = false
+            }
+            Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
+                self.is_through |= self.stream == Some(id);
+            }
+            Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {}
+        }
+    }
+
+    fn lose(&mut self, reason: &ConnectionError) {
+        let failure = match reason {
+            ConnectionError::LocallyClosed => return,
+            // the other application has what it wanted, or sends no more
+            ConnectionError::ApplicationClosed(close) if close.error_code.into_inner() == 0 => {
+                (self.peer_finished, self.is_through) = (true, true);
+                return;
+            }
+            ConnectionError::TimedOut => Failure::TimedOut,
+            ConnectionError::TransportError(error) if error.reason.contains("too many gaps") => Failure::Gaps,
+            ConnectionError::TransportError(_) => Failure::Error,
+            ConnectionError::ApplicationClosed(_)
+            | ConnectionError::ConnectionClosed(_)
+            | ConnectionError::Reset => Failure::ByPeer,
+            ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => Failure::Refused,
+        };
+        self.failure.get_or_insert(failure);
+    }
+
+    fn read(&mut self, connection: &mut Connection, id: StreamId) {
+        let mut stream = connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => self.received += chunk.bytes.len() as u64,
+                Ok(None) | Err(ReadError::Reset(_)) => {
+                    self.peer_finished = true;
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+            }
+        }
+        let _ = chunks.finalize(); // what there is to send is asked for in any case
+    }
+
+    /// Write what the stack takes; whether it took something.
+    fn feed(&mut self, connection: &mut Connection) -> bool {
+        if self.blocked || self.has_finished || self.is_through {
+            return false;
+        }
+        if self.stream.is_none() && self.side.is_client() && self.is_established {
+            self.stream = connection.streams().open(self.dir);
+        }
+        let Some(id) = self.stream else { return false };
+        let before = self.written;
+        while self.forever || self.to_write > 0 {
+            let most = ZEROS.len() as u64;
+            let piece = if self.forever { most } else { self.to_write.min(most) };
+            let mut chunks = [Bytes::from_static(&ZEROS[..piece as usize])];
+            match connection.send_stream(id).write_chunks(&mut chunks) {
+                Ok(written) => {
+                    self.written += written.bytes as u64;
+                    self.to_write = self.to_write.saturating_sub(written.bytes as u64);
+                }
+                Err(_) => {
+                    self.blocked = true;
+                    return self.written > before;
+                }
+            }
+        }
+        if self.closes {
+            self.has_finished = true;
+            let _ = connection.send_stream(id).finish(); // refused where the peer has closed it
+            return true;
+        }
+        self.written > before
+    }
+
+    /// Close the connection when nobody needs it any more; whether that is now.
+    fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
+        let over = self.closes && self.is_through && (self.dir == Dir::Uni || self.peer_finished);
+        let closes = over && !connection.is_closed();
+        if closes {
+            connection.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());
+        }
+        closes
+    }
+
+    fn set_deadline(&mut self, now: Time) {
+        let timeout = self.connection.as_mut().and_then(|opened| opened.1.poll_timeout());
+        // one that has passed while it was told is due again, and an instant must pass
+        self.deadline = timeout.map_or(Time::NEVER, |at| self.clock.time(at).max(Time(now.0 + 1)));
+    }
+
+    fn datagram(&mut self, bytes: usize, has_data: bool, ecn: Ecn) -> Opaque {
+        let sent = &self.scratch[..bytes];
+        self.number += 1;
+        self.pieces += u64::from(has_data);
+        Opaque {
+            number: self.number,
+            hash: hash(sent),
+            place: self.carried.put(sent),
+            len: bytes as u32,
+            piece: if has_data { self.pieces as u32 } else { 0 },
+            ecn,
+        }
+    }
+}
+
+impl DatagramEndpoint for End {
+    fn on_packet(&mut self, now: Time, datagram: &Datagram) {
+        if let Datagram::Opaque(opaque) = datagram {
+            self.arrive(now, opaque, Ecn::NotEct);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if let Some(opened) = &mut self.connection {
+            opened.1.handle_timeout(self.clock.instant(now));
+        }
+        self.work(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
+        if let Some(response) = self.responses.pop_front() {
+            let bytes = response.len();
+            self.scratch = response;
+            return Some(Datagram::Opaque(self.datagram(bytes, false, Ecn::NotEct)));
+        }
+        let opened = self.connection.as_mut()?;
+        self.scratch.clear();
+        let Some(transmit) = opened.1.poll_transmit(self.clock.instant(now), 1, &mut self.scratch) else {
+            self.set_deadline(now);
+            return None;
+        };
+        let frames = opened.1.stats().frame_tx.stream;
+        let has_data = frames > std::mem::replace(&mut self.frames, frames);
+        let ecn = match transmit.ecn {
+            Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+            Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+            Some(EcnCodepoint::Ce) => Ecn::Ce,
+            None => Ecn::NotEct,
+        };
+        Some(Datagram::Opaque(self.datagram(transmit.size, has_data, ecn)))
+    }
+
+    fn next_deadline(&self) -> Time {
+        self.deadline
+    }
+}

@@ -1,0 +1,39 @@
+//! QUIC as others have written it: `quinn-proto`, unchanged, as the transport of a flow. Both ends are its `Endpoint` and `Connection`,
+//! driven in virtual time; datagrams carry its bytes.
+//!
+//! It asks for time as an argument and does no I/O. What else could differ from run to run is replaced (`seal.rs`): its random seed,
+//! connection IDs, keys and the wall clock of tokens. TLS is replaced by messages of the same sizes in the same number of round trips
+//! (`null.rs`), so neither a TLS library nor a system library is linked.
+//!
+//! Floats of its CUBIC come from the platform's `cbrt` and `powi`, so that runs are the same on one machine, and not promised to be
+//! across machines.
+
+mod carried;
+mod end;
+mod null;
+mod registry;
+mod seal;
+mod traced;
+
+pub use carried::Carried;
+pub use end::{End, Failure, Sample, Stats};
+pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
+pub use seal::Clock;
+
+/// Releases on which the behaviour of a flow depends: the stack, and where its random numbers come from. They stand here so that
+/// the engine's build, which tells stored runs apart, changes with them.
+pub const RELEASES: &[(&str, &str)] =
+    &[("quinn-proto", "0.11.19"), ("rand", "0.10.3"), ("chacha20", "0.10.2"), ("rustc-hash", "2.1.3")];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_lock_file_holds_the_releases_that_runs_are_told_apart_by() {
+        let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock"))
+            .expect("a lock file");
+        for (name, version) in super::RELEASES {
+            let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+            assert!(lock.contains(&entry), "{name} is not {version}: change RELEASES with Cargo.lock");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Names of the stack's controllers, and the settings of the stack.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ackclock_core::options::{self, usual, Options};
+use ackclock_core::schema::{Described, Refusal, Table, Takes, Value, FLAG};
+use ackclock_core::table;
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+
+use crate::null::Sizes;
+use crate::traced::{Log, Tracing};
+
+/// A controller by name.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Options.
+    pub options: &'static Table,
+    /// What they are if none is given.
+    pub usual: fn() -> Value,
+    algorithm: Algorithm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Cubic,
+    NewReno,
+    Bbr,
+}
+
+const fn entry(name: &'static str, about: &'static str, algorithm: Algorithm) -> Entry {
+    Entry { name, about, options: QuinnOptions::TABLE, usual: || usual::<QuinnOptions>().write(), algorithm }
+}
+
+/// Every controller of the stack.
+pub const ENTRIES: &[Entry] = &[
+    entry(
+        "quinn:cubic",
+        "CUBIC of quinn-proto 0.11.19 (QUIC), after RFC 8312, without HyStart",
+        Algorithm::Cubic,
+    ),
+    entry("quinn:newreno", "NewReno of quinn-proto 0.11.19 (QUIC), RFC 9002", Algorithm::NewReno),
+    entry(
+        "quinn:bbr",
+        "BBR v1 of quinn-proto 0.11.19 (QUIC); its pacing rate is not used by the stack",
+        Algorithm::Bbr,
+    ),
+];
+
+/// Name and one line for each.
+pub const REGISTRY: &[(&str, &str)] = &{
+    let mut out = [("", ""); ENTRIES.len()];
+    let mut i = 0;
+    while i < ENTRIES.len() {
+        out[i] = (ENTRIES[i].name, ENTRIES[i].about);
+        i += 1;
+    }
+    out
+};
+
+table! {
+    /// Settings of the stack; the defaults are its own.
+    struct QuinnOptions "quinn" {
+        /// congestion window at the start, bytes; default: the stack's, 12000
+        initial_window: Option<u32> = Takes::Whole(2400, 10_000_000);
+        /// look for a larger packet size than 1200 bytes; if false, packets have `mtu` bytes from the start
+        mtu_discovery: bool = FLAG, true;
+        /// largest payload of a datagram, bytes
+        mtu: u32 = Takes::Whole(1200, 9000), 1452;
+        /// largest amount that a stream may be ahead of its reader, bytes
+        receive_window: u32 = Takes::Whole(10_000, 1_000_000_000), 1_250_000;
+        /// largest amount that is sent and not acknowledged, bytes
+        send_window: u32 = Takes::Whole(10_000, 1_000_000_000), 10_000_000;
+        /// number of packets after which the receiver sends an ACK at once (draft ACK frequency); default: 2
+        ack_every: Option<u32> = Takes::Whole(2, 1000);
+        /// RTT that is assumed before there is a sample, ms
+        initial_rtt_ms: u32 = Takes::Whole(1, 10_000), 333;
+        /// a connection ends when nothing has arrived for so long, s; 0: never
+        idle_timeout_s: u32 = Takes::Whole(0, 100_000), 30;
+        /// a packet counts as lost when so many newer ones were acknowledged
+        packet_threshold: u32 = Takes::Whole(3, 1000), 3;
+        /// a packet counts as lost when a newer one was acknowledged and it is older than this many RTTs
+        time_threshold: f64 = Takes::Number(1.0, 10.0), 1.125;
+        /// size of the server's part of the handshake, mostly its certificates, bytes; beyond 3 times what the client
+        /// sent it takes another round trip
+        certificate: u32 = Takes::Whole(100, 50_000), 1000;
+    }
+}
+
+/// How both ends of a flow are set up.
+#[derive(Clone)]
+pub struct Recipe {
+    options: Arc<QuinnOptions>,
+    algorithm: Algorithm,
+}
+
+/// The recipe of a controller by name, or what is wrong with name or options.
+pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
+    let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
+        let allowed = REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Err(Refusal::new(format_args!("{name:?}"), allowed));
+    };
+    let given = options::named(name, options, entry.options)?;
+    let options = usual::<QuinnOptions>().over(&given)?;
+    Ok(Recipe { options: Arc::new(options), algorithm: entry.algorithm })
+}
+
+impl Recipe {
+    pub(crate) fn sizes(&self) -> Sizes {
+        Sizes { flight: self.options.certificate as usize, ..Sizes::default() }
+    }
+
+    /// Settings of one end, whose controller writes into `log`.
+    pub(crate) fn transport(&self, log: &Arc<Log>) -> Arc<TransportConfig> {
+        let options = &*self.options;
+        let mut config = TransportConfig::default();
+        let ms = |ms: u32| Duration::from_millis(u64::from(ms));
+        let idle = (options.idle_timeout_s > 0)
+            .then(|| IdleTimeout::from(VarInt::from_u32(options.idle_timeout_s * 1000)));
+        config
+            .stream_receive_window(VarInt::from_u32(options.receive_window))
+            .send_window(u64::from(options.send_window))
+            .initial_rtt(ms(options.initial_rtt_ms))
+            .max_idle_timeout(idle)
+            .packet_threshold(options.packet_threshold)
+            .time_threshold(options.time_threshold as f32);
+        if options.mtu_discovery {
+            let mut discovery = MtuDiscoveryConfig::default();
+            discovery.upper_bound(options.mtu as u16);
+            config.mtu_discovery_config(Some(discovery));
+        } else {
+            config.initial_mtu(options.mtu as u16).mtu_discovery_config(None);
+        }
+        if let Some(every) = options.ack_every {
+            let mut frequency = AckFrequencyConfig::default();
+            frequency.ack_eliciting_threshold(VarInt::from_u32(every - 1));
+            config.ack_frequency_config(Some(frequency));
+        }
+        config
+            .congestion_controller_factory(Arc::new(Tracing { inner: self.controller(), log: log.clone() }));
+        Arc::new(config)
+    }
+
+    fn controller(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        let window = self.options.initial_window.map(u64::from);
+        match self.algorithm {
+            Algorithm::Cubic => {
+                let mut config = CubicConfig::default();
+                window.map(|bytes| config.initial_window(bytes));
+                Arc::new(config)
+            }
+            Algorithm::NewReno => {
+                let mut config = NewRenoConfig::default();
+                window.map(|bytes| config.initial_window(bytes));
+                Arc::new(config)
+            }
+            Algorithm::Bbr => {
+                let mut config = BbrConfig::default();
+                window.map(|bytes| config.initial_window(bytes));
+                Arc::new(config)
+            }
+        }
+    }
+}

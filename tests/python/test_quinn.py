@@ -1,0 +1,70 @@
+"""QUIC of quinn as flows: repeatable wherever it runs, beside other transports, refused where it is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ackclock import Scenario, run, run_batch
+from ackclock.errors import ScenarioError
+
+NAMES = ["quinn:cubic", "quinn:newreno", "quinn:bbr"]
+
+
+def values(*flows, seconds=5):
+    link = {"rate": "20 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "67 packets"}}
+    network = {"bottleneck": link, "reverse": {"bottleneck": {"delay": "20 ms"}}}
+    return {"duration": f"{seconds} s", "network": network, "flows": [*flows]}
+
+
+def mixed():
+    groups = [{"congestion_control": name} for name in ("cubic", "pcc-vivace", *NAMES)]
+    return Scenario.from_dict(values(*groups))
+
+
+def test_two_processes_and_any_number_of_threads_give_the_same_bits():
+    digests = [run_batch(mixed(), [1, 2, 3], jobs=jobs).digests for jobs in (1, 2)]
+    assert digests[0] == digests[1]
+    code = (
+        "from ackclock import Scenario, run; import sys; "
+        f"print(run(Scenario.from_dict({mixed().to_dict()!r}), seed=1).digest)"
+    )
+    others = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}
+    assert others == {str(run(mixed(), seed=1).digest)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_controller_fills_a_link(name):
+    done = run(
+        Scenario.from_dict({**values({"congestion_control": name}), "record": {"sample_interval": "100 ms"}}), seed=1
+    )
+    flow = done.flows.to_dicts()[0]
+    assert 0.8 * 20e6 < flow["goodput_bps"] < 20e6 * 1452 / 1480
+    assert not flow["failed"]
+    assert flow["failure"] == ""
+    assert flow["min_rtt_s"] == pytest.approx(0.0406, abs=2e-3)
+    assert flow["sent_packets"] > flow["lost_packets"] > 0
+    samples = done.samples
+    assert samples["cwnd"].max() > 50
+    assert 10 < samples["in_flight"].max() < 300
+    assert 0.04 < samples["srtt_s"].mean() < 0.12
+
+
+def test_what_a_flow_of_quinn_cannot_have_is_refused_with_what_is_allowed():
+    for more, said in {
+        "recovery": "no recovery: QUIC is a transport of its own",
+        "profile": "no profile: QUIC",
+    }.items():
+        group = {"congestion_control": "quinn:bbr", more: {"recovery": "prr-ssrb", "profile": "rfc"}[more]}
+        with pytest.raises(ScenarioError, match=said):
+            Scenario.from_dict(values(group))
+    with pytest.raises(ScenarioError, match='a congestion_control of quinn: "quinn:cubic"'):
+        Scenario.from_dict(values({"transport": "quinn"}))
+    with pytest.raises(ScenarioError, match="bulk, transfer"):
+        Scenario.from_dict(
+            values({"congestion_control": "quinn:cubic", "workload": {"kind": "fetch", "bytes": "1 MB"}})
+        )
+    with pytest.raises(ScenarioError, match=r"congestion_control_options\.mtu"):
+        Scenario.from_dict(values({"congestion_control": "quinn:cubic", "congestion_control_options": {"mtu": 80}}))
