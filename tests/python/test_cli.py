@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import ModuleType
 from typing import Annotated
 
 import pytest
@@ -58,16 +59,11 @@ def test_options_are_read_of_the_command_that_is_asked_for_once(monkeypatch):
     """typer reads the annotation of every option: for all commands longer than many a command runs."""
     read = []
     monkeypatch.setattr(_lazy, "get_command", lambda one: read.append(one) or get_command(one))
-    branch = _lazy.Branch()
-
-    @branch.command()
-    def first() -> int:
-        return 0
-
-    @branch.command("2nd")
-    def second(times: Annotated[int, typer.Option()] = 1) -> int:
-        return times
-
+    module = ModuleType("ackclock.cli.two")
+    module.first, module.second = lambda: 0, lambda times=1: times
+    module.second.__annotations__ = {"times": Annotated[int, typer.Option()]}
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    branch = _lazy.Branch({"first": "two:first", "2nd": "two:second"})
     whole = _lazy.root(lambda: None, branch, help="Two.")
     read.clear()
     assert list(branch) == ["first", "2nd"]

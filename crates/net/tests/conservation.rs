@@ -41,7 +41,7 @@ fn value_of(takes: &Takes, drawn: u64) -> Value {
     let whole =
         |least: u64, most: u64, width: u64| Value::Whole(least + drawn % ((most - least).min(width) + 1));
     match *takes {
-        Takes::Flag => Value::Flag(drawn % 2 == 0),
+        Takes::Flag => Value::Flag(drawn & 1 == 0),
         Takes::Whole(least, most) => whole(least, most, 40),
         Takes::Number(least, most) => Value::Number(least + share * (most - least).min(10.0)),
         Takes::Above(least, most) => Value::Number(least + (share + 0.001) * (most - least).min(200.0)),

@@ -3,51 +3,104 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import checked, option_of, resolved
+from ackclock.cli._options import NOTHING, Jobs, Json, Pbs, Scheduler, Slurm, Worker, file_name, whole_number
 from ackclock.cli._sweep import stoppable
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, quote
 
 if TYPE_CHECKING:
-    from ackclock.attack import Attack, Found
+    from ackclock.attack import Found
     from ackclock.attack.confirm import Confirmed
     from ackclock.attack.explain import Parting
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """The options of the command."""
+def attack_(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="A controller by name, your own, or a bug of the zoo.",
+            show_default=False,
+        ),
+    ],
+    option: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = NOTHING,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What may be chosen: steps, wide, jitter, box, one-held, two-bdp, loss, chosen, trouble, cross, application, receiver, or a TOML file.",
+        ),
+    ] = "steps",
+    objective: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What it is to lack: utilisation, delay, loss, starvation, harm, stall, stuck, early or divergence.",
+        ),
+    ] = "utilisation",
+    reference: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="Who shows what could be had (default: cubic, reno, bbr3). Repeatable."),
+    ] = NOTHING,
+    beside: Annotated[str, typer.Option(metavar="NAME", help="Who stands beside it, with --objective harm.")] = "cubic",
+    search: Annotated[str, typer.Option(metavar="NAME", help="genetic, random or evolution.")] = "genetic",
+    evaluations: Annotated[
+        int, typer.Option(parser=whole_number(1, 1_000_000), metavar="N", help="Environments to look at.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Of the search and of the runs.")] = 1,
+    at_most: Annotated[
+        str | None, typer.Option(metavar="SCORE", help="Exit code 1 if a case above this score is found, 0 to 1.")
+    ] = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Ask the Linux kernel about the worst case, too.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, metavar="DIR", help="Folder of report and journal (default: NAME.attack)."),
+    ] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = NOTHING,
+    as_json: Json = False,
+) -> int:
+    """Search for the environment in which a controller does worst, by what others get in the same one.
 
-    options: Sequence[str]
-    budget: str
-    objective: str
-    references: Sequence[str]
-    beside: str
-    search: str
-    evaluations: int
-    seed: int
-    at_most: str | None
-    confirm: bool
-    out: Path | None
-    workers: Workers
-    as_json: bool
-
-
-def run(target: str, asked: Options) -> int:
-    """Search; exit code 1 if the score is above `--at-most`."""
+    Your own class is executed. In the folder of an interrupted search only the missing runs are made.
+    """
+    workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
     from ackclock import attack
-    from ackclock.attack import confirm, explain, files
+    from ackclock.attack import confirm as confirming
+    from ackclock.attack import explain, files, zoo
 
-    asked.workers.check()
-    wanted = _attack(target, asked)
-    at_most = _at_most(asked.at_most)
-    folder = asked.out or Path(f"{Path(target.partition(':')[2] or target).name}.attack")
+    workers.check()
+    given: dict[str, Any] = dict(option_of(text) for text in option)
+    chosen = zoo.resolved(target)
+    checked(chosen, given, "TARGET")
+    for name in reference:
+        checked(name, {}, "--reference")
+    checked(beside, {}, "--beside")
+    wanted = attack.Attack(
+        target=resolved(chosen),
+        options=given,
+        budget=attack.load(budget),
+        objective=objective,
+        references=tuple(resolved(name) for name in reference) or attack.Attack.references,
+        victim=resolved(beside),
+        search=search,
+        evaluations=evaluations,
+        seed=seed,
+    )
+    most = _at_most(at_most)
+    folder = out or Path(f"{Path(target.partition(':')[2] or target).name}.attack")
     files.check_folder(folder)
     _terminal.writable_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,23 +109,23 @@ def run(target: str, asked: Options) -> int:
 
         def told(looked_at: int, best: float) -> None:
             tell(
-                f"{looked_at:,} of {asked.evaluations:,} environments, worst so far {best:.3f}",
-                looked_at / asked.evaluations,
+                f"{looked_at:,} of {evaluations:,} environments, worst so far {best:.3f}",
+                looked_at / evaluations,
             )
 
         def work() -> tuple[Found, Parting, Confirmed | None]:
-            with asked.workers.open() as executor:
+            with workers.open() as executor:
                 found = attack.run(wanted, executor, folder=folder, progress=told, stopped=stop.is_set)
-            return found, explain.parting(found), confirm.ask(found) if asked.confirm else None
+            return found, explain.parting(found), confirming.ask(found) if confirm else None
 
         found, parted, confirmed = stoppable(work, stop)
-    place = files.write(found, parted, folder, confirmed=confirmed, at_most=at_most)
-    if asked.as_json:
-        _terminal.show_json(files.to_json(found, parted, confirmed=confirmed, at_most=at_most))
+    place = files.write(found, parted, folder, confirmed=confirmed, at_most=most)
+    if as_json:
+        _terminal.show_json(files.to_json(found, parted, confirmed=confirmed, at_most=most))
     else:
         _tell(found, parted, confirmed)
         _terminal.say(f"report: {place}")
-    return 1 if at_most is not None and found.score > at_most else 0
+    return 1 if most is not None and found.score > most else 0
 
 
 def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
@@ -100,29 +153,6 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
     _terminal.say(f"{found.width * 100:.0f} % of its neighbours keep four fifths of the score")
     if confirmed is not None:
         _terminal.say(confirmed.words)
-
-
-def _attack(target: str, asked: Options) -> Attack:
-    from ackclock import attack
-    from ackclock.attack import zoo
-
-    options: dict[str, Any] = dict(option_of(text) for text in asked.options)
-    target = zoo.resolved(target)
-    checked(target, options, "TARGET")
-    for name in asked.references:
-        checked(name, {}, "--reference")
-    checked(asked.beside, {}, "--beside")
-    return attack.Attack(
-        target=resolved(target),
-        options=options,
-        budget=attack.load(asked.budget),
-        objective=asked.objective,
-        references=tuple(resolved(name) for name in asked.references) or attack.Attack.references,
-        victim=resolved(asked.beside),
-        search=asked.search,
-        evaluations=asked.evaluations,
-        seed=asked.seed,
-    )
 
 
 def _at_most(text: str | None) -> float | None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ackclock.cli import _terminal
+from ackclock.cli._options import Json
 from ackclock.errors import ScenarioError, shown
-from ackclock.scenario import load
 
 
-def check(files: list[str], *, as_json: bool) -> None:
-    """Read every file; exit code 2 if one of them is no scenario."""
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files, or names of shipped ones.")],
+    as_json: Json = False,
+) -> None:
+    """Say everything that is wrong with a scenario, and where, without running it."""
     found = {file: wrong(file) for file in files}
     if as_json:
         _terminal.show_json({file: [as_values(one) for one in errors] for file, errors in found.items()})
@@ -28,6 +32,8 @@ def check(files: list[str], *, as_json: bool) -> None:
 
 def wrong(file: str) -> list[ScenarioError]:
     """What is wrong with a file, in the order of its lines."""
+    from ackclock.scenario import load
+
     try:
         load(file, own_code=True)  # reading runs nothing
     except ScenarioError as error:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import checked, option_of, resolved
+from ackclock.cli._options import NOTHING, Json, file_name, whole_number
 from ackclock.errors import InputError, one_of, quote
 from ackclock.text import xml
 
@@ -16,32 +19,58 @@ if TYPE_CHECKING:
     from ackclock.conform import Pack, Result
 
 
-def run(
-    controller: str,
-    *,
-    packs: Sequence[str],
-    cases: Sequence[str],
-    options: Sequence[str],
-    junit: Path | None,
-    as_json: bool,
+def conform_(
+    controller: Annotated[
+        str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
+    ],
+    pack: Annotated[
+        list[str],
+        typer.Option(
+            metavar="ccwg-bbr-06|c4|quiche-bbr2", help="Only cases of this source (default: all). Repeatable."
+        ),
+    ] = NOTHING,
+    case: Annotated[list[str], typer.Option(metavar="ID", help="Only this case. Repeatable.")] = NOTHING,
+    option: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = NOTHING,
+    junit: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the outcomes as JUnit XML.")
+    ] = None,
+    trouble: Annotated[
+        int,
+        typer.Option(
+            parser=whole_number(0, 1_000_000),
+            metavar="RUNS",
+            help="Instead: draw so many paths with trouble that ends, and look whether the flow comes back.",
+        ),
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --trouble: seed of the draws.")
+    ] = 1,
+    as_json: Json = False,
 ) -> int:
-    """Run packs; exit code 1 if a case fails."""
-    from ackclock.conform import conform, names, pack
+    """Run published test cases for congestion controllers. Exit code 1 if one fails."""
+    if trouble:
+        if pack or case or junit:
+            raise InputError("--trouble: found --pack, --case or --junit beside it; allowed: alone")
+        return after_trouble(controller, runs=trouble, seed=seed, options=option, as_json=as_json)
+    from ackclock.conform import conform, names
+    from ackclock.conform import pack as pack_of
 
-    given = dict(option_of(text) for text in options)
+    given = dict(option_of(text) for text in option)
     name = checked(controller, given, "CONTROLLER")
-    asked = [pack(p) for p in packs or names()]
+    asked = [pack_of(p) for p in pack or names()]
     known = [c.id for p in asked for c in p.cases]
-    for case in cases:
-        if case not in known:
-            raise InputError(f"--case: found {quote(case)}; allowed: {one_of(case, known)}")
+    for wanted in case:
+        if wanted not in known:
+            raise InputError(f"--case: found {quote(wanted)}; allowed: {one_of(wanted, known)}")
     if junit is not None:
         _terminal.writable_file(junit, "--junit")
     with _terminal.progress() as tell:
 
         def made(p: Pack) -> list[Result]:
             return conform(
-                resolved(controller), p, options=given, only=cases, progress=lambda c, d: tell(f"{p.name} {c}", d)
+                resolved(controller), p, options=given, only=case, progress=lambda c, d: tell(f"{p.name} {c}", d)
             )
 
         def work() -> list[tuple[Pack, list[Result]]]:

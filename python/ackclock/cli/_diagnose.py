@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ackclock import _files
 from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
+from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import NONE, rate, seconds, share
 
@@ -27,21 +30,45 @@ PLACES = {
 
 
 def diagnose(
-    path: Path,
-    *,
-    connection: int | None,
-    csv: Path | None,
-    plot: Path | None,
-    scenario: Path | None,
-    changes: bool,
-    controller: str | None,
-    anonymise: bool,
-    as_json: bool,
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, taken at the sender.", show_default=False)
+    ],
+    connection: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(0), metavar="N", help="Which one, as `ackclock read` numbers them (default: most data)."
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the table of causes.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Draw the causes over time (png, pdf, svg).")
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="FILE",
+            help="Write a scenario of the path (TOML), run it, and say how well it fits.",
+        ),
+    ] = None,
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Run that scenario with one value changed after the other.")
+    ] = False,
+    controller: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The sender's, for the scenario (default: cubic): a capture does not name it."
+        ),
+    ] = None,
+    anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Say what limited a transfer; make a scenario of its path, and ask it what would change."""
+    """Why is this transfer slow? Say what limited each moment of it, and what its path is like."""
     from ackclock.diagnose import diagnose as diagnosed
 
-    if controller is not None and scenario is None and not changes:
+    if controller is not None and scenario is None and not what_if:
         raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario or --what-if")
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
@@ -51,17 +78,17 @@ def diagnose(
     with _terminal.progress() as progress:
         found = _terminal.interruptible(
             lambda: diagnosed(
-                path, connection=connection, anonymise=anonymise, progress=lambda done: progress(path.name, done)
+                capture, connection=connection, anonymise=anonymise, progress=lambda done: progress(capture.name, done)
             )
         )
-    _files.reads(path)
+    _files.reads(capture)
     if csv is not None:
         _files.write(csv, found.table().write_csv(), f"--csv {csv}")
     if plot is not None:
         if found.refused:
             raise InputError(f"--plot: found a capture without conclusions ({found.refused}); allowed: one with some")
         _files.write(plot, _drawn(found, plot.suffix[1:]), f"--plot {plot}")
-    fitted, outcomes = _fitted(path, found, scenario, changes, controller)
+    fitted, outcomes = _fitted(capture, found, scenario, what_if, controller)
     if as_json:
         told = found.summary()
         if fitted is not None:

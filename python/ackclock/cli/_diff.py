@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock.cli import _run, _terminal
+from ackclock.cli._options import NOTHING, Json, Kernels, file_name, use, whole_number
 from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
@@ -18,22 +21,52 @@ if TYPE_CHECKING:
 
 
 def diff(
-    *,
-    file: Path | None,
-    seed: int,
-    changes: Sequence[str],
-    network: str,
-    figure: Path | None,
-    patterns: bool,
-    reference: bool,
-    drawn: bool,
-    families: Sequence[str],
-    count: int | None,
-    jobs: int | None,
-    seeds: int | None,
-    as_json: bool,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Scenario (TOML).", show_default=False)] = None,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of both backends.")
+    ] = 1,
+    change: Annotated[
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a value. Repeatable.")
+    ] = NOTHING,
+    network: Annotated[
+        str, typer.Option(metavar="relay|qdisc|auto", help="relay: the simulator's links and losses.")
+    ] = "relay",
+    figure: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Draw both windows (svg, pdf, png).")
+    ] = None,
+    patterns: Annotated[
+        bool, typer.Option("--patterns", help="Run twenty patterns of loss instead of a file.")
+    ] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Run the measured cells of `ackclock fidelity`.")
+    ] = False,
+    drawn: Annotated[
+        bool, typer.Option("--drawn", help="Run scenarios drawn from the seed, family by family.")
+    ] = False,
+    family: Annotated[
+        list[str], typer.Option("--family", metavar="NAME", help="With --drawn: only this family. Repeatable.")
+    ] = NOTHING,
+    count: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 1024), metavar="N", help="With --drawn or --seeds: guests side by side."),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(5, 10_000),
+            metavar="N",
+            help="Run so many seeds on both, and compare the distributions of each flow's goodput, retransmissions and RTT.",
+        ),
+    ] = None,
+    kernel: Kernels = None,
+    as_json: Json = False,
 ) -> None:
-    """Compare one scenario, the patterns of loss, the measured cells, or scenarios drawn from the seed."""
+    """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""
+    use(kernel)
     from ackclock import diff as comparing
     from ackclock.scenario import load
 
@@ -41,7 +74,7 @@ def diff(
         raise InputError(
             "diff: found none of FILE, --patterns, --reference and --drawn, or more than one; allowed: one of them"
         )
-    for option, given in (("--family", families), ("--count", count)):
+    for option, given in (("--family", family), ("--count", count)):
         if given and not drawn:
             raise InputError(f"{option}: found it without --drawn; allowed: together with --drawn")
     if jobs and not drawn and seeds is None:
@@ -61,12 +94,12 @@ def diff(
         _all_cells(seed, as_json=as_json)
         return
     if drawn:
-        _all_drawn(seed, families, count, jobs or _terminal.cpus(), as_json=as_json)
+        _all_drawn(seed, family, count, jobs or _terminal.cpus(), as_json=as_json)
         return
     assert file is not None
     scenario = load(file)
-    for text in changes:
-        scenario = _run.change(scenario, text)
+    for text in change:
+        scenario = _run.changed(scenario, text)
     if seeds is not None:
         _over_seeds(scenario, seeds, seed, kind, jobs or _terminal.cpus(), None, as_json=as_json)
         return

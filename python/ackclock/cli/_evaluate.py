@@ -6,10 +6,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
+from ackclock.cli._options import NOTHING, Jobs, Json, Kernels, Pbs, Scheduler, Slurm, Worker, file_name, use
 from ackclock.cli._sweep import stoppable, told
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, ScenarioError, quote
@@ -39,7 +42,102 @@ class Options:
     environment: str = "internet"
 
 
-def run(controller: str, asked: Options) -> int:
+def evaluate_(
+    controller: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS", help="The candidate: a controller by name, or your own.", show_default=False
+        ),
+    ] = None,
+    option: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
+    ] = NOTHING,
+    rival: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE.py:CLASS", help="Another controller to show beside it.")
+    ] = None,
+    rival_option: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Option of that controller. Repeatable.")
+    ] = NOTHING,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few cells of each situation, three seeds: an indication.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Every cell up to 100 Mbit/s, up to 80 seeds.")] = False,
+    gigabit: Annotated[bool, typer.Option("--gigabit", help="With --full: also the cells of 1 Gbit/s.")] = False,
+    rows: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these situations, e.g. 5,10,x1.")] = None,
+    statement: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name, metavar="FILE", help="TOML with the author's texts for sections 5.3.1, 5.3.2 and 8."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, metavar="DIR", help="Folder of report and runs (default: NAME.evaluate)."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 also if a situation with a MUST shows no difference.")
+    ] = False,
+    false_alarms: Annotated[
+        bool,
+        typer.Option("--false-alarms", help="Without a candidate: how often CUBIC against itself is called worse."),
+    ] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the rate of false alarms for reports.")] = False,
+    backend: Annotated[
+        str,
+        typer.Option(metavar="sim|linux", help="linux: on the real kernel, with a controller that is built into it."),
+    ] = "sim",
+    environment: Annotated[
+        str,
+        typer.Option(
+            metavar="internet|datacentre", help="datacentre: also situation 25, for a controller meant for it."
+        ),
+    ] = "internet",
+    kernel: Kernels = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = NOTHING,
+    as_json: Json = False,
+) -> int:
+    """Run a congestion controller in the situations of RFC 9743, and again with CUBIC in its place. Exit code 1 if it is worse in one.
+
+    Your own class is executed. In an existing folder only the missing runs are made.
+    """
+    asked = Options(
+        options=option,
+        rival=rival,
+        rival_options=rival_option,
+        quick=quick,
+        full=full,
+        rows=rows,
+        gigabit=gigabit,
+        statement=statement,
+        out=out,
+        strict=strict,
+        workers=Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker),
+        as_json=as_json,
+        backend=backend,
+        environment=environment,
+    )
+    if backend not in ("sim", "linux"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux")
+    if kernel is not None and backend != "linux":
+        raise InputError("--kernel: found it without --backend linux; allowed: together")
+    use(kernel)
+    if backend == "linux" and false_alarms:
+        raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
+    if record and not false_alarms:
+        raise InputError("--record: found it without --false-alarms; allowed: together")
+    if (controller is None) != false_alarms:
+        given = "nothing" if controller is None else f"{quote(controller)} beside --false-alarms"
+        raise InputError(f"CONTROLLER: found {given}; allowed: a controller, or --false-alarms")
+    if controller is None:
+        return _false_alarms(asked, record=record)
+    return _run(controller, asked)
+
+
+def _run(controller: str, asked: Options) -> int:
     """Evaluate; exit code 1 if a row is worse."""
     from ackclock.evaluate import evaluate, page
     from ackclock.evaluate.files import to_json
@@ -72,7 +170,7 @@ def run(controller: str, asked: Options) -> int:
     return 1 if worse or (asked.strict and open_) else 0
 
 
-def false_alarms(asked: Options, *, record: bool) -> int:
+def _false_alarms(asked: Options, *, record: bool) -> int:
     """Measure how often CUBIC against itself is called worse."""
     from ackclock.evaluate import Arm, Plan
     from ackclock.evaluate import false_alarms as alarms

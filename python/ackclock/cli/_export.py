@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
+from ackclock.cli._options import OwnCode, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, one_of, quote
 
 
-def export(target: Path, *, kind: str, out: Path | None, group: int | None, own_code: bool) -> None:
-    """Write a scenario or a run as another tool has it."""
+def export(
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Scenario (TOML) for tc; else the folder that `run --out` wrote.", show_default=False
+        ),
+    ],
+    kind: Annotated[str, typer.Option("--as", metavar="tc|iperf3|ss|qlog|tcp-probe|curl", help="Format.")],
+    out: Annotated[
+        Path, typer.Option(parser=file_name, metavar="FILE", help="File to write (qlog as JSON-SEQ: NAME.sqlog).")
+    ],
+    group: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(0), metavar="N", help="iperf3: the group of flows, if there are several."),
+    ] = None,
+    own_code: OwnCode = False,
+) -> None:
+    """Write a scenario as a script for a real testbed (tc), or a run as another tool would (iperf3, ss, qlog, tcp-probe, curl)."""
     from ackclock import formats
     from ackclock._results.result import Run
 

@@ -6,13 +6,18 @@ import html
 import json
 import re
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock import _files, _link
 from ackclock.cli import _terminal
+from ackclock.cli._options import file_name, whole_number
 from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
 
 PAGE = Path(__file__).resolve().parent.parent / "_lab" / "lab.html"
 OWN = '<script type="application/json" id="own">null</script>'
@@ -20,14 +25,36 @@ LARGEST = 2**20
 """Bytes of a scenario."""
 
 
-def lab(*, file: Path | None, seed: int, port: int, save: Path | None, browser: bool) -> None:
-    """Open the page, or write it to a file."""
+def lab(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Scenario (TOML), or a link of the lab; default: first.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(parser=whole_number(0, 2**53 - 1), metavar="N", help="Seed.")] = 1,
+    port: Annotated[
+        int, typer.Option(parser=whole_number(0, 65_535), metavar="N", help="Port on 127.0.0.1 (0: any that is free).")
+    ] = 0,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name, metavar="FILE", help="Write the page, with the scenario in it, to this file (HTML)."
+        ),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only say the address.")
+    ] = True,
+) -> None:
+    """Open the simulator in a page: edit a scenario, and see its figures change."""
     page = _page(file, seed).encode()
     if save is not None:
         _terminal.writable_file(save, "--save")
         _files.write(save, page, f"--save {save}")
         _terminal.say(f"{save}: {len(page):,} bytes; open it with a browser")
         return
+    from http.server import ThreadingHTTPServer
+
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), _handler(page))
     except OSError as error:
@@ -82,6 +109,7 @@ def _text(file: Path) -> str:
 
 def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
     """Answers requests for the page, and no others."""
+    from http.server import BaseHTTPRequestHandler
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -15,26 +16,21 @@ from typer.main import get_command
 
 __all__ = ["Branch", "root"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 class Branch(Mapping[str, Any]):
-    """The commands below a command: names in the order in which help lists them, each command made when it is first read."""
+    """The commands below a command: names in the order in which help lists them, each command made when it is first read.
 
-    def __init__(self) -> None:
-        self._how: dict[str, Callable[[], Any]] = {}
+    Parameters
+    ----------
+    places
+        Where each command's function is, which declares its options and carries it out: "module:function", beside this one.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._how: dict[str, Callable[[], Any]] = {
+            name: partial(_command, name, place) for name, place in places.items()
+        }
         self._made: dict[str, Any] = {}
-
-    def command(self, name: str | None = None) -> Callable[[Function], Function]:
-        """Decorator of a function that is a command, by its own name unless another one is given."""
-
-        def register(function: Function) -> Function:
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name)(function)
-            self._how[name or function.__name__] = lambda: get_command(alone)
-            return function
-
-        return register
 
     def add(self, name: str, inner: Branch, *, help: str) -> None:
         """A command of this name that has commands of its own."""
@@ -52,6 +48,13 @@ class Branch(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._how)
+
+
+def _command(name: str, place: str) -> Any:
+    module, _, function = place.partition(":")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(getattr(import_module(f"{__package__}.{module}"), function))
+    return get_command(alone)
 
 
 def _complete(parameter: Any, context: Any, incomplete: str) -> list[Any]:

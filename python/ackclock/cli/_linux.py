@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ackclock.cli import _terminal
+from ackclock.cli._options import NOTHING, Jobs, Json
 
 
 def build(
-    *,
-    source: str | None,
-    tree: Path | None,
-    controllers: Sequence[Path],
-    patches: Sequence[Path],
-    name: str | None,
-    jobs: int | None,
-    as_json: bool,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARCHIVE|PACKAGE",
+            help="Kernel source: a tar archive or a Debian package (default: Linux 7.3.4, pinned).",
+        ),
+    ] = None,
+    tree: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Kernel source: a folder, which is only read. What changed is compiled."),
+    ] = None,
+    controller: Annotated[
+        list[Path],
+        typer.Option("--controller", metavar="FILE", help="Congestion controller (C) to build in. Repeatable."),
+    ] = NOTHING,
+    patch: Annotated[
+        list[Path],
+        typer.Option("--patch", metavar="FILE", help="Patch of the kernel tree to apply. Repeatable."),
+    ] = NOTHING,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Keep the kernel under this name (default: it becomes the one that runs use)."
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    as_json: Json = False,
 ) -> None:
-    """Build the kernel and say what it is."""
+    """Build the kernel of the linux backend. Takes minutes the first time, seconds with another controller or a patch."""
     from ackclock import linux
 
     with _terminal.progress() as progress:
         kernel = linux.build(
             source=source,
             tree=tree,
-            controllers=controllers,
-            patches=patches,
+            controllers=controller,
+            patches=patch,
             name=name,
             jobs=jobs or _terminal.cpus(),
             progress=progress,
@@ -38,8 +60,13 @@ def build(
     _terminal.say(f"controllers: {', '.join(kernel.controllers)}")
 
 
-def doctor(*, packages: bool, as_json: bool) -> int:
-    """Say what is missing; nothing is missing without the linux backend but that."""
+def doctor(
+    packages: Annotated[
+        bool, typer.Option("--packages", help="Print only the names of missing Debian packages, for `apt-get install`.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """List what the linux backend lacks on this machine. Exit code 3 if anything is missing."""
     from ackclock import linux
 
     found = linux.missing()

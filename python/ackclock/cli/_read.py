@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
+from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
 
 if TYPE_CHECKING:
@@ -18,17 +21,35 @@ SHOWN = 20
 
 
 def read(
-    path: Path,
-    *,
-    connection: int | None,
-    csv: Path | None,
-    plot: Path | None,
-    begin: str | None,
-    end: str | None,
-    anonymise: bool,
-    as_json: bool,
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng.", show_default=False)],
+    connection: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(0), metavar="N", help="Only this one; with --csv, its packets."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write the table of connections, or packets.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="FILE",
+            help="Draw the time-sequence graph (png, pdf, svg); of the largest connection.",
+        ),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DURATION",
+            help="Where the graph begins, e.g. 1.5s (default: some round trips before the first retransmission).",
+        ),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="DURATION", help="Where it ends.")] = None,
+    anonymise: Annotated[bool, typer.Option("--anonymise", help="Write other addresses and ports.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Read a capture and show its connections, or one of them."""
+    """Read a capture of TCP: its connections, what each has lost and sent for nothing, and the packets of one."""
     from ackclock.formats.capture import read_capture
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
@@ -42,16 +63,16 @@ def read(
     if csv is not None and connection is None:
         wanted = None
     elif plot is not None and connection is None:
-        wanted = _largest(path)
+        wanted = _largest(capture)
     else:
         wanted = connection
     with _terminal.progress() as progress:
         found = _terminal.interruptible(
             lambda: read_capture(
-                path, connection=wanted, anonymise=anonymise, progress=lambda done: progress(path.name, done)
+                capture, connection=wanted, anonymise=anonymise, progress=lambda done: progress(capture.name, done)
             )
         )
-    _files.reads(path)
+    _files.reads(capture)
     if csv is not None:
         table = found.connections if found.packets is None else found.packets
         _files.write(csv, table.write_csv(), f"--csv {csv}")

@@ -1,6 +1,6 @@
 """`ackclock run` and `ackclock report`.
 
-Length: every option is checked before the run; then a table on the terminal for each kind of result.
+Length: every option is checked before the run.
 """
 
 from __future__ import annotations
@@ -10,17 +10,29 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ackclock import _files
 from ackclock._files import OWN, reason, staged
-from ackclock._results.result import check_folder, names
-from ackclock._results.summary import dropped, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
-from ackclock.cli._sheet import Sheet
+from ackclock.cli._options import (
+    NOTHING,
+    Beside,
+    Controllers,
+    Json,
+    Kernels,
+    OwnCode,
+    Plots,
+    PlotWidth,
+    Report,
+    file_name,
+    use,
+    whole_number,
+)
+from ackclock.cli._sheet import SHOWN
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
-from ackclock.scenario._toml import read_toml
-from ackclock.text import NONE, rate, seconds, share
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
@@ -32,45 +44,81 @@ BACKENDS = ("sim", "linux")
 MOST_PARTS = 100
 """Of a dotted key."""
 
-SHOWN = 20
-"""Rows of a table on the terminal."""
-
-TOLD = 4
-"""Flows of which it says in a sentence what held them back."""
-
 
 def run(
-    *,
-    file: Path,
-    seed: int,
-    changes: Sequence[str],
-    out: Path | None,
-    as_json: bool,
-    trace: str | None,
-    pcap: Path | None,
-    pcap_at: str | None,
-    memory_limit: str,
-    cpu_limit: str = "1 h",
-    backend: str = "sim",
-    network: str | None = None,
-    wall_limit: int | None = None,
-    report: Path | None = None,
-    plots: Sequence[str] = (),
-    width: str = "double",
-    beside: Sequence[str] = (),
-    snaplen: int | None = None,
-    controllers: Sequence[str] = (),
-    own_code: bool = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario (TOML).", show_default=False)],
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
+    ] = 1,
+    change: Annotated[
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a value: flows.0.congestion_control=reno. Repeatable."),
+    ] = NOTHING,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="DIR",
+            help="Write the tables (Parquet) and run.json to this folder, replacing those of an earlier run.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    trace: Annotated[
+        str | None, typer.Option(metavar="none|flow|all", help="Record every ACK of no flow, flow 0, or all.")
+    ] = None,
+    pcap: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Capture one side's packets (pcapng).")
+    ] = None,
+    pcap_at: Annotated[
+        str | None,
+        typer.Option(metavar="sender|receiver", help="Side that --pcap captures (default: sender)."),
+    ] = None,
+    snaplen: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(1, 262_144), metavar="N", help="Bytes of each frame that --pcap keeps (default: all)."
+        ),
+    ] = None,
+    memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more memory.")] = "4 GiB",
+    cpu_limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="Refuse runs that may need more CPU time.")
+    ] = "1 h",
+    backend: Annotated[
+        str, typer.Option(metavar="sim|linux", help="The simulator, or the real Linux TCP in virtual time.")
+    ] = "sim",
+    network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|qdisc|relay",
+            help="linux: the network consists of the kernel's queueing disciplines or of the simulator's links.",
+        ),
+    ] = None,
+    wall_limit: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10**6), metavar="S", help="linux: stop a kernel that takes longer."),
+    ] = None,
+    report: Report = None,
+    plot: Plots = NOTHING,
+    width: PlotWidth = "double",
+    beside: Beside = NOTHING,
+    controller: Controllers = NOTHING,
+    own_code: OwnCode = False,
+    kernel: Kernels = None,
 ) -> None:
-    """Read, check everything that can be checked, run, print, write."""
+    """Run a scenario."""
+    if kernel is not None and backend != "linux":
+        raise InputError("--kernel: found it without --backend linux; allowed: together")
+    use(kernel)
     # Length: each option is checked before anything runs
     from ackclock import units
+    from ackclock._results.result import check_folder, names
     from ackclock._results.run import run as simulate
+    from ackclock.cli._tables import tables
     from ackclock.scenario import load
     from ackclock.scenario._bursts import hangs_on_bursts
 
-    drawn = _check_drawings(report, plots, width)
-    others = _read_beside(beside, drawn=report is not None or bool(plots))
+    drawn = _check_drawings(report, plot, width)
+    others = _read_beside(beside, drawn=report is not None or bool(plot))
 
     try:
         limit = units.whole(memory_limit, units.SIZE)
@@ -90,9 +138,9 @@ def run(
     if network not in (None, "auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
     scenario = load(file, own_code=own_code)
-    for text in changes:
-        scenario = change(scenario, text)
-    for text in controllers:
+    for text in change:
+        scenario = changed(scenario, text)
+    for text in controller:
         scenario = controlled(scenario, text)
     if trace is not None:
         try:
@@ -160,12 +208,12 @@ def run(
             raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
     if out is not None:
         result.write(out)
-    asked = [*(f"--set={text}" for text in changes), *(f"--controller={text}" for text in controllers)]
+    asked = [*(f"--set={text}" for text in change), *(f"--controller={text}" for text in controller)]
     asked += [f"--trace={trace}"] * (trace is not None) + ["--own-code"] * own_code
     asked += [f"--backend={backend}"] * (backend != "sim") + [f"--network={network}"] * (network is not None)
     again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *asked])
     command = f"{again} --report {shlex.quote(str(report))}" + "".join(f" --beside {shlex.quote(b)}" for b in beside)
-    pages = _draw(result, report, plots, width, others, command=command, name=file.name)
+    pages = _draw(result, report, plot, width, others, command=command, name=file.name)
     if as_json:
         _terminal.show_json(result.summary())
         return
@@ -187,17 +235,27 @@ def limited(scenario: Scenario) -> Scenario:
     return scenario.set("record.limits_interval", scenario.duration)
 
 
-def report(*, folder: Path, page: Path | None, plots: Sequence[str], width: str, beside: Sequence[str] = ()) -> None:
-    """Draw a run that was written before."""
+def report_(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that `run --out` has written.", show_default=False)
+    ],
+    report: Report = None,
+    plot: Plots = NOTHING,
+    width: PlotWidth = "double",
+    beside: Beside = NOTHING,
+) -> None:
+    """Draw a run that was written with --out: its report, or single figures."""
     from ackclock._results.result import Run
 
-    if page is None and not plots:
+    if report is None and not plot:
         raise InputError("report: found nothing to write; allowed: --report FILE.html, --plot FILE, or both")
     others = _read_beside(beside, drawn=True)
     result = Run.read(folder)
-    _check_drawings(page, plots, width)
-    command = shlex.join(["ackclock", "report", str(folder), "--report", str(page), *(f"--beside={b}" for b in beside)])
-    for written in _draw(result, page, plots, width, others, command=command, name=f"{folder.name}.toml"):
+    _check_drawings(report, plot, width)
+    command = shlex.join(
+        ["ackclock", "report", str(folder), "--report", str(report), *(f"--beside={b}" for b in beside)]
+    )
+    for written in _draw(result, report, plot, width, others, command=command, name=f"{folder.name}.toml"):
         _terminal.show(f"written: {written}")
 
 
@@ -309,7 +367,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
         raise UnavailableError(f"--pcap {pcap}: cannot be written ({reason(error)})") from None
 
 
-def change(scenario: Scenario, text: str) -> Scenario:
+def changed(scenario: Scenario, text: str) -> Scenario:
     """Apply one `--set KEY=VALUE`: the value as in TOML, or bare text."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -355,196 +413,11 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
 
 def _value(text: str) -> Any:
+    from ackclock.scenario._toml import read_toml
+
     if "\n" in text:
         return text
     try:
         return read_toml(f"value = {text}")[0]["value"]
     except ValueError:
         return text
-
-
-ROOMY = 100
-"""Columns of a terminal from which on headings stand in one line and links have their full names."""
-
-
-def tables(result: Run) -> list[Sheet]:
-    """What the terminal shows of a run."""
-    # as plain rows: polars takes longer to import than a short run takes
-    found = [_flows(result)]
-    for name, make in (
-        ("performance", _performance),
-        ("fetches", _fetches),
-        ("transaction_summary", _transactions),
-        ("chunks", _video),
-        ("datagrams", _datagrams),
-    ):
-        rows = result.rows(name)
-        if rows:
-            found.append(make(result, rows))
-    found.append(_links(result))
-    return found
-
-
-def _flows(result: Run) -> Sheet:
-    flows = result.rows("flows")
-    labels = [group.label for group in result.scenario.flows]
-    table = _table("flows", ["flow", "goodput", "packets", "retransmitted", "timeouts", "mean RTT", "completed in"])
-    for row in flows[:SHOWN]:
-        table.add_row(
-            f"{row['flow']} {labels[row['group']]}",
-            rate(row["goodput_bps"]),
-            f"{row['sent_packets']:,}",
-            f"{row['retransmissions']:,}",
-            f"{row['rtos']:,}",
-            seconds(row["mean_rtt_s"]),
-            seconds(row["completion_s"]),
-        )
-    table = _more(table, flows)
-    for what in _limits(flows, labels):
-        table.say(what)
-    if warmed_up(result):
-        table.say(
-            f"the whole run, the warm-up of {result.scenario.record.warm_up} included; goodput while a flow was open",
-        )
-    return table
-
-
-def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
-    """What held each flow back, where there are few."""
-    from ackclock._results.limits import held, sentence
-
-    said = []
-    for row in flows[:TOLD]:
-        found = held(row)
-        what = sentence(found) if found is not None else ""
-        if what:
-            said.append(what if len(flows) == 1 else f"flow {row['flow']} {labels[row['group']]}: {what}")
-    return said
-
-
-def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    head = ["after the warm-up", "goodput", "share", "95 % RTT", "95 % delay", "dropped", "time to share"]
-    table = _table("performance", head)
-    shown = [row for row in rows if row["of"] != "flow"] if len(rows) > SHOWN else rows
-    labels = [group.label for group in result.scenario.flows]
-    for row in shown[-SHOWN:]:
-        name = "all" if row["group"] is None else labels[row["group"]]
-        table.add_row(
-            f"{row['number']} {name}" if row["of"] == "flow" else name,
-            rate(row["goodput_bps"]),
-            NONE if row["share"] is None else share(row["share"]),
-            seconds(row["p95_rtt_s"]),
-            seconds(row["p95_delay_s"]),
-            f"{row['dropped_packets']:,}",
-            seconds(row["time_to_share_s"]),
-        )
-    table.say("goodput while a flow was open; of groups and of all, the sum of their flows")
-    return table
-
-
-def _fetches(_: Run, rows: list[dict[str, Any]]) -> Sheet:
-    table = _table("fetches", ["quantile", "connected", "first byte", "total"])
-    done = [row for row in rows if row["done"]]
-    columns = [
-        sorted(row[name] for row in done if row[name] is not None) for name in ("connect_s", "first_byte_s", "total_s")
-    ]
-    for part in (0.25, 0.5, 0.75, 0.95):
-        table.add_row(f"{part:.0%}", *(seconds(quantile(column, part)) for column in columns))
-    table.say(f"{len(done):,} of {len(rows):,} fetches done")
-    return table
-
-
-def _transactions(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    head = ["transactions", "window", "done", "of", "mean", "median", "95 %", "99 %", "most"]
-    table = _table("transactions", head)
-    labels = [group.label for group in result.scenario.flows]
-    for row in rows[:SHOWN]:
-        times = (seconds(row[name]) for name in ("mean_s", "p50_s", "p95_s", "p99_s", "max_s"))
-        table.add_row(
-            labels[row["group"]], f"{row['initial_window']}", f"{row['completed']:,}", f"{row['started']:,}", *times
-        )
-    left = (
-        sum(row["incomplete"] for row in rows),
-        sum(row["failed"] for row in rows),
-        sum(row["refused"] for row in rows),
-    )
-    more = [
-        f"{n:,} {what}" for n, what in zip(left, ("incomplete at the end", "failed", "turned away"), strict=True) if n
-    ]
-    table = _more(table, rows)
-    table.say(", ".join(more))
-    return table
-
-
-def _video(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    made = players(rows)
-    groups = {row["flow"]: row["group"] for row in result.rows("flows")}
-    table = _table("video", ["player", "chunks", "bitrate", "switches", "first picture", "stalls", "stalled"])
-    for row in made[:SHOWN]:
-        workload = result.scenario.flows[groups[row["flow"]]].workload
-        kind = getattr(getattr(workload, "adaptation", None), "kind", "video")
-        table.add_row(
-            f"{row['flow']} {kind}",
-            f"{row['chunks']:,}",
-            rate(row["bitrate_bps"]),
-            f"{row['switches']:,}",
-            seconds(row["first_picture_s"]),
-            f"{row['stalls']:,}",
-            seconds(row["stall_s"]),
-        )
-    return _more(table, made)
-
-
-def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Sheet:
-    groups = {row["flow"]: row["group"] for row in result.rows("flows")}
-    table = _table("datagrams", ["flow", "sent", "lost", "mean delay", "95 % delay", "jitter"])
-    for row in rows[:SHOWN]:
-        table.add_row(
-            f"{row['flow']} {result.scenario.flows[groups[row['flow']]].label}",
-            f"{row['sent']:,}",
-            f"{row['lost']:,}",
-            seconds(row["mean_delay_s"]),
-            seconds(row["p95_delay_s"]),
-            seconds(row["jitter_s"]),
-        )
-    return _more(table, rows)
-
-
-def _links(result: Run) -> Sheet:
-    links = result.rows("links")
-    table = _table(
-        "links", ["link", "delivered", "dropped: loss", "dropped: queue", "marked", "mean queue", "largest queue"]
-    )
-    busy = [row for row in links if row["arrivals"] > 0]
-    for row in busy[:SHOWN]:
-        name = shown(row["name"])
-        if _terminal.width() < ROOMY:
-            name = name.replace(".forward", " →").replace(".backward", " ←")
-        table.add_row(
-            name,
-            f"{row['delivered']:,}",
-            f"{row['dropped_loss']:,}",
-            f"{row['dropped_queue']:,}",
-            f"{row['marked']:,}",
-            "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
-            "–" if row["mean_packets"] is None else str(row["max_packets"]),
-        )
-    table = _more(table, busy)
-    if warmed_up(result):
-        before = dropped(links)[1]
-        table.say(f"after the warm-up of {result.scenario.record.warm_up}; before, {before:,} packets were dropped")
-    if wait := without_limit(result):
-        table.say(
-            f"the bottleneck's queue has no limit, as the scenario names none: packets waited up to {seconds(wait)}",
-        )
-    return table
-
-
-def _table(title: str, columns: Sequence[str]) -> Sheet:
-    return Sheet(title, columns, narrow=_terminal.width() < ROOMY)
-
-
-def _more(table: Sheet, rows: Sequence[dict[str, Any]]) -> Sheet:
-    if len(rows) > SHOWN:
-        table.say(f"and {len(rows) - SHOWN:,} more (--json or --out show all)")
-    return table

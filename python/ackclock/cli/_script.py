@@ -5,9 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ackclock.cli import _terminal
+from ackclock.cli._options import NOTHING, Json, file_name, whole_number
 from ackclock.errors import InputError, quote
 
 if TYPE_CHECKING:
@@ -18,25 +21,61 @@ BOTH = ("same", "differs", "known", "stale")
 
 
 def play(
-    paths: Sequence[Path],
-    *,
-    profile: str,
-    hz: int,
-    tolerance: int | None,
-    changes: Sequence[str],
-    defines: Sequence[str],
-    strict: bool,
-    backend: str,
-    as_json: bool,
-    verbose: bool,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="[FILE_OR_FOLDER...]", help="Packet scripts (*.pkt).", show_default=False),
+    ] = NOTHING,
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Host profile.")] = "linux-6",
+    hz: Annotated[int, typer.Option(parser=whole_number(0), metavar="N", help="Timer ticks per second.")] = 1000,
+    tolerance: Annotated[
+        int | None, typer.Option(parser=whole_number(0), metavar="US", help="How much times may differ, microseconds.")
+    ] = None,
+    change: Annotated[
+        list[str], typer.Option("--set", metavar="SYSCTL=VALUE", help="Set a kernel parameter. Repeatable.")
+    ] = NOTHING,
+    define: Annotated[
+        list[str],
+        typer.Option("-D", "--define", metavar="WORD=VALUE", help="Define a word of the scripts. Repeatable."),
+    ] = NOTHING,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail on packets that no expectation matched, also after the last one.")
+    ] = False,
+    backend: Annotated[
+        str, typer.Option(metavar="sim|linux|both", help="The simulator, the real Linux TCP, or both, compared.")
+    ] = "sim",
+    as_json: Json = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show packets and printed text.")] = False,
+    drawn: Annotated[
+        str | None,
+        typer.Option(metavar="receiver|free", help="Play drawn scripts on both backends, and compare their packets."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="With --drawn: what they depend on.")
+    ] = 1,
+    count: Annotated[
+        int, typer.Option(parser=whole_number(1, 100_000), metavar="N", help="With --drawn: number of scripts.")
+    ] = 50,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name, metavar="FOLDER", help="With --drawn: write those that differ there, made shorter."
+        ),
+    ] = None,
 ) -> int:
-    """Play, print a line per script, and return the exit code."""
+    """Play packet scripts. Exit code 1 if one fails or the backends differ, 4 if one is unsupported."""
     from ackclock import script
+
+    if drawn is not None:
+        if paths:
+            raise InputError("--drawn: found it beside a file; allowed: one of them")
+        return _drawn(drawn, seed=seed, count=count, keep=keep, as_json=as_json)
+    if not paths:
+        raise InputError("script: found no script; allowed: FILE_OR_FOLDER..., or --drawn")
 
     if backend not in (*script.BACKENDS, "both"):
         raise InputError(f"--backend: found {quote(backend)}; allowed: {', '.join(script.BACKENDS)}, both")
-    sysctls = [_assignment("--set", change, "a kernel parameter, e.g. tcp_sack=0") for change in changes]
-    words = [_assignment("--define", define, "a word and its value, e.g. COOKIE=0123") for define in defines]
+    sysctls = [_assignment("--set", text, "a kernel parameter, e.g. tcp_sack=0") for text in change]
+    words = [_assignment("--define", text, "a word and its value, e.g. COOKIE=0123") for text in define]
     files = script.find(paths)
     results: list[script.Played | script.Compared] = []
     invalid: list[InputError] = []
@@ -69,7 +108,7 @@ def play(
     return 1 if "fail" in verdicts else UNSUPPORTED if "unsupported" in verdicts else 0
 
 
-def drawn(kind: str, *, seed: int, count: int, keep: Path | None, as_json: bool) -> int:
+def _drawn(kind: str, *, seed: int, count: int, keep: Path | None, as_json: bool) -> int:
     """Play drawn scripts on both backends, compare their packets, and return the exit code."""
     from ackclock import script
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Sheet", "plain"]
+__all__ = ["SHOWN", "Sheet", "plain"]
+
+SHOWN = 20
+"""Rows of a table on the terminal."""
 
 
 class Sheet:

@@ -8,10 +8,25 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
+from ackclock.cli._options import (
+    NOTHING,
+    Jobs,
+    Json,
+    Kernels,
+    Pbs,
+    Scheduler,
+    Slurm,
+    Worker,
+    file_name,
+    use,
+    whole_number,
+)
 from ackclock.cli._workers import Workers
 from ackclock.errors import AckclockError, InputError, one_of, quote
 
@@ -21,8 +36,10 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 
-def names(*, as_json: bool) -> None:
-    """List the studies."""
+def names(
+    as_json: Json = False,
+) -> None:
+    """Name every study."""
     from ackclock import studies
 
     found = [studies.get(name) for name in (*studies.names(), *studies.installed())]
@@ -34,8 +51,11 @@ def names(*, as_json: bool) -> None:
         _terminal.say(f"{s.name:<{width}}  {s.title}")
 
 
-def show(name: str, *, tables: bool) -> None:
-    """Describe a study."""
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    tables: Annotated[bool, typer.Option("--tables", help="Show the exact tables beside the published ones.")] = False,
+) -> None:
+    """Describe a study: what it reproduces and which claims it tests."""
     _terminal.say(_get(name).show(tables=tables).removesuffix("\n"))
 
 
@@ -100,7 +120,104 @@ def study_folder(folder: Path) -> None:
         raise InputError(f"--out {error}") from None
 
 
-def run(name: str, options: Options) -> int:
+def run(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)] = NOTHING,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run all studies, and write one report that links theirs.")
+    ] = False,
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(2, 500),
+            metavar="N",
+            help="Seeds of each cell, 2 to 500, instead of those of the scale.",
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="DIR", help="Write the report to this folder.")
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="DIR",
+            help="Keep runs in this folder and reuse those it holds (with --all --out: OUT/store).",
+        ),
+    ] = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = NOTHING,
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="sim|linux|both",
+            help="linux: run the kernel part of the study, on the real kernel and in the simulator; both: also the study.",
+        ),
+    ] = "sim",
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Also judge every other reading of what the publications leave open.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Record verdicts and values; later runs are compared with them.")
+    ] = False,
+    registered: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name, metavar="FILE", help="Run as planned in FILE (study register); its hash gives the seeds."
+        ),
+    ] = None,
+    decide: Annotated[
+        list[str],
+        typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
+    ] = NOTHING,
+    within: Annotated[
+        float, typer.Option(metavar="MINUTES", help="With --decide: how long at most.", show_default=True)
+    ] = 10.0,
+    kernel: Kernels = None,
+    as_json: Json = False,
+) -> int:
+    """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
+    if backend not in ("sim", "linux", "both"):
+        raise InputError(f"--backend: found {quote(backend)}; allowed: sim, linux, both")
+    if kernel is not None and backend == "sim":
+        raise InputError("--kernel: found it without --backend linux or both; allowed: together")
+    use(kernel)
+    if backend == "linux":
+        return run_in_linux(names, seeds=seeds, jobs=jobs, out=out, as_json=as_json, record=record)
+    if (not names) != every:
+        given = "--all beside a name" if every else "nothing"
+        raise InputError(f"NAME: found {given}; allowed: names of studies, or --all")
+    options = Options(
+        scale=scale,
+        seeds=seeds,
+        out=out,
+        store=out / "store" if every and out is not None and store is None else store,
+        workers=Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker),
+        as_json=as_json,
+        readings=readings,
+        record=record,
+        kernel=backend == "both",
+        registered=registered,
+    )
+    if decide:
+        if len(names) != 1:
+            raise InputError(f"--decide: found {len(names)} names; allowed: one study")
+        if seeds is not None or readings or record or registered is not None or options.workers.elsewhere:
+            raise InputError(
+                "--decide: found it beside other options; allowed: --scale, --jobs, --store, --within, --json"
+            )
+        if not 0 < within <= 100_000:
+            raise InputError(f"--within: found {within:g}; allowed: minutes, above 0")
+        return _decide(names[0], decide, options, minutes=within)
+    if registered is not None and len(names) != 1:
+        raise InputError(f"--registered: found {len(names)} names; allowed: one study")
+    return _run_one(names[0], options) if len(names) == 1 else run_several(names, options)
+
+
+def _run_one(name: str, options: Options) -> int:
     """Run a study, print its claims, write its report."""
     found = _get(name)
     options.check()
@@ -291,24 +408,33 @@ def _get(name: str) -> Study:
     return studies.get(name)
 
 
-def new(name: str, folder: Path) -> None:
-    """Write a small study that runs."""
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Make the study's folder in this one.")] = Path(),
+) -> None:
+    """Write a small study of your own that runs: NAME/study.toml, NAME/study.py."""
     from ackclock.study import plugin
 
-    place = plugin.new(name, folder)
+    place = plugin.new(name, out)
     _terminal.say(f"{place}: study.toml says what is tested, study.py computes it")
     _terminal.say(f"ackclock study run {place if place.is_absolute() else f'./{place}'}")
 
 
-def register(name: str, out: Path) -> None:
-    """Write the plan of a study."""
+def register(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the plan to this file.")] = Path("plan.json"),
+) -> None:
+    """Write what a study will test, and its hash, before it is run."""
     from ackclock.study import register as plans
 
     _terminal.say(f"{out}: {plans.write(_get(name), out)}")
 
 
-def artefact(name: str, out: Path) -> None:
-    """Write a study as an artefact."""
+def artefact(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = Path("artefact"),
+) -> None:
+    """Write a study as an artefact for others: one command, the versions, what is expected to come out."""
     from ackclock.study import artefact as written
 
     found = _get(name)
@@ -316,7 +442,7 @@ def artefact(name: str, out: Path) -> None:
     _terminal.say(f"written: {written.write(found, out)}")
 
 
-def decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
+def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
     """More runs for undecided claims."""
     from ackclock.study import Plan, Verdict
     from ackclock.study import decide as more

@@ -1,16 +1,39 @@
-"""`ackclock sweep` and `ackclock compare`."""
+"""`ackclock sweep` and `ackclock compare`.
+
+Length: eight commands, mostly the declaration of their options.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
+from ackclock.cli._options import (
+    NOTHING,
+    Jobs,
+    Json,
+    Metric,
+    MostSeeds,
+    Out,
+    OwnCode,
+    Pbs,
+    Scheduler,
+    Slurm,
+    Target,
+    TimeLimit,
+    Width,
+    Worker,
+    file_name,
+    whole_number,
+)
 from ackclock.cli._workers import Workers
 from ackclock.errors import AckclockError, InputError, ScenarioError, quote
 
@@ -21,24 +44,56 @@ T = TypeVar("T")
 
 
 def run(
-    target: Path,
-    *,
+    file: Target,
+    out: Out = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = NOTHING,
+    until_width: Width = None,
+    metric: Metric = "goodput_bps",
+    most_seeds: MostSeeds = 10_000,
+    time_limit: TimeLimit = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
+    own_code: OwnCode = False,
+    as_json: Json = False,
+) -> int:
+    """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
+    workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
+    return _make(
+        file,
+        out,
+        workers,
+        width=until_width,
+        metric=metric,
+        most_seeds=most_seeds,
+        time_limit=time_limit,
+        retry=retry,
+        own_code=own_code,
+        as_json=as_json,
+    )
+
+
+def _make(
+    file: Path,
     out: Path | None,
     workers: Workers,
-    width: str | None,
-    metric: str,
-    most_seeds: int,
-    time_limit: str | None = None,
+    *,
+    time_limit: str | None,
     retry: bool,
     own_code: bool,
     as_json: bool,
+    width: str | None = None,
+    metric: str = "goodput_bps",
+    most_seeds: int = 0,
 ) -> int:
     """Run what is missing; exit code 1 if runs failed."""
     from ackclock import sweep as sweeps
     from ackclock.sweep.precision import parse_width
 
     workers.check()
-    sweep, folder = _find(target, out, own_code=own_code)
+    sweep, folder = _find(file, out, own_code=own_code)
     if time_limit is not None:
         try:
             sweep = dataclasses.replace(sweep, time_limit=time_limit)
@@ -77,44 +132,41 @@ def run(
         if precision is not None:
             _terminal.say(reached(results, precision))
     if not status.finished:
-        _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {target}`")
+        _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {file}`")
         return 130
     return 1 if status.failed else 0
 
 
 def resume(
-    target: Path,
-    *,
-    out: Path | None,
-    workers: Workers,
-    time_limit: str | None = None,
-    retry: bool,
-    own_code: bool,
-    as_json: bool,
+    file: Target,
+    out: Out = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    slurm: Slurm = None,
+    pbs: Pbs = None,
+    worker: Worker = NOTHING,
+    time_limit: TimeLimit = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
+    own_code: OwnCode = False,
+    as_json: Json = False,
 ) -> int:
-    """Run what is missing in a folder that there is."""
+    """Continue a sweep. The same as run, for an existing folder."""
     from ackclock import sweep as sweeps
 
-    folder, _ = _folder(target, out)
+    folder, _ = _folder(file, out)
     with sweeps.Store(folder):
         pass
-    return run(
-        target,
-        out=out,
-        workers=workers,
-        width=None,
-        metric="goodput_bps",
-        most_seeds=0,
-        time_limit=time_limit,
-        retry=retry,
-        own_code=own_code,
-        as_json=as_json,
-    )
+    workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
+    return _make(file, out, workers, time_limit=time_limit, retry=retry, own_code=own_code, as_json=as_json)
 
 
-def status(target: Path, *, out: Path | None, as_json: bool) -> None:
-    """Print how far a sweep is."""
-    folder, name = _folder(target, out)
+def status(
+    file: Target,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show how far a sweep is, also while it runs."""
+    folder, name = _folder(file, out)
     found = _status_json(folder, name)
     if as_json:
         _terminal.show_json(found)
@@ -126,7 +178,7 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
         _terminal.say(f"lost: {lost}; `ackclock sweep resume` makes them again")
     for i, failure in enumerate(found["failures"]):
         if i == 0 and failure["cell"] is not None:
-            again = f"ackclock sweep rerun {target} --cell {failure['cell']} --seed {failure['seed']}"
+            again = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
             _terminal.say(f"`{again}` repeats the first that failed:")
         cell = "" if failure["cell"] is None else f"cell {failure['cell']} ("
         _terminal.say(
@@ -134,22 +186,31 @@ def status(target: Path, *, out: Path | None, as_json: bool) -> None:
         )
 
 
-def rerun(target: Path, *, out: Path | None, cell: int, seed: int, own_code: bool) -> None:
-    """Make one run of a sweep again, here and now, and print what came of it; nothing is kept."""
+def rerun(
+    file: Target,
+    cell: Annotated[int, typer.Option(metavar="N", help="Number of the cell, as tables and `status` have it.")],
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the run.")] = 1,
+    out: Out = None,
+    own_code: OwnCode = False,
+) -> None:
+    """Make one run of a sweep again and print what came of it; nothing is kept."""
     from ackclock._results.run import run as simulate
-    from ackclock.cli import _run
+    from ackclock.cli._tables import tables
 
-    sweep, _ = _find(target, out, own_code=own_code)
+    sweep, _ = _find(file, out, own_code=own_code)
     if not 0 <= cell < len(sweep.points):
         raise InputError(f"--cell: found {cell}; allowed: 0 to {len(sweep.points) - 1}")
     scenario = sweep.cells[cell].scenario
     result = _terminal.interruptible(lambda: simulate(scenario, seed=seed))
     _terminal.say(f"cell {cell}: {sweep.told(cell)}")
-    _terminal.show(*_run.tables(result))
+    _terminal.show(*tables(result))
     _terminal.show(f"seed {result.seed}, engine {result.engine}, digest {result.digest}")
 
 
-def check(folder: Path, *, repair: bool) -> int:
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
+    repair: Annotated[bool, typer.Option("--repair", help="Mark runs whose rows are lost to be made again.")] = False,
+) -> int:
     """Compare every file of a store with what was written; exit code 1 if something is lost."""
     from ackclock.sweep import Store, integrity
     from ackclock.sweep.database import set_aside
@@ -176,8 +237,16 @@ def check(folder: Path, *, repair: bool) -> int:
     return 0
 
 
-def export(target: Path, *, out: Path | None, csv: Path | None, parquet: Path | None = None, of: str = "runs") -> None:
-    """Write a table of a sweep as CSV or Parquet, with numbers beside the axes."""
+def export(
+    file: Target,
+    out: Out = None,
+    csv: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write it as CSV, the axes first.")
+    ] = None,
+    parquet: Annotated[Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write it as Parquet.")] = None,
+    of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="What has a row.")] = "runs",
+) -> None:
+    """Write a table of a sweep, also while it runs: a row per run, per flow or per group of each run."""
     from ackclock import sweep as sweeps
     from ackclock.text import csv as as_csv
 
@@ -186,9 +255,9 @@ def export(target: Path, *, out: Path | None, csv: Path | None, parquet: Path | 
     places = [(option, place) for option, place in (("--csv", csv), ("--parquet", parquet)) if place is not None]
     if not places:
         raise InputError("--csv: found nothing; allowed: a file that can be written, or --parquet FILE")
-    folder, name = _folder(target, out)
+    folder, name = _folder(file, out)
     results = sweeps.read(folder, name)
-    _files.reads(folder, *([target] if target.is_file() else []))
+    _files.reads(folder, *([file] if file.is_file() else []))
     for option, place in places:
         _terminal.writable_file(place, option)
     table = results.numbered(getattr(results, of))
@@ -207,18 +276,84 @@ ROWS = ("runs", "flows", "groups")
 """What an exported table has a row for."""
 
 
-def plot(target: Path, *, out: Path | None, metric: str, formats: Sequence[str], **options: Any) -> None:
-    """Draw the figures and write the report; `options` are those of `figures.figures`."""
+def plot(
+    file: Target,
+    out: Out = None,
+    metric: Metric = "goodput_bps",
+    kind: Annotated[
+        list[str],
+        typer.Option(
+            metavar="lines|bars|groups|heat-map|cdf|pareto", help="Draw only figures of this kind. Repeatable."
+        ),
+    ] = NOTHING,
+    x: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid along x.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a line for each value.")] = None,
+    panel: Annotated[
+        list[str], typer.Option(metavar="AXIS", help="Axis of the grid with a panel for each value. Repeatable.")
+    ] = NOTHING,
+    where: Annotated[
+        list[str], typer.Option(metavar="AXIS=VALUE", help="Only runs with this value. Repeatable.")
+    ] = NOTHING,
+    average: Annotated[
+        list[str],
+        typer.Option(
+            metavar="AXIS",
+            help="Take means over this axis: of a metric that is a share, or with --normalise. Repeatable.",
+        ),
+    ] = NOTHING,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS=VALUE", help="Show differences from the run with this value, seed by seed."),
+    ] = None,
+    normalise: Annotated[
+        bool,
+        typer.Option(
+            "--normalise",
+            help="Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT.",
+        ),
+    ] = False,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|shared|free", help="One y axis for all panels, or each its own; auto: as they need."
+        ),
+    ] = "auto",
+    width: Annotated[
+        str | None, typer.Option(metavar="single|double", help="As wide as one column of a paper, or both.")
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Settings of matplotlib (.mplstyle) on top of our own.")
+    ] = None,
+    formats: Annotated[
+        list[str],
+        typer.Option("--format", metavar="pdf|png|svg", help="Write the figures so, too (always: svg). Repeatable."),
+    ] = NOTHING,
+) -> None:
+    """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
     from ackclock import sweep as sweeps
     from ackclock.plot.figure import FORMATS
     from ackclock.sweep import figures, page
 
-    for kind in formats:
-        if kind not in FORMATS:
-            raise InputError(f"--format: found {quote(kind)}; allowed: {', '.join(FORMATS)}")
-    folder, name = _folder(target, out)
+    for one in formats:
+        if one not in FORMATS:
+            raise InputError(f"--format: found {quote(one)}; allowed: {', '.join(FORMATS)}")
+    folder, name = _folder(file, out)
     results = sweeps.read(folder, name)
-    drawn = figures.figures(results, metric=metric, **options)
+    drawn = figures.figures(
+        results,
+        metric=metric,
+        kinds=kind,
+        x=x,
+        by=by,
+        panel=panel,
+        where=where,
+        average=average,
+        against=against,
+        normalise=normalise,
+        scale=scale,
+        width=width,
+        style=style,
+    )
     with sweeps.Store(folder) as store:
         place = page.write(
             results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric, formats=formats
@@ -228,26 +363,88 @@ def plot(target: Path, *, out: Path | None, metric: str, formats: Sequence[str],
 
 
 def compare(
-    first: Path,
-    second: Path,
-    *,
-    seeds: int,
-    metrics: Sequence[str],
-    width: str | None,
-    most_seeds: int,
-    out: Path | None,
-    workers: Workers,
-    own_code: bool,
-    as_json: bool,
+    first: Annotated[Path | None, typer.Argument(metavar="A.toml", help="Scenario.", show_default=False)] = None,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="[B.toml]", help="Scenario; none with two kernels.", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number(2, 100_000),
+            metavar="N",
+            help="Pairs of runs, 2 to 100000 (default: 20; kernels: one pair).",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME", help="A metric to compare, or group.NAME.COLUMN of the table performance. Repeatable."
+        ),
+    ] = NOTHING,
+    until_width: Width = None,
+    most_seeds: MostSeeds = 10_000,
+    out: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="DIR", help="Keep the runs in this folder.")
+    ] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    own_code: OwnCode = False,
+    kernel: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="Twice: two kernels of `ackclock linux build --name NAME` instead, on one scenario; the first ACK that differs.",
+        ),
+    ] = NOTHING,
+    network: Annotated[str, typer.Option(metavar="relay|qdisc|auto", help="Of kernels.")] = "relay",
+    drawn: Annotated[
+        bool, typer.Option("--drawn", help="Kernels: scenarios that are drawn, family by family.")
+    ] = False,
+    family: Annotated[
+        list[str], typer.Option("--family", metavar="NAME", help="With --drawn: only this family. Repeatable.")
+    ] = NOTHING,
+    count: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10_000), metavar="N", help="With --drawn: scenarios of each family."),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Run two scenarios under the same seeds and print what differs."""
+    """Run two scenarios under the same seeds. Print for each metric which has more and by how much, or that no difference shows."""
+    if kernel:
+        from ackclock.cli import _diff
+
+        if second is not None or metric or until_width is not None or out is not None or scheduler is not None:
+            raise InputError(
+                "--kernel: found it beside a second scenario or options of sweeps; allowed: "
+                "--seeds, --network, --drawn, --family, --count, --jobs, --json"
+            )
+        _diff.kernels(
+            kernel,
+            file=first,
+            seeds=seeds,
+            network=network,
+            drawn=drawn,
+            families=family,
+            count=count,
+            jobs=jobs,
+            as_json=as_json,
+        )
+        return
+    if network != "relay" or drawn or family or count is not None:
+        raise InputError("--network, --drawn, --family, --count: found one without --kernel; allowed: with two kernels")
+    if first is None or second is None:
+        raise InputError(
+            f"compare: found {'no scenario' if first is None else 'one scenario'}; allowed: two, or one with two kernels"
+        )
+    workers = Workers(jobs=jobs, scheduler=scheduler)
+    pairs = seeds or 20
     from ackclock.scenario import load
     from ackclock.sweep import Precision
     from ackclock.sweep import compare as arms
     from ackclock.sweep.precision import parse_width
 
     workers.check()
-    arms.check_metrics(metrics)
+    arms.check_metrics(metric)
     scenarios = [load(path, own_code=own_code) for path in (first, second)]
     names = (first.stem, second.stem)
     if names[0] == names[1]:
@@ -255,9 +452,9 @@ def compare(
     if names[0] == names[1]:
         names = ("first", "second")
     precision = None
-    if width is not None:
-        wanted = metrics[0] if metrics else "goodput_bps"
-        precision = Precision(metric=wanted, width=parse_width(width), most_seeds=most_seeds)
+    if until_width is not None:
+        wanted = metric[0] if metric else "goodput_bps"
+        precision = Precision(metric=wanted, width=parse_width(until_width), most_seeds=most_seeds)
     stop = threading.Event()
     with _terminal.progress() as tell:
 
@@ -268,8 +465,8 @@ def compare(
                     scenarios[1],
                     executor,
                     names=names,
-                    seeds=seeds,
-                    metrics=metrics,
+                    seeds=pairs,
+                    metrics=metric,
                     precision=precision,
                     folder=out,
                     progress=told(tell),

@@ -44,6 +44,33 @@ class Sentence:
             )
 
 
+def read(text: str) -> tuple[Sentence, ...]:
+    r"""Sentences as a table: a line "= SOURCE", and a line "place | what it says | claims | what else shows it" for each.
+
+    Where nothing tests a sentence, "none: WHY" stands in the last column.
+
+    Examples
+    --------
+    >>> first, second = read("= A paper\npage 2 | it is faster | A1 A2 | a figure\npage 3 | thanks | | none: no statement")
+    >>> (first.source, first.claims, first.beside, second.none)
+    ('A paper', ('A1', 'A2'), 'a figure', 'no statement')
+    """
+    found = []
+    source = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith("= "):
+            source = line[2:]
+            continue
+        place, says, claims, *rest = (part.strip() for part in line.split("|"))
+        last = "".join(rest)
+        none = last.removeprefix("none: ") if last.startswith("none: ") else ""
+        beside = "" if none else last
+        found.append(
+            Sentence(source=source, place=place, says=says, claims=tuple(claims.split()), beside=beside, none=none)
+        )
+    return tuple(found)
+
+
 def told(verdicts: Iterable[tuple[str, ...]]) -> str:
     """Verdicts of both scales: one word where they agree."""
     return "; ".join(

@@ -224,7 +224,7 @@ def _edges() -> Iterator[tuple[str, str]]:
         ("flows.0.count", 300),
         ("flows.0.start", "99 ms"),
         ("flows.0.stop", "1 ns"),
-        ("record.warm_up", "100 ms"),
+        ("record.warm_up", "99 ms"),
         ("record.sample_interval", "1 ms"),
         ("network.bottleneck.loss", {"kind": "bernoulli", "p": 1}),
         ("network.bottleneck.loss", {"kind": "bernoulli", "p": "0 %"}),
