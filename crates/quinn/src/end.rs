@@ -377,7 +377,13 @@ impl End {
 
     /// Close the connection when nobody needs it any more; whether that is now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
-        let over = self.closes && self.is_through && (self.dir == Dir::Uni || self.peer_finished);
+        // a client that has its answer waits for nothing more; what a server wrote must have arrived
+        let over = match (self.dir, self.side) {
+            (Dir::Uni, _) => self.is_through,
+            (Dir::Bi, Side::Client) => self.peer_finished,
+            (Dir::Bi, Side::Server) => self.peer_finished && self.is_through,
+        };
+        let over = over && self.closes;
         let closes = over && !connection.is_closed();
         if closes {
             connection.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());

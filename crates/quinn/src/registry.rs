@@ -111,6 +111,11 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
 }
 
 impl Recipe {
+    /// Congestion window at the start, bytes.
+    pub fn initial_window(&self) -> u32 {
+        self.options.initial_window.unwrap_or(12_000)
+    }
+
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes { flight: self.options.certificate as usize, ..Sizes::default() }
     }

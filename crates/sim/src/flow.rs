@@ -330,7 +330,15 @@ pub struct FetchCounts {
 impl FetchCounts {
     /// Read them; the client's retransmissions of its request were noted when the response was complete.
     pub fn read(world: &World, conn: ConnId, request: Option<u64>) -> FetchCounts {
-        let (server, client) = (world.tcp(conn, SENDER), world.tcp(conn, RECEIVER));
+        let ends = [SENDER, RECEIVER].map(|host| world.transport(conn, host));
+        let [Some(server), Some(client)] = ends.map(Transport::tcp) else {
+            let (data_segments_sent, retransmissions) = ends[SENDER].sent();
+            return FetchCounts {
+                request_retransmissions: request.unwrap_or(ends[RECEIVER].sent().1),
+                server: Stats { data_segments_sent, retransmissions, ..Stats::default() },
+                ..FetchCounts::default()
+            };
+        };
         let info = server.info();
         FetchCounts {
             syn_retransmissions: client.syn_retransmissions(),

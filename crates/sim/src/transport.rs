@@ -113,6 +113,16 @@ impl TransportConfig {
         false
     }
 
+    /// Initial window, segments or datagrams of the size that QUIC begins with.
+    pub fn initial_window(&self) -> u32 {
+        match self {
+            TransportConfig::Tcp(config) => config.iw,
+            #[cfg(feature = "quinn")]
+            TransportConfig::Quinn(quinn) => quinn.recipe.initial_window() / 1200,
+            TransportConfig::Udp(_) | TransportConfig::Pcc(_) => 0,
+        }
+    }
+
     /// TCP's settings, if it is TCP.
     pub fn tcp(&self) -> Option<&Config> {
         match self {
@@ -589,6 +599,17 @@ impl Transport {
                 DatagramEnd::Quinn(end) => end.peer_closed(),
                 _ => false,
             },
+        }
+    }
+
+    /// The application has closed this end.
+    pub fn is_closing(&self) -> bool {
+        match self {
+            Transport::Tcp(tcp) => tcp.is_closing(),
+            #[cfg(feature = "quinn")]
+            Transport::Datagram(end) => matches!(&**end, DatagramEnd::Quinn(end) if end.is_closing()),
+            #[cfg(not(feature = "quinn"))]
+            Transport::Datagram(_) => false,
         }
     }
 

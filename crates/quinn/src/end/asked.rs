@@ -32,6 +32,11 @@ impl End {
         self.peer_finished
     }
 
+    /// The application has closed this end.
+    pub fn is_closing(&self) -> bool {
+        self.closes
+    }
+
     /// Nothing is left to do.
     pub fn is_done(&self) -> bool {
         let closed = self.connection.as_ref().is_some_and(|opened| opened.1.is_closed());

@@ -91,6 +91,12 @@ impl FlowGroup {
                 let found = format!("a setting of TCP with the controller {controller}");
                 (found, format!("no {key}: QUIC is a transport of its own; its settings are congestion_control_options"))
             });
+            if matches!(&self.workload, WorkloadConfig::Transactions(params) if !params.initial_window_mix.is_empty())
+            {
+                let found = format!("windows of TCP with the controller {controller}");
+                let allowed = "none; QUIC has congestion_control_options.initial_window";
+                rules.refuse_as("workload.initial_window_mix", found, allowed);
+            }
             let kinds = WorkloadConfig::carried_by_quic();
             if !kinds.contains(&self.workload.kind()) {
                 let found = format!("{workload} with the controller {controller}");

@@ -44,6 +44,10 @@ table! {
 }
 
 impl Params for FetchParams {
+    fn over_quic() -> bool {
+        true
+    }
+
     fn asks(&self, _duration: Span) -> Asks {
         match Asks::bytes(self.bytes) {
             Asks::Packets(each) => Asks::Packets(self.count as f64 * each),
@@ -213,13 +217,13 @@ impl Workload for Fetch {
     fn progress(&mut self, cx: &mut Context, conn: ConnId, host: usize) {
         let Some(at) = self.open.iter().position(|e| e.conn == conn) else { return };
         let now = cx.now();
-        if cx.world.tcp(conn, host).has_failed() {
+        if cx.world.transport(conn, host).has_failed() {
             return self.abandon(cx, at);
         }
         let exchange = &mut self.open[at];
         let row = &mut cx.journal.fetches[exchange.row];
         if host == RECEIVER {
-            let client = cx.world.tcp(conn, RECEIVER);
+            let client = cx.world.transport(conn, RECEIVER);
             let received = client.received();
             if received > 0 && row.first_byte == Time::NEVER {
                 row.first_byte = now;
@@ -232,7 +236,7 @@ impl Workload for Fetch {
                 cx.world.act(conn, RECEIVER, |tcp, now| tcp.write(now, bytes));
             } else if received >= self.params.bytes && row.completed == Time::NEVER {
                 row.completed = now;
-                exchange.request_retransmissions = Some(client.stats().retransmissions);
+                exchange.request_retransmissions = Some(client.sent().1);
                 let last = row.idx + 1 == self.started;
                 cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
                 if last {
@@ -240,7 +244,7 @@ impl Workload for Fetch {
                 }
             }
         } else {
-            let server = cx.world.tcp(conn, SENDER);
+            let server = cx.world.transport(conn, SENDER);
             if server.peer_closed() && !exchange.counted {
                 exchange.counted = true;
                 row.counts = FetchCounts::read(cx.world, conn, exchange.request_retransmissions);
@@ -249,7 +253,7 @@ impl Workload for Fetch {
                 self.respond(cx, at);
             }
         }
-        if cx.world.tcp(conn, SENDER).is_done() && cx.world.tcp(conn, RECEIVER).is_done() {
+        if cx.world.transport(conn, SENDER).is_done() && cx.world.transport(conn, RECEIVER).is_done() {
             self.drop_connection(cx, at);
         }
     }

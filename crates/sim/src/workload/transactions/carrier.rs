@@ -8,6 +8,7 @@ use ackclock_core::{FlowId, Time};
 use super::super::Context;
 use super::Start;
 use crate::tally::{Counts, TransactionLog};
+use crate::transport::Transport;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 /// What transactions ask of the hosts of one client-server pair. The server is host 0, the client host 1.
@@ -87,7 +88,10 @@ impl Carrier for Context<'_> {
         &mut self.journal.transactions
     }
     fn connect(&mut self, start: &Start, idx: u32) -> ConnId {
-        self.connect_with(&start.config, RECEIVER, idx)
+        match self.flow.config.tcp() {
+            Some(_) => self.connect_with(&start.config, RECEIVER, idx),
+            None => Context::connect(self, RECEIVER, idx),
+        }
     }
     fn number(conn: ConnId) -> u32 {
         conn.number()
@@ -100,18 +104,22 @@ impl Carrier for Context<'_> {
     }
     #[inline]
     fn end(&self, conn: ConnId, host: usize) -> End {
-        let tcp = self.world.tcp(conn, host);
+        let end = self.world.transport(conn, host);
         End {
-            established: tcp.is_established(),
-            received: tcp.received(),
-            peer_closed: tcp.peer_closed(),
-            closing: tcp.is_closing(),
-            done: tcp.is_done(),
-            failed: tcp.has_failed(),
+            established: end.is_established(),
+            received: end.received(),
+            peer_closed: end.peer_closed(),
+            closing: end.is_closing(),
+            done: end.is_done(),
+            failed: end.has_failed(),
         }
     }
     fn counts(&self, conn: ConnId) -> Counts {
-        let (server, client) = (self.world.tcp(conn, SENDER), self.world.tcp(conn, RECEIVER));
+        let ends = [SENDER, RECEIVER].map(|host| self.world.transport(conn, host));
+        let [Some(server), Some(client)] = ends.map(Transport::tcp) else {
+            let (segments_sent, retransmissions) = ends[SENDER].sent();
+            return Counts { segments_sent, retransmissions, ..Counts::default() };
+        };
         let sent = server.stats();
         Counts {
             segments_sent: sent.data_segments_sent,

@@ -96,6 +96,10 @@ pub enum CloseFirst {
 choice!(CloseFirst: Server "server", Client "client");
 
 impl Params for TransactionsParams {
+    fn over_quic() -> bool {
+        true
+    }
+
     fn asks(&self, _duration: Span) -> Asks {
         Asks::Everything
     }
@@ -127,10 +131,22 @@ impl Params for TransactionsParams {
     }
 
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error> {
-        let TransportConfig::Tcp(config) = transport else {
-            unreachable!("invariant: nothing else carries transactions")
+        let quic;
+        let config = match transport {
+            TransportConfig::Tcp(config) => config,
+            other => {
+                // of TCP's settings only the initial window is looked at
+                let any = Config::profile("rfc").expect("invariant: a profile of that name");
+                quic = Rc::new(Config { iw: other.initial_window(), ..any });
+                &quic
+            }
         };
-        let (plan, process) = Plan::lay(self, place, config, site.tallies, site.offered)?;
+        let framing = place.scenario.network.framing_bytes;
+        let wire = match transport {
+            TransportConfig::Tcp(config) => Wire::new(config, framing),
+            _ => Wire::of_quic(framing),
+        };
+        let (plan, process) = Plan::lay(self, place, config, wire, site.tallies, site.offered)?;
         Ok(Box::new(move |member, _| {
             let stream = format!("transactions.{}", member.id);
             let arrivals = Stream::new(member.seed, &format!("{stream}.arrivals"));
@@ -190,6 +206,13 @@ impl Wire {
         Wire { payload: config.payload(), headers, others: 40 + syn_options + framing + 3 * headers }
     }
 
+    /// Full datagrams of 1,452 bytes: short header, tag, a frame with offset and length. Beside data go the server's part of the
+    /// handshake, in a datagram of 1,200 bytes at least, and some ACKs.
+    fn of_quic(framing: u32) -> Wire {
+        let headers = 28 + 1 + 8 + 2 + 16 + 12 + framing;
+        Wire { payload: 1452 + 28 + framing - headers, headers, others: 1228 + 3 * 70 + 4 * framing }
+    }
+
     fn data(&self, bytes: f64) -> f64 {
         bytes + libm::ceil(bytes / self.payload as f64) * self.headers as f64
     }
@@ -209,14 +232,14 @@ impl Wire {
 
 impl Plan {
     /// Read the group's plan, add its tallies, and note what it offers.
-    pub fn lay(
+    fn lay(
         params: &TransactionsParams,
         place: &Place,
         config: &Rc<Config>,
+        wire: Wire,
         tallies: &mut Vec<Tally>,
         offered: &mut Offered,
     ) -> Result<(Rc<Plan>, Process), Error> {
-        let wire = Wire::new(config, place.scenario.network.framing_bytes);
         let process = process(params, place, &wire, offered)?;
         let mut tally = |config: &Rc<Config>, threshold: u64| {
             tallies.push(Tally::new(place.index as u32, config.iw));
