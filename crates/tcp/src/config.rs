@@ -297,6 +297,8 @@ pub struct Config {
     pub receive_memory: u64,
     /// What a packet takes of it.
     pub packet_memory: PacketMemory,
+    /// Packets of several segments reach the peer as they were sent: no card cuts them up.
+    pub whole_packets: bool,
     /// The window offered may shrink to what the memory still holds (Linux `tcp_shrink_window`; off by default, as there). RFC
     /// 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
@@ -515,6 +517,7 @@ impl Config {
             receive_buffer: 64 << 20,
             receive_memory: 0,
             packet_memory: PacketMemory::Copied,
+            whole_packets: false,
             shrink_window: false,
             mtu_probing: MtuProbing::Off,
             base_mss: 1024,
