@@ -1,15 +1,14 @@
 //! The bytes of datagrams that are on their way. Packets of the network are small and copied; they carry the number of the place where
 //! their bytes wait.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ackclock_core::datagram::Opaque;
 use bytes::BytesMut;
 
 /// Bytes on their way, of all flows of a run.
 #[derive(Clone, Default)]
-pub struct Carried(Rc<RefCell<Places>>);
+pub struct Carried(Arc<Mutex<Places>>);
 
 #[derive(Default)]
 struct Places {
@@ -18,9 +17,14 @@ struct Places {
 }
 
 impl Carried {
+    /// One thread at a time plays a run.
+    fn all(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Keep these bytes; where they wait.
     pub fn put(&self, bytes: &[u8]) -> u32 {
-        let mut all = self.0.borrow_mut();
+        let mut all = self.all();
         let place = all.free.pop().unwrap_or_else(|| {
             all.places.push(BytesMut::new());
             all.places.len() as u32 - 1
@@ -31,14 +35,14 @@ impl Carried {
 
     /// The datagram has arrived, or never will: its bytes.
     pub fn take(&self, datagram: &Opaque) -> BytesMut {
-        let mut all = self.0.borrow_mut();
+        let mut all = self.all();
         all.free.push(datagram.place);
         std::mem::take(&mut all.places[datagram.place as usize])
     }
 
     /// Datagrams on their way.
     pub fn held(&self) -> usize {
-        let all = self.0.borrow();
+        let all = self.all();
         all.places.len() - all.free.len()
     }
 }

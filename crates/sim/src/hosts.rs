@@ -141,9 +141,10 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
     let own = [&group.host, &group.peer_host];
-    let described = hosts
-        .iter()
-        .any(|host| own.into_iter().flatten().any(|name| *name == host.name) && host.runs_processes());
+    let mut described = hosts.iter().filter(|host| own.into_iter().flatten().any(|name| *name == host.name));
+    let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
+    config.whole_packets = large && !described.clone().any(HostParams::cuts);
+    let described = described.any(HostParams::runs_processes);
     config.application_waits = group.profile == "linux-6" && !described;
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;

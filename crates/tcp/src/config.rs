@@ -283,6 +283,8 @@ pub struct Config {
     /// Greatest receive buffer, bytes of memory, packets' overhead included (Linux `tcp_rmem`); 0: what full segments need
     /// for `receive_buffer`.
     pub receive_memory: u64,
+    /// Packets of several segments reach the peer as they were sent: no card cuts them up.
+    pub whole_packets: bool,
     /// The window offered may shrink to what the memory still holds (Linux `tcp_shrink_window`; off by default, as there). RFC
     /// 9293 §3.8.6 advises against it.
     pub shrink_window: bool,
@@ -492,6 +494,7 @@ impl Config {
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
+            whole_packets: false,
             shrink_window: false,
             base_mss: 1024,
             ip_header: 20,

@@ -20,6 +20,9 @@ const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 /// Pieces of one packet (Linux MAX_SKB_FRAGS): up to so many, what follows joins it and its own head goes (`skb_try_coalesce`).
 pub const MOST_PIECES: u32 = 17;
 
+/// Bytes that the sender's application writes into one page (Linux SKB_FRAG_PAGE_ORDER).
+const SENT_PAGE: u64 = 32_768;
+
 /// Payload that one page holds when packets are copied together.
 pub const COPY: u64 = (PAGE - SHARED_INFO) as u64;
 
@@ -67,14 +70,21 @@ impl PacketMemory {
         }
     }
 
-    /// Pieces of memory that such a packet consists of and that may join another one's, one for each segment of `mss` bytes;
-    /// zero: its memory is the device's. (Linux `skb_shinfo(skb)->nr_frags`. Differs: a segment that lies in two of the
-    /// sender's pages has two there, and a packet that came whole fewer.)
-    pub fn pieces(self, len: u32, mss: u32) -> u32 {
-        match self {
-            PacketMemory::Copied => 0,
-            PacketMemory::HandedOn => len.div_ceil(mss.max(1)),
+    /// Pieces of memory that a packet with the stream's bytes from `start` on consists of and that may join another one's; zero: its
+    /// memory is the device's. A packet that came `whole` has one in each page of its sender; of one that was cut up and merged each
+    /// segment of `mss` bytes has. (Linux `skb_shinfo(skb)->nr_frags`. Differs: a page begins where the last one is full, though Linux
+    /// leaves its last 31 bytes empty.)
+    pub fn pieces(self, start: u64, len: u32, mss: u32, whole: bool) -> u32 {
+        if self == PacketMemory::Copied || len == 0 {
+            return 0;
         }
+        let (first, mss) = (start.saturating_sub(1), mss.max(1) as u64);
+        let (from, to) = (first / SENT_PAGE, (first + len as u64 - 1) / SENT_PAGE);
+        if whole {
+            return 1 + (to - from) as u32;
+        }
+        let cut = (from + 1..=to).filter(|page| (page * SENT_PAGE - first) % mss > 0);
+        (len as u64).div_ceil(mss) as u32 + cut.count() as u32
     }
 
     /// Bytes of a following packet that may be copied behind the payload of such a packet.
@@ -137,6 +147,17 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packet_has_a_piece_in_each_page_of_its_sender_and_a_segment_of_it_too() {
+        let pieces = |start, len, whole| PacketMemory::HandedOn.pieces(start, len, 1448, whole);
+        assert_eq!((pieces(1, 1448, true), pieces(1, 14_480, true)), (1, 1));
+        assert_eq!((pieces(1, 32_768, true), pieces(1, 32_769, true), pieces(32_769, 10, true)), (1, 2, 1));
+        assert_eq!((pieces(1, 14_480, false), pieces(32_000, 1448, false)), (10, 2));
+        // page and segment end together: 32768 = 31320 + 1448
+        assert_eq!((pieces(31_321, 2896, false), pieces(30_001, 2896, false)), (2, 3));
+        assert_eq!(PacketMemory::Copied.pieces(1, 1448, 1448, true), 0);
+    }
 
     #[test]
     fn sizes_as_measured_behind_a_tun_device() {

@@ -371,15 +371,15 @@ impl Receiver {
             self.measure_rtt::<false>(seg, 0);
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
-            let before = self.memory(waiting);
+            let in_order = self.memory(waiting) - self.gathered;
             let kept = self.insert(start, end);
             if self.early.is_some() {
                 self.decrement_quickack();
                 self.acknowledged();
             }
             // Without SACK a window update would hide the duplicate ACK; what is thrown away opens nothing.
-            if kept && self.sack && self.window.on_segment(seg.len, before) && self.mode == DelayedAck::Linux
-            {
+            let grew = kept.is_some_and(|held| self.sack && self.window.on_segment(seg.len, in_order + held));
+            if grew && self.mode == DelayedAck::Linux {
                 self.quick |= 1;
             }
             self.window.hold(self.memory(waiting), self.rcv_nxt);
@@ -432,9 +432,7 @@ impl Receiver {
             return Some(end);
         }
         let gap = !self.out_of_order.is_empty();
-        if gap {
-            self.close_gaps();
-        }
+        let (buffer, memory) = if gap { self.close_gaps(seg) } else { (end, 0) };
         if explicit_reads {
             return None;
         }
@@ -443,9 +441,9 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.beyond());
         }
         if gap || linux {
-            self.unread += arrived + self.window.memory(queued);
+            self.unread += arrived + memory;
             self.window.take(self.memory(0));
-            return Some(end);
+            return Some(buffer);
         }
         None
     }

@@ -54,6 +54,8 @@ pub struct ReceiveWindow {
     packet: u32,
     overhead: u32,
     kept: PacketMemory,
+    /// Packets of several segments come as they were sent.
+    whole: bool,
     /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
     step: u64,
     /// The very first offer, in the handshake.
@@ -113,6 +115,7 @@ impl ReceiveWindow {
             packet: FIRST_MSS,
             overhead: 40 + 12 * config.timestamps as u32,
             kept: config.switches.packet_memory,
+            whole: config.whole_packets,
             step: 2 * advmss,
             first,
             right: 0,
@@ -352,8 +355,8 @@ impl ReceiveWindow {
     }
 
     /// See [`PacketMemory::pieces`].
-    pub fn pieces(&self, len: u32) -> u32 {
-        self.kept.pieces(len, self.rcv_mss)
+    pub fn pieces(&self, start: u64, len: u32) -> u32 {
+        self.kept.pieces(start, len, self.rcv_mss, self.whole)
     }
 
     /// Share of memory that is the window's.

@@ -12,7 +12,7 @@ use ackclock_core::{FlowId, Stream, Time};
 use ackclock_sim::hosts::{self, Customs};
 use ackclock_sim::spec::WorkloadConfig;
 use ackclock_sim::tally::{Counts, TransactionLog};
-use ackclock_sim::transport::TransportConfig;
+use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
 use ackclock_sim::workload::{Arrivals, Place, Transactions};
 
@@ -67,14 +67,16 @@ impl Clients {
         let mut offered = Offered::default();
         for (index, group) in job.scenario.flows.iter().enumerate() {
             let WorkloadConfig::Transactions(params) = &group.workload else { continue };
-            let config = match hosts::transport(group, index, &[], &Customs::new()).map_err(refused)? {
+            let config = match hosts::transport(group, index, &[], &Customs::new(), &Freight::default())
+                .map_err(refused)?
+            {
                 TransportConfig::Tcp(config) => config,
                 _ => return Err(Error::other("transactions need TCP")),
             };
             let place = Place { scenario: &job.scenario, group, index };
             let tallies = &mut clients.log.tallies;
             let (plan, process) =
-                Plan::lay(params, &place, &config, tallies, &mut offered).map_err(refused)?;
+                Plan::of_tcp(params, &place, &config, tallies, &mut offered).map_err(refused)?;
             for flow in shared.flows.iter().filter(|f| f.group == index) {
                 let arrivals = Stream::new(job.seed, &format!("transactions.{}.arrivals", flow.id));
                 let arrivals = Arrivals::new(process.clone(), arrivals, Time(flow.start));

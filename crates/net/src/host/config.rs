@@ -204,13 +204,18 @@ impl HostParams {
         self.gate().is_some() || self.cpu().is_some() || self.interrupts() > Span::ZERO || self.merges()
     }
 
+    /// Whether its card cuts packets of several segments up.
+    pub fn cuts(&self) -> bool {
+        self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern))
+    }
+
     fn merges(&self) -> bool {
         self.gro.unwrap_or(self.preset == Some(Preset::Modern))
     }
 
     /// A machine of this kind.
     pub fn machine(&self, name: String) -> HostConfig {
-        let cuts = self.cuts_packets.unwrap_or(self.preset == Some(Preset::Modern));
+        let cuts = self.cuts();
         let device = (self.line_rate.is_some() || self.queue.is_some()).then(|| DeviceConfig {
             queue: self.queue.clone().unwrap_or(DisciplineConfig::USUAL),
             rate: self.line_rate.unwrap_or(Rate::INFINITE),

@@ -1,6 +1,6 @@
 //! What arrived out of order, and how it is reported: SACK blocks (RFC 2018), the block of the latest arrival first.
 
-use ackclock_core::{SackBlock, SackList};
+use ackclock_core::{SackBlock, SackList, Segment};
 
 use super::queues::Run;
 use super::{Receiver, NUM_SACKS};
@@ -36,8 +36,15 @@ impl Receiver {
         self.out_of_order.back().map_or(0, |r| r.end - self.rcv_nxt)
     }
 
-    pub(super) fn close_gaps(&mut self) {
+    /// What waited behind `seg`, which just arrived, is in order: where the first buffer of the application's queue ends, and the memory
+    /// of what waited. What finds room for all of its pieces in the last buffer joins that, and its own head goes (Linux
+    /// `tcp_ofo_queue`, `skb_try_coalesce`).
+    ///
+    /// Differs: of packets that wait one behind another only the last one's pieces are known; the first of several joins nothing.
+    pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
+        let (mut first, mut memory) = (arrived, 0);
+        let mut tail = self.window.pieces(seg.seq, seg.len);
         while let Some(&run) = self.out_of_order.front() {
             let Run { start, end, .. } = run;
             if start > self.rcv_nxt {
@@ -49,6 +56,13 @@ impl Receiver {
             if self.explicit_reads {
                 self.enqueue_run(run, self.rcv_nxt);
             }
+            let joins = tail > 0 && run.packets == 1 && run.pieces > 0 && tail + run.pieces <= MOST_PIECES;
+            if joins && first == self.rcv_nxt {
+                first = first.max(end);
+            }
+            let head = if joins { self.window.packet_memory(0).min(run.memory) } else { 0 };
+            tail = if joins { tail + run.pieces } else { run.pieces };
+            memory += run.memory - head;
             self.rcv_nxt = self.rcv_nxt.max(end);
             self.gathered -= run.memory;
             self.out_of_order.pop_front();
@@ -58,12 +72,13 @@ impl Receiver {
         if self.out_of_order.is_empty() {
             self.now = true; // RFC 5681 §4.2: at once when a gap is filled
         }
+        (first, memory)
     }
 
     /// Memory, packets, room and pieces of `len` bytes that arrive right behind a run, or alone.
     #[inline]
-    fn stored(&self, behind: Option<&Run>, len: u32) -> (u64, u32, u32, u32) {
-        let own = self.window.pieces(len);
+    fn stored(&self, behind: Option<&Run>, start: u64, len: u32) -> (u64, u32, u32, u32) {
+        let own = self.window.pieces(start, len);
         match behind {
             Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied behind the last packet
             Some(run) if own > 0 && run.pieces + own <= MOST_PIECES => (len as u64, 0, 0, run.pieces + own),
@@ -71,12 +86,14 @@ impl Receiver {
         }
     }
 
-    /// False: all of it was there already.
-    pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
+    /// None: all of it was there already. Else the memory that is taken out of order when the window opens for it: a packet that joined
+    /// another counts by then, one that lies alone does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
+    pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
+        let before = self.gathered;
         let len = (end - start) as u32;
         // As a rule the last run grows, which was the last to grow.
         if let Some(last) = self.out_of_order.back().filter(|last| last.end == start) {
-            let (memory, packets, room, pieces) = self.stored(Some(last), len);
+            let (memory, packets, room, pieces) = self.stored(Some(last), start, len);
             let last = self.out_of_order.back_mut().expect("invariant: just seen");
             (last.end, last.room, last.pieces) = (end, room, pieces);
             (last.memory, last.packets) = (last.memory + memory, last.packets + packets);
@@ -86,12 +103,12 @@ impl Receiver {
                 Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
                 _ => self.report(start, end, run),
             }
-            return true;
+            return Some(if packets == 0 { self.gathered } else { before });
         }
         let i = self.out_of_order.partition_point(|r| r.end < start);
         let mut j = i;
         let behind = self.out_of_order.get(i).filter(|r| r.end == start);
-        let (memory, packets, room, pieces) = self.stored(behind, len);
+        let (memory, packets, room, pieces) = self.stored(behind, start, len);
         let mut kept = true;
         let mut run = Run { start, end, memory, packets, room, pieces };
         while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
@@ -118,7 +135,7 @@ impl Receiver {
         let (s, e) = (run.start, run.end);
         put_for(&mut self.out_of_order, i..j, run);
         self.report(start, end, (s, e));
-        kept
+        kept.then_some(if packets == 0 { self.gathered } else { before })
     }
 
     /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.

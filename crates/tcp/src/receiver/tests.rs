@@ -5,6 +5,8 @@ mod plain;
 use super::*;
 use ackclock_core::Flags;
 
+use crate::memory::PacketMemory;
+
 const SMSS: u64 = 1448;
 
 struct Peer {
@@ -316,4 +318,43 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     };
     assert_eq!(acks(true), (vec![42, 48], true, 0));
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
+}
+
+/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order; what closes the gap: end of the first buffer
+/// in segments, and the memory that waited.
+fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
+    let config = Config { packet_memory, ..Config::profile("linux-6").expect("a profile") };
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    receiver.negotiated(true, true);
+    receiver.window.measure_share(SMSS as u32, SMSS as u32);
+    let at = |n: u64| 1 + n * SMSS;
+    receiver.rcv_nxt = at(40);
+    let each = receiver.window.packet_memory(SMSS as u32);
+    for n in 41..=40 + waiting {
+        let before = receiver.gathered;
+        let held = receiver.insert(at(n), at(n + 1)).expect("new");
+        let joined = receiver.gathered - before < each;
+        assert_eq!(
+            held,
+            if joined { receiver.gathered } else { before },
+            "what joined counts when the window opens"
+        );
+    }
+    receiver.rcv_nxt = at(41);
+    let seg = Segment { seq: at(40), len: SMSS as u32, flags: Flags::ACK, ..Segment::default() };
+    let (first, memory) = receiver.close_gaps(&seg);
+    assert_eq!((receiver.rcv_nxt, receiver.gathered), (at(41 + waiting), 0));
+    ((first - 1) / SMSS, memory)
+}
+
+/// The reader measures what it takes in an RTT after each buffer, so it matters where the first one ends (Linux `tcp_ofo_queue`,
+/// `tcp_rcv_space_adjust`).
+#[test]
+fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {
+    use PacketMemory::{Copied, HandedOn};
+    assert_eq!(gap_closed(HandedOn, 1), (42, SMSS), "its own head goes");
+    assert_eq!(gap_closed(HandedOn, 3), (44, 3 * SMSS));
+    // sixteen segments, one of which lies in two pages, and the first: eighteen pieces
+    assert_eq!(gap_closed(HandedOn, 16), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
+    assert_eq!(gap_closed(Copied, 2), (41, 2 * 2304), "a device's memory joins nothing");
 }

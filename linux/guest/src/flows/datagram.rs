@@ -12,7 +12,7 @@ use ackclock_pcc::IntervalRow;
 use ackclock_sim::flow::DatagramRow;
 use ackclock_sim::hosts::{self, Customs};
 use ackclock_sim::spec::{FlowGroup, WorkloadConfig};
-use ackclock_sim::transport::{DatagramEnd, Transport};
+use ackclock_sim::transport::{DatagramEnd, Freight, Transport};
 
 use super::books::{PccSums, Sums};
 use super::{thread, End};
@@ -36,8 +36,8 @@ impl Ends {
         if spec.congestion_control == "cubic" && !is_plain(&spec.workload) {
             return Ok(None);
         }
-        let config =
-            hosts::transport(spec, group, &[], &Customs::new()).map_err(|e| Error::other(e.to_string()))?;
+        let config = hosts::transport(spec, group, &[], &Customs::new(), &Freight::default())
+            .map_err(|e| Error::other(e.to_string()))?;
         let ends = Transport::pair(&config, flow, 0, seed).map(|end| match end {
             Transport::Datagram(end) => Mutex::new(*end),
             Transport::Tcp(_) => unreachable!("invariant: a transport over datagrams"),
@@ -86,7 +86,7 @@ impl Ends {
                     min_rtt_s: if heard { stats.min_rtt.as_secs() } else { f64::NAN },
                 });
             }
-            DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
+            _ => {}
         }
     }
 

@@ -231,7 +231,18 @@ impl Wire {
 }
 
 impl Plan {
-    /// Read the group's plan, add its tallies, and note what it offers.
+    /// The plan of a group of TCP flows; its tallies are added, and what it offers is noted.
+    pub fn of_tcp(
+        params: &TransactionsParams,
+        place: &Place,
+        config: &Rc<Config>,
+        tallies: &mut Vec<Tally>,
+        offered: &mut Offered,
+    ) -> Result<(Rc<Plan>, Process), Error> {
+        let wire = Wire::new(config, place.scenario.network.framing_bytes);
+        Plan::lay(params, place, config, wire, tallies, offered)
+    }
+
     fn lay(
         params: &TransactionsParams,
         place: &Place,
