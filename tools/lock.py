@@ -20,8 +20,8 @@ def main() -> None:
     dev = [
         *extras["dev"],
         *extras["cluster"],
-        *extras["gym"],
-    ]  # the tests run a cluster of their own, and an environment
+        *extras["agents"],
+    ]  # the tests run a cluster of their own, and environments
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
     compile_lock("requirements-docs.lock", ["-c requirements.lock", "-c requirements-dev.lock", *extras["docs"]])

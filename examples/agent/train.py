@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import cma
 import numpy as np
 
 import ackclock
@@ -60,6 +59,8 @@ def fixed(seen: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    import cma
+
     search = cma.CMAEvolutionStrategy(np.zeros(6), 1.0, {"popsize": CANDIDATES, "seed": 1, "verbose": -9})
     for generation in range(GENERATIONS):
         asked = search.ask()

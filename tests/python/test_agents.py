@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import warnings
 from dataclasses import fields
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import ackclock
 from ackclock.errors import InputError, ScenarioError, UnavailableError
+from ackclock.stats import mean_interval
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -216,3 +220,33 @@ def test_without_pettingzoo_one_line_says_so(monkeypatch):
     monkeypatch.delitem(sys.modules, "ackclock._agents.parallel", raising=False)
     with pytest.raises(UnavailableError, match="pip install 'ackclock\\[agents\\]'"):
         ackclock.gym.ParallelEnv  # noqa: B018
+
+
+@pytest.mark.deep
+def test_what_was_trained_is_better_than_a_fixed_rule_on_other_paths(tmp_path):
+    """The policy of the example, on paths of its population that it has not seen; and its controller is the same policy."""
+    folder = ROOT / "examples" / "agent"
+    spec = importlib.util.spec_from_file_location("train", folder / "train.py")
+    train = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(train)
+    weights = np.array(json.loads((folder / "weights.json").read_text(encoding="utf-8")))[None]
+    fixed, learned = (
+        np.concatenate(
+            [train.played(policy, seed).reshape(-1, train.CANDIDATES)[:, 0] for seed in (20_001, 20_002, 20_003)]
+        )
+        for policy in (train.fixed, train.learned(weights))
+    )
+    better = mean_interval(learned - fixed)
+    assert better.low > 0
+    path = train.path(np.random.default_rng(5)).set("network.bottleneck.loss.p", "0 %")
+    envs = VectorEnv(path, num_envs=1, step=train.STEP)
+    seen, info = envs.reset(seed=1)
+    acked = info["throughput_bps"] * info["seconds"]
+    act = lambda seen: train.learned(weights)(np.repeat(seen, train.ENVS, axis=0))[:1]  # noqa: E731
+    for _ in range(249):
+        seen, _, _, _, info = envs.step(act(seen))
+        acked += info["throughput_bps"] * info["seconds"]
+    named = path.set("flows.0.congestion_control", f"{folder}/controller.py:Learned")
+    (tmp_path / "own.toml").write_text(named.to_toml(), encoding="utf-8")
+    alone = ackclock.run(ackclock.load(tmp_path / "own.toml", own_code=True), seed=1)
+    assert alone.flows["goodput_bps"][0] == pytest.approx(float(acked[0]) / 5, rel=0.02)

@@ -26,7 +26,7 @@ except ImportError as error:
 Floats = NDArray[np.float32]
 
 
-class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):
+class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # it has no types
     """Several flows of one run, each controlled by an agent of its own.
 
     Agents are called `flow_0`, `flow_1`, ..., by the number of their group of flows. Actions, observations and rewards are those of `VectorEnv`;
@@ -114,10 +114,9 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):
         """
         if not self.agents:
             raise InputError("step: found no episode; allowed: after reset(), until the episode is over")
-        played = self._play(actions)
-        _, _, complete, over, _ = played
+        seen_now, rewards, complete, over, infos = self._play(actions)
         self.agents = [name for name in self.agents if not (complete[name] or over[name])]
-        return played
+        return seen_now, rewards, complete, over, infos
 
     def digest(self) -> str | None:
         """Of the packets so far: equal seeds and actions give equal ones."""

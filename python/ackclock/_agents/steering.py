@@ -90,7 +90,8 @@ def seen(steps: Steps) -> Array:
         steps.in_flight / np.maximum(steps.cwnd, 1.0),
         np.log2(np.maximum(steps.cwnd, 1.0)) / 20,
     ]
-    return np.minimum(np.stack(values, axis=-1), HIGHEST)
+    found: Array = np.minimum(np.stack(values, axis=-1), HIGHEST)
+    return found
 
 
 def prepared(scenario: Scenario | str, groups: Sequence[int]) -> Scenario:

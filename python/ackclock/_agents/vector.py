@@ -160,7 +160,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         seeds = np.zeros(self.num_envs, dtype=np.int64)
         seeds[places] = self.np_random.integers(0, 2**31, places.size)
         if places.size:
-            one = self._draw or (lambda _: None)
-            drawn = [one(self.np_random) or self._scenarios[at % len(self._scenarios)] for at in places]
-            self._bank.begin([(int(at), scenario, int(seeds[at])) for at, scenario in zip(places, drawn, strict=True)])
+            self._bank.begin([(int(at), self._scenario(int(at)), int(seeds[at])) for at in places])
         return seeds
+
+    def _scenario(self, at: int) -> Scenario:
+        return self._draw(self.np_random) if self._draw is not None else self._scenarios[at % len(self._scenarios)]
