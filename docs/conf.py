@@ -199,12 +199,15 @@ def behind_block(block: Any) -> str:
     text = block.astext()
     if block.get("language") != "toml":
         found = re.search(r"ackclock run (?:scenarios/)?([\w-]+)(?:\.toml)?(?=\s|$)", text)
-        return f"#name={found[1]}" if found and (SCENARIOS / f"{found[1]}.toml").exists() else ""
+        file = SCENARIOS / f"{found[1]}.toml" if found else None
+        known = file is not None and file.exists() and _link.runs_in_page(file.read_text(encoding="utf-8"))
+        return f"#name={found[1]}" if found and known else ""
     try:
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return ""
-    return _link.made(text) if {"duration", "network", "flows"} <= set(read) else ""
+    whole = {"duration", "network", "flows"} <= set(read) and _link.runs_in_page(text)
+    return _link.made(text) if whole else ""
 
 
 def behind_picture(uri: str) -> str:

@@ -40,11 +40,12 @@ MOST_PAGE = 1_000_000
 
 
 def scenarios() -> list[tuple[str, str, str]]:
-    """Name, one line and text of each scenario that comes with the package, the first one first."""
+    """Name, one line and text of each scenario that comes with the package and runs in the page, the first one first."""
+    from ackclock._link import runs_in_page
     from ackclock.scenario._shipped import shipped
 
     known = [(name, about, (SCENARIOS / f"{name}.toml").read_text(encoding="utf-8")) for name, about in shipped()]
-    return sorted(known, key=lambda one: one[0] != FIRST)
+    return sorted((one for one in known if runs_in_page(one[2])), key=lambda one: one[0] != FIRST)
 
 
 def traces() -> list[tuple[str, str]]:

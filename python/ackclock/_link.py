@@ -64,3 +64,8 @@ def read(link: str) -> tuple[str, str]:
         return text.decode(), found["seed"] or "1"
     except (ValueError, zlib.error) as error:
         raise InputError(f"lab: found a link with no scenario in it ({error}); {allowed}") from None
+
+
+def runs_in_page(scenario: str) -> bool:
+    """Whether the page's engine has all that a scenario names: stacks of others are in the native one alone."""
+    return '"quinn' not in scenario

@@ -37,6 +37,8 @@ def jobs() -> list[tuple[dict[str, Any], str]]:
     ]
     found = []
     for path in sorted(SCENARIOS.glob("*.toml")):
+        if not _link.runs_in_page(path.read_text(encoding="utf-8")):
+            continue
         job = {"text": path.read_text(encoding="utf-8"), "seed": 1, "files": files, "whole": path.stem in WHOLE}
         found.append((job, load(path.stem).to_engine_json()))
     for number in range(DRAWN):
