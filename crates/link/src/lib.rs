@@ -70,11 +70,11 @@
 //! | `queue` | `{ kind = "drop-tail", limit = "1 BDP" }` | first in, first out without a limit if absent; others are `"codel"`, `"fq-codel"`, `"pie"`, `"red"`, `"cake"`, `"dualpi2"`, `"threshold"` and more |
 //! | `loss` | `{ kind = "bernoulli", p = "1 %" }` | ahead of the queue; also `"gilbert-elliott"`, `"policer"` |
 //! | `jitter` | `"5 ms"` | extra delay, uniform from zero; packets keep their order |
-//! | `reorder` | `{ p = "0.1 %", delay = "5 ms" }` | packets that are held back, so that others overtake |
+//! | `reorder` | `{ probability = "0.1 %", extra_delay = "5 ms" }` | packets that are held back, so that others overtake |
 //! | `capacity` | `{ kind = "schedule", steps = [{ at = "1 s", rate = "5 Mbit/s" }] }` | rate, delay and loss over time |
 //! | `wifi`, `aggregate` | `{ mean = "7 ms" }`, `"20 ms"` | jitter of Wi-Fi; packets that are delivered together |
 //! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission |
-//! | `ecn_fault` | `{ kind = "bleach" }` | a middlebox that changes the ECN field |
+//! | `ecn_fault` | `{ what = "bleach" }` | a middlebox that changes the ECN field |
 //!
 //! A BDP is the rate times twice the delay, counted in packets of 1,500 bytes. `docs/reference/scenario.md` of ackclock has every key of
 //! every queue and loss model. Two keys need headers of TCP and are refused here: `thin_acks` and `merging`. So are files (`mahimahi`).

@@ -127,6 +127,33 @@ mod tests {
         }
     }
 
+    /// Every example of the table on the page is one that a link takes.
+    #[test]
+    fn the_page_tells_the_truth_about_keys() {
+        let rows: Vec<&str> =
+            include_str!("lib.rs").lines().filter(|line| line.starts_with("//! | `")).collect();
+        let mut seen = 0;
+        for row in rows {
+            let cells: Vec<&str> = row.split('|').collect();
+            let code = |cell: &str| -> Vec<String> {
+                cell.split('`').skip(1).step_by(2).map(str::to_string).collect()
+            };
+            for (key, example) in code(cells[1]).iter().zip(code(cells[2])) {
+                let text = match key.as_str() {
+                    "rate" | "delay" => format!("{key} = {example}"),
+                    _ => format!("rate = '10 Mbit/s'\ndelay = '5 ms'\n{key} = {example}"),
+                };
+                assert!(config(&text).is_ok(), "{text}: {:?}", config(&text));
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 11);
+        for kind in ["codel", "fq-codel", "pie", "cake"] {
+            let text = format!("rate = '10 Mbit/s'\nqueue = {{ kind = '{kind}' }}");
+            assert!(config(&text).is_ok(), "{text}: {:?}", config(&text));
+        }
+    }
+
     #[test]
     fn a_product_of_rate_and_delay_goes_there_and_back() {
         let link =
