@@ -15,6 +15,7 @@ ALLOWED = {
     "net": {"core"},
     "pcc": {"core"},
     "quinn": {"core"},
+    "link": {"core", "net"},
     "sim": {"core", "cc", "tcp", "net", "pcc", "quinn"},
     "script": {"core", "cc", "tcp"},
     "capture": set(),

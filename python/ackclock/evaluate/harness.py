@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote
 from ackclock.evaluate import kernel
 from ackclock.evaluate.rows import rows as all_rows
 from ackclock.evaluate.rows import search as search_row
@@ -113,7 +113,8 @@ class Plan:
         rows = [self._in_environment(text.answered(row, self.stated)) for row in asked]
         if self.backend == "linux":
             return kernel.carried_out(rows, self.candidate, self.scale, gigabit=self.gigabit)
-        return rows
+        others = [arm for arm in (self.candidate, self.rival) if arm is not None and _has_transport_of_its_own(arm)]
+        return [_within(row, others, self.scale, gigabit=self.gigabit) for row in rows] if others else rows
 
     def _in_environment(self, row: Row) -> Row:
         if not row.environment:
@@ -300,6 +301,28 @@ class Runs:
 
     cells: Sequence[tuple[Row, Cell]]
     values: Mapping[Key, Mapping[str, Values]]
+
+
+def _has_transport_of_its_own(arm: Arm) -> bool:
+    from ackclock.scenario._base import schema
+
+    return any(arm.controller in schema()[kind]["controllers"] for kind in ("pcc", "quinn"))
+
+
+def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:
+    """The row without the cells that another transport than TCP cannot have; why, in the words of the refusal."""
+    from ackclock.scenario import Scenario
+
+    asked = list(row.at(scale, gigabit=gigabit))
+    cells, reasons = [], dict.fromkeys(row.needs)
+    for cell in asked:
+        try:
+            for arm in arms:
+                Scenario.from_dict(filled(cell.scenario, arm.controller, arm.options))
+            cells.append(cell)
+        except ScenarioError as error:
+            reasons[f"{error.key}: {error.found}"] = None
+    return replace(row, cells=tuple(cells), needs=tuple(reasons)) if len(cells) < len(asked) else row
 
 
 def collect(

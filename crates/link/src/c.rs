@@ -1,0 +1,151 @@
+//! The functions of `c/ackclock_link.h`.
+
+#![allow(unsafe_code, reason = "the border to C: exported names, and memory of the caller")]
+
+use std::ffi::{c_char, CStr};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use crate::{Ecn, Link, Packet};
+
+/// As `ack_packet` of the header.
+#[repr(C)]
+pub struct CPacket {
+    id: u64,
+    bytes: u32,
+    flow: u32,
+    ecn: u8,
+    data: u8,
+    lost: u8,
+}
+
+const NEVER: u64 = u64::MAX;
+const MISUSED: i32 = -1;
+
+fn ecn(bits: u8) -> Ecn {
+    match bits & 3 {
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        3 => Ecn::Ce,
+        _ => Ecn::NotEct,
+    }
+}
+
+impl CPacket {
+    fn write(&mut self, packet: Packet, lost: u8) {
+        let Packet { id, bytes, ecn, flow, data } = packet;
+        *self = CPacket { id, bytes, flow, ecn: ecn as u8, data: u8::from(data), lost };
+    }
+}
+
+/// A link, or null: then `why` has what is wrong, cut to `room` bytes with the zero at its end.
+///
+/// # Safety
+///
+/// `text` ends with a zero; `why` has `room` bytes, or is null.
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_new(
+    text: *const c_char,
+    seed: u64,
+    why: *mut c_char,
+    room: usize,
+) -> *mut Link {
+    // SAFETY: promised by the caller.
+    let text = unsafe { CStr::from_ptr(text) };
+    let made = match text.to_str() {
+        Ok(text) => Link::new(text, seed).map_err(|mistake| mistake.to_string()),
+        Err(_) => Err("link: found no UTF-8; allowed: UTF-8".to_string()),
+    };
+    match made {
+        Ok(link) => Box::into_raw(Box::new(link)),
+        Err(said) => {
+            if !why.is_null() && room > 0 {
+                let bytes = said.len().min(room - 1);
+                // SAFETY: `room` bytes are the caller's promise.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(said.as_ptr().cast::<c_char>(), why, bytes);
+                    why.add(bytes).write(0);
+                }
+            }
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// See the header: 0, why it is lost, or -1 where time goes back or a packet has no bytes.
+///
+/// # Safety
+///
+/// `link` is one of [`ack_link_new`], `packet` points to a packet.
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_enqueue(link: *mut Link, now_ns: u64, packet: *const CPacket) -> i32 {
+    // SAFETY: promised by the caller.
+    let (link, packet) = unsafe { (&mut *link, &*packet) };
+    let &CPacket { id, bytes, flow, data, .. } = packet;
+    let packet = Packet { id, bytes, flow, ecn: ecn(packet.ecn), data: data != 0 };
+    match catch_unwind(AssertUnwindSafe(|| link.enqueue(now_ns, packet))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(lost)) => i32::from(lost as u8),
+        Err(_) => MISUSED,
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `link` is one of [`ack_link_new`].
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_next_event(link: *const Link) -> u64 {
+    // SAFETY: promised by the caller.
+    unsafe { &*link }.next_event().unwrap_or(NEVER)
+}
+
+/// See the header: 1 and the packet, 0 if there is none, -1 where time goes back.
+///
+/// # Safety
+///
+/// `link` is one of [`ack_link_new`], `packet` has room for a packet.
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_dequeue(link: *mut Link, now_ns: u64, packet: *mut CPacket) -> i32 {
+    // SAFETY: promised by the caller.
+    let (link, place) = unsafe { (&mut *link, &mut *packet) };
+    match catch_unwind(AssertUnwindSafe(|| link.dequeue(now_ns))) {
+        Ok(Some(packet)) => {
+            place.write(packet, 0);
+            1
+        }
+        Ok(None) => 0,
+        Err(_) => MISUSED,
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+///
+/// `link` is one of [`ack_link_new`], `packet` has room for a packet.
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_take_dropped(link: *mut Link, packet: *mut CPacket) -> i32 {
+    // SAFETY: promised by the caller.
+    let (link, place) = unsafe { (&mut *link, &mut *packet) };
+    match link.take_dropped() {
+        Some((packet, lost)) => {
+            place.write(packet, lost as u8);
+            1
+        }
+        None => 0,
+    }
+}
+
+/// Free a link.
+///
+/// # Safety
+///
+/// `link` is one of [`ack_link_new`] that was not freed, or null.
+#[no_mangle]
+pub unsafe extern "C" fn ack_link_free(link: *mut Link) {
+    if !link.is_null() {
+        // SAFETY: promised by the caller.
+        drop(unsafe { Box::from_raw(link) });
+    }
+}
