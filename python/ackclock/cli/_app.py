@@ -1084,7 +1084,9 @@ def evaluate(
     controller: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|FILE.py:CLASS", help="The candidate: a controller by name, or your own.", show_default=False
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="The candidate: a controller by name, your own, or a bug of the zoo.",
+            show_default=False,
         ),
     ] = None,
     option: Annotated[
@@ -1176,7 +1178,12 @@ def evaluate(
 @commands.command()
 def conform(
     controller: Annotated[
-        str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="A controller by name, your own, or a bug of the zoo.",
+            show_default=False,
+        ),
     ],
     pack: Annotated[
         list[str] | None,

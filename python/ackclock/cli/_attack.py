@@ -104,10 +104,8 @@ def _tell(found: Found, parted: Parting, confirmed: Confirmed | None) -> None:
 
 def _attack(target: str, asked: Options) -> Attack:
     from ackclock import attack
-    from ackclock.attack import zoo
 
     options: dict[str, Any] = dict(option_of(text) for text in asked.options)
-    target = zoo.resolved(target)
     checked(target, options, "TARGET")
     for name in asked.references:
         checked(name, {}, "--reference")
