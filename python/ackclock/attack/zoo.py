@@ -1,4 +1,4 @@
-"""Bugs of real stacks as controllers that run: `zoo:NAME` wherever `attack` takes a target. Each is written from its public description.
+"""Bugs of real stacks as controllers that run: `zoo:NAME` wherever `attack`, `conform` and `evaluate` take one. Each is written from its public description.
 
 What it is, where it is described, and which budget and objective show it, stands in `ZOO`. Beside each bug is the same controller
 without it: a search that catches the bug and nothing in that one has caught the bug itself.
@@ -363,8 +363,15 @@ ZOO: Mapping[str, Bug] = {
 """Name -> bug."""
 
 
-def resolved(target: str) -> str:
+def resolved(target: str, what: str = "TARGET") -> str:
     """`zoo:NAME` as `FILE.py:CLASS`; any other target as it is.
+
+    Parameters
+    ----------
+    target
+        As a command takes it.
+    what
+        What a refusal calls it.
 
     Raises
     ------
@@ -375,5 +382,5 @@ def resolved(target: str) -> str:
     if head != "zoo" or not colon:
         return target
     if name not in ZOO:
-        raise InputError(f"TARGET: found {quote(target)}; allowed: {', '.join(f'zoo:{known}' for known in ZOO)}")
+        raise InputError(f"{what}: found {quote(target)}; allowed: {', '.join(f'zoo:{known}' for known in ZOO)}")
     return f"{__file__}:{ZOO[name].made.__name__}"

@@ -79,17 +79,16 @@ def attack_(
     workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
     from ackclock import attack
     from ackclock.attack import confirm as confirming
-    from ackclock.attack import explain, files, zoo
+    from ackclock.attack import explain, files
 
     workers.check()
     given: dict[str, Any] = dict(option_of(text) for text in option)
-    chosen = zoo.resolved(target)
-    checked(chosen, given, "TARGET")
+    checked(target, given, "TARGET")
     for name in reference:
         checked(name, {}, "--reference")
     checked(beside, {}, "--beside")
     wanted = attack.Attack(
-        target=resolved(chosen),
+        target=resolved(target),
         options=given,
         budget=attack.load(budget),
         objective=objective,

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def conform_(
     controller: Annotated[
-        str, typer.Argument(metavar="NAME|FILE.py:CLASS", help="A controller by name, or your own.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="A controller by name, your own, or a bug of the zoo.",
+            show_default=False,
+        ),
     ],
     pack: Annotated[
         list[str],

@@ -46,7 +46,9 @@ def evaluate_(
     controller: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|FILE.py:CLASS", help="The candidate: a controller by name, or your own.", show_default=False
+            metavar="NAME|FILE.py:CLASS|zoo:NAME",
+            help="The candidate: a controller by name, your own, or a bug of the zoo.",
+            show_default=False,
         ),
     ] = None,
     option: Annotated[
@@ -145,7 +147,7 @@ def _run(controller: str, asked: Options) -> int:
     asked.workers.check()
     statements = _statements(asked.statement)
     plan = replace(_plan(controller, asked), stated=tuple(statements))
-    folder = asked.out or Path(f"{Path(controller.partition(':')[0]).name.removesuffix('.py')}.evaluate")
+    folder = asked.out or Path(f"{_stem(controller)}.evaluate")
     page.check_folder(folder)
     if not folder.is_dir():
         _terminal.writable_folder(folder)
@@ -258,6 +260,12 @@ def _plan(controller: str, asked: Options) -> Plan:
     return plan
 
 
+def _stem(controller: str) -> str:
+    """What its folder is called: the file of a class, a bug with its zoo."""
+    head, _, bug = controller.partition(":")
+    return f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py")
+
+
 def _environment(asked: str) -> Environment:
     from ackclock.evaluate.situation import Environment
 
@@ -274,18 +282,24 @@ def _with(name: str, options: Mapping[str, Any]) -> str:
 
 
 def resolved(controller: str) -> str:
-    """The name with its file as seen from anywhere."""
+    """The name with its file as seen from anywhere; a bug of the zoo is a class of ours."""
+    from ackclock.attack import zoo
     from ackclock.own import anchored, named
 
+    controller = zoo.resolved(controller)
     return anchored(controller, Path.cwd()) if named(controller) else controller
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     """The name of a controller, which exists and obeys the rules of all controllers."""
     from ackclock._agents.controllers import check
+    from ackclock.attack import zoo
     from ackclock.own import described, named, short
     from ackclock.scenario import Scenario
 
+    if (bug := zoo.resolved(controller, what)) != controller:
+        checked(bug, options, what)
+        return controller
     for prefix, allowed in PREFIXES.items():
         if controller.startswith(prefix):
             raise InputError(f"{what}: found {quote(controller)}; allowed: {allowed}")

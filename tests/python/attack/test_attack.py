@@ -136,8 +136,20 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         error = capsys.readouterr().err
         assert said in error
         assert error.count("\n") == 1
-    assert main(["attack", "zoo:lion"]) == 2
-    assert "zoo:quiche-2370" in capsys.readouterr().err
+    for command in ("attack", "conform", "evaluate"):
+        assert main([command, "zoo:lion"]) == 2
+        assert "zoo:quiche-2370" in capsys.readouterr().err
+
+
+def test_a_bug_of_the_zoo_is_a_target_of_every_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["conform", "zoo:quiche-2370"]) == 2
+    assert "breaks the rule growth" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", "zoo:quiche-2370", "--quick", "--rows", "x4"]) == 2
+    assert "breaks the rule growth" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_where_nobody_has_anything_the_score_is_zero(two: Threads) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 import ackclock
 from ackclock import linux
-from ackclock.diff import PATTERNS, compare, judge, over_seeds
+from ackclock.diff import PATTERNS, _compare, compare, judge, over_seeds
 from ackclock.fidelity.drawn import drawn, listed
 from ackclock.fidelity.families import family
 from ackclock.fidelity.path import N1, N2, bulk
-from ackclock.linux import _cache
+from ackclock.linux import _cache, _guest
 
 
 def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linux.Kernel) -> None:
@@ -167,3 +167,27 @@ def test_drawn_families_are_judged_the_same_with_any_number_of_guests(kernel: li
     assert alone == beside
     assert [one.kind for one in alone] == ["way-back", "way-back", "kept", "kept"]
     assert all(one.events > 0 for one in alone)
+
+
+def test_nv_is_the_kernels_until_its_first_draw(kernel: linux.Kernel) -> None:
+    """It draws when it forgets its least RTT for the second time, after 5.75 s at the earliest."""
+    result = compare(bulk(N1, "nv", seconds=5))
+    assert result.divergence is None, result.divergence
+
+
+@pytest.mark.parametrize("factor", [0, 33333331])
+def test_cdg_is_the_kernels_where_no_draw_matters(
+    factor: int, kernel: linux.Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = _guest.command_line
+    monkeypatch.setattr(_guest, "command_line", lambda *a, **k: [*line(*a, **k), f"tcp_cdg.backoff_factor={factor}"])
+    ours = {"backoff_factor": factor}
+    monkeypatch.setattr(
+        _compare, "run", lambda s, seed: ackclock.run(s.set("flows.0.congestion_control_options", ours), seed=seed)
+    )
+    result = compare(bulk(N1, "cdg", seconds=5))
+    assert result.divergence is None, result.divergence
+    lost = {"kind": "bernoulli", "p": 0.005}
+    result = compare(bulk(N2, "cdg", seconds=3).set("network.bottleneck.loss", lost))
+    assert result.divergence is None, result.divergence
+    assert result.kernel.flows["retransmissions"][0] > 0
