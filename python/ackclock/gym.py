@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["Env", "ParallelEnv", "Step", "Steps", "VectorEnv", "power"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """`ParallelEnv` needs PettingZoo, the others do not."""
     if name == "ParallelEnv":

@@ -34,8 +34,8 @@ def test_every_scenario_runs(path):
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
 def test_recording_changes_nothing(path):
-    scenario = load(path).set("duration", "4 s")
-    silent = scenario.set("record", {})
+    scenario = load(path).set_all({"record": {}, "duration": "4 s"})
+    silent = scenario
     loud = scenario.set(
         "record",
         {
