@@ -496,17 +496,3 @@ def test_lists_of_losses_may_be_empty():
         )
         assert Scenario.from_dict(made.to_dict()) == made
         assert run(made).links["dropped_loss"].sum() == 0
-
-
-def test_the_format_is_known_or_refused_and_changes_nothing():
-    values = {
-        "duration": "1 s",
-        "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "5 ms"}},
-        "flows": [{}],
-    }
-    plain, named = Scenario.from_dict(values), Scenario.from_dict({"format": 1, **values})
-    assert named.format == 1
-    assert plain.format is None
-    assert named.to_engine_json() == plain.to_engine_json()
-    with pytest.raises(ScenarioError, match="format: found 2; allowed: 1$"):
-        Scenario.from_dict({"format": 2, **values})
