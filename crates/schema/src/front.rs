@@ -448,6 +448,7 @@ pub fn expected(takes: &Takes) -> String {
     let asked = |dimensions, zero| Asked::one(dimensions, zero).describe();
     let short = |x: f64| x.to_string();
     match *takes {
+        Takes::Whole(low, high) if low == high => low.to_string(),
         Takes::Whole(low, high) => format!("a whole number, {low} to {high}"),
         Takes::Number(low, high) => format!("a number, {} to {}", short(low), short(high)),
         Takes::Above(low, high) => format!("a number above {} and up to {}", short(low), short(high)),

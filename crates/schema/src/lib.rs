@@ -76,6 +76,13 @@ impl Value {
         }
     }
 
+    /// Take an entry out of a table, if it has it.
+    pub fn remove(&mut self, key: &str) {
+        if let Value::Table(entries) = self {
+            entries.retain(|(name, _)| name != key);
+        }
+    }
+
     /// The entry `key`, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {

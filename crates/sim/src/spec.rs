@@ -77,6 +77,9 @@ pub fn value(json: serde_json::Value) -> Value {
     }
 }
 
+/// The newest format of scenarios. A key that takes on another meaning makes a new one; keys that are added do not.
+pub const FORMAT: u64 = 1;
+
 table! {
     /// A network, its hosts and flows, and what to record.
     pub struct Scenario "scenario" {
@@ -93,6 +96,8 @@ table! {
         hosts: Vec<HostParams> = Takes::ListOr(&Takes::Table(HostParams::TABLE), read::MODERN), Vec::new();
         /// What to record.
         record: Record = Takes::Table(Record::TABLE), usual();
+        /// The format that the scenario is written in. It changes nothing in what is run; a version that does not know it says so.
+        format: Option<u32> = Takes::Whole(1, FORMAT);
     }
     rules Scenario::judge_whole
 }

@@ -58,6 +58,7 @@ class Scenario(Table):
         flows: tuple[Flows, ...]
         hosts: tuple[Host, ...] | Literal["modern"]
         record: Record
+        format: int | None
 
     def __init__(self, /, **given: Any) -> None:
         made, wrong = asked(lambda: _engine.Scenario.read(given, Files), given)

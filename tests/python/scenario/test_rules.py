@@ -44,3 +44,12 @@ def test_every_rule_that_is_broken_is_told():
 
 def test_nothing_is_wrong_with_what_the_others_are_made_of():
     Scenario.from_dict(BASE)
+
+
+def test_the_format_is_known_or_refused_and_changes_nothing():
+    plain, named = Scenario.from_dict(BASE), Scenario.from_dict({"format": 1, **BASE})
+    assert named.format == 1
+    assert plain.format is None
+    assert named.to_engine_json() == plain.to_engine_json()
+    with pytest.raises(ScenarioError, match=r"format: found 2; allowed: 1$"):
+        Scenario.from_dict({"format": 2, **BASE})
