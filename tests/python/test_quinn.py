@@ -9,6 +9,8 @@ import pytest
 
 from ackclock import Scenario, run, run_batch
 from ackclock.errors import ScenarioError
+from ackclock.evaluate.harness import Plan
+from ackclock.evaluate.situation import Arm
 
 NAMES = ["quinn:cubic", "quinn:newreno", "quinn:bbr"]
 
@@ -62,9 +64,39 @@ def test_what_a_flow_of_quinn_cannot_have_is_refused_with_what_is_allowed():
             Scenario.from_dict(values(group))
     with pytest.raises(ScenarioError, match='a congestion_control of quinn: "quinn:cubic"'):
         Scenario.from_dict(values({"transport": "quinn"}))
-    with pytest.raises(ScenarioError, match="bulk, transfer"):
+    with pytest.raises(ScenarioError, match="bulk, transfer, fetch, transactions"):
         Scenario.from_dict(
-            values({"congestion_control": "quinn:cubic", "workload": {"kind": "fetch", "bytes": "1 MB"}})
+            values(
+                {
+                    "congestion_control": "quinn:cubic",
+                    "workload": {"kind": "throttled", "rate": "1 Mbit/s", "chunk": "10 kB"},
+                }
+            )
         )
     with pytest.raises(ScenarioError, match=r"congestion_control_options\.mtu"):
         Scenario.from_dict(values({"congestion_control": "quinn:cubic", "congestion_control_options": {"mtu": 80}}))
+
+
+def test_a_trace_has_a_row_for_each_ack_and_each_datagram_and_changes_nothing():
+    plain = Scenario.from_dict(values({"congestion_control": "quinn:newreno"}))
+    traced = run(plain.set("record.trace", "all"), seed=1)
+    assert traced.digest == run(plain, seed=1).digest
+    rows, flow = traced.acks, traced.flows.to_dicts()[0]
+    acks, sent = (rows.filter(rows["event"] == event) for event in ("ack", "send"))
+    assert acks["newly_lost"].sum() == flow["lost_packets"] > 0
+    assert acks["ack_no"].max() == flow["acks_received"]
+    assert 0.98 * flow["sent_packets"] < sent.height <= flow["sent_packets"]
+    assert rows["t_ns"].is_sorted()
+    # NewReno halves: where the window falls it falls to ssthresh
+    falls = acks.filter(acks["cwnd"] < acks["cwnd_before"])
+    assert falls.height == flow["recoveries"] > 0
+    assert (falls["cwnd"] == falls["ssthresh"]).all()
+
+
+def test_situations_that_quic_cannot_have_are_not_tested_and_say_why():
+    arm = Arm(role="candidate", name="quinn:cubic", controller="quinn:cubic")
+    rows = {row.id: row for row in Plan(candidate=arm, rival=None, scale="quick", only=("1", "13", "x2")).rows}
+    assert rows["1"].at("quick", gigabit=False)
+    for row, needs in {"13": "flows.0.stack", "x2": "flows.0.workload.kind"}.items():
+        assert not rows[row].at("quick", gigabit=False)
+        assert any(needs in why for why in rows[row].needs)

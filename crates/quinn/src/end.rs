@@ -81,6 +81,29 @@ pub struct Sample {
     pub mtu: u16,
 }
 
+/// A line of an end's trace: an ACK that was processed, or a datagram with data that left.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// When.
+    pub t: Time,
+    /// A datagram left, rather than an ACK came.
+    pub is_sent: bool,
+    /// Number of the datagram of this end; its bytes.
+    pub number: u64,
+    /// See `number`.
+    pub len: u32,
+    /// ACK frames received so far.
+    pub acks: u64,
+    /// Packets newly taken as lost.
+    pub lost: u64,
+    /// Congestion window before the ACK, bytes.
+    pub window_before: u64,
+    /// What the end is doing afterwards.
+    pub sample: Sample,
+    /// Least round-trip time so far.
+    pub min_rtt: Span,
+}
+
 /// One end.
 pub struct End {
     clock: Clock,
@@ -117,6 +140,8 @@ pub struct End {
     pieces: u64,
     frames: u64,
     deadline: Time,
+    /// Rows, if they are kept.
+    trace: Option<Vec<Row>>,
 }
 
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
@@ -181,6 +206,7 @@ impl End {
             pieces: 0,
             frames: 0,
             deadline: Time::NEVER,
+            trace: None,
         }
     }
 
@@ -224,6 +250,7 @@ impl End {
 
     /// A datagram of the peer arrived, marked so.
     pub fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn) {
+        let before = self.trace.is_some().then(|| (self.stats(), self.sample()));
         let bytes = self.carried.take(datagram);
         let (own, peer) = if self.side.is_client() { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let at = self.clock.instant(now);
@@ -249,6 +276,9 @@ impl End {
             None => {}
         }
         self.work(now);
+        if let Some((stats, Some(sample))) = before {
+            self.note_ack(now, &stats, sample.window);
+        }
     }
 
     fn respond(&mut self, size: usize) {
@@ -446,7 +476,11 @@ impl DatagramEndpoint for End {
             Some(EcnCodepoint::Ce) => Ecn::Ce,
             None => Ecn::NotEct,
         };
-        Some(Datagram::Opaque(self.datagram(transmit.size, has_data, ecn)))
+        let datagram = self.datagram(transmit.size, has_data, ecn);
+        if has_data && self.trace.is_some() {
+            self.note_sent(now, &datagram);
+        }
+        Some(Datagram::Opaque(datagram))
     }
 
     fn next_deadline(&self) -> Time {

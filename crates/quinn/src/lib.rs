@@ -16,7 +16,7 @@ mod seal;
 mod traced;
 
 pub use carried::Carried;
-pub use end::{End, Failure, Sample, Stats};
+pub use end::{End, Failure, Row, Sample, Stats};
 pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
 pub use seal::Clock;
 

@@ -411,6 +411,13 @@ impl Journal {
                 self.recoveries.push((idx, recoveries));
             }
         }
+        #[cfg(feature = "quinn")]
+        {
+            let rows = sender.take_rows(flow);
+            if !rows.is_empty() {
+                self.records.push((idx, rows));
+            }
+        }
         if let Some(rows) = sender.take_intervals().filter(|rows| !rows.is_empty()) {
             self.intervals.push((flow, rows));
         }

@@ -9,7 +9,7 @@ use crate::flow::Flow;
 use crate::performance::{Counts, Meter};
 use crate::spec;
 #[cfg(feature = "quinn")]
-use crate::transport::DatagramEnd;
+use crate::transport::{quinn, DatagramEnd};
 use crate::world::{World, SENDER};
 
 /// One sample of an open flow.
@@ -35,7 +35,7 @@ pub struct SampleRow {
 impl SampleRow {
     /// Bytes in units of full datagrams. The stack tells no state and no window of the peer.
     fn of_quinn(world: &World, flow: &Flow, sample: &ackclock_quinn::Sample) -> SampleRow {
-        let packets = |bytes: u64| u32::try_from(bytes / u64::from(sample.mtu)).unwrap_or(u32::MAX);
+        let packets = |bytes| quinn::packets(sample, bytes);
         SampleRow {
             t: world.now(),
             flow: flow.id,

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ackclock_core::datagram::DatagramEndpoint;
+#[cfg(feature = "quinn")]
+use ackclock_core::trace::Record;
 use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
@@ -16,6 +18,8 @@ use crate::udp::{Sink, Source, SourceParams};
 use crate::world::{RECEIVER, SENDER};
 
 mod datagrams;
+#[cfg(feature = "quinn")]
+pub(crate) mod quinn;
 pub use datagrams::DatagramEnd;
 
 /// Settings of both ends of a flow.
@@ -385,11 +389,28 @@ impl Transport {
         }
     }
 
-    /// Switch the per-ACK trace of TCP on or off.
+    /// Switch the per-ACK trace of TCP or QUIC on or off.
     pub fn set_trace(&mut self, on: bool) {
-        if let Transport::Tcp(tcp) = self {
-            tcp.set_trace(on);
+        match self {
+            Transport::Tcp(tcp) => tcp.set_trace(on),
+            #[cfg(feature = "quinn")]
+            Transport::Datagram(end) => {
+                if let DatagramEnd::Quinn(end) = &mut **end {
+                    end.set_trace(on);
+                }
+            }
+            #[cfg(not(feature = "quinn"))]
+            Transport::Datagram(_) => {}
         }
+    }
+
+    /// The trace of QUIC.
+    #[cfg(feature = "quinn")]
+    pub fn take_rows(&mut self, flow: FlowId) -> Vec<Record> {
+        let Transport::Datagram(end) = self else { return Vec::new() };
+        let DatagramEnd::Quinn(end) = &mut **end else { return Vec::new() };
+        let responder = end.is_responder();
+        end.take_trace().iter().map(|row| quinn::record(flow, responder, row)).collect()
     }
 
     /// Keep the rows of PCC's monitor intervals.

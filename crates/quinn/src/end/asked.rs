@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use ackclock_core::Span;
 use quinn_proto::Dir;
 
-use super::{End, Failure, Sample, Stats};
+use ackclock_core::datagram::Opaque;
+use ackclock_core::Time;
+
+use super::{End, Failure, Row, Sample, Stats};
 
 impl End {
     /// The handshake is complete at this end.
@@ -56,6 +59,57 @@ impl End {
     /// Round-trip times of this end: their sum in ns, and how many.
     pub fn rtt_samples(&self) -> (u128, u64) {
         (self.log.rtt_sum_ns.load(Relaxed).into(), self.log.rtt_samples.load(Relaxed))
+    }
+
+    /// Whether the peer opened the connection.
+    pub fn is_responder(&self) -> bool {
+        self.side.is_server()
+    }
+
+    /// Keep a row of each ACK and each datagram with data that leaves, or no longer.
+    pub fn set_trace(&mut self, on: bool) {
+        self.trace = on.then(Vec::new);
+    }
+
+    /// The rows kept so far.
+    pub fn take_trace(&mut self) -> Vec<Row> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn note_sent(&mut self, t: Time, datagram: &Opaque) {
+        let Some(sample) = self.sample() else { return };
+        let row = Row {
+            t,
+            is_sent: true,
+            number: datagram.number,
+            len: datagram.len,
+            acks: self.stats().acks,
+            lost: 0,
+            window_before: sample.window,
+            sample,
+            min_rtt: Span(self.log.min_rtt_ns.load(Relaxed)),
+        };
+        self.trace.iter_mut().for_each(|rows| rows.push(row));
+    }
+
+    /// A row, if what arrived held an ACK.
+    pub(super) fn note_ack(&mut self, t: Time, before: &Stats, window_before: u64) {
+        let (stats, Some(sample)) = (self.stats(), self.sample()) else { return };
+        if stats.acks == before.acks {
+            return;
+        }
+        let row = Row {
+            t,
+            is_sent: false,
+            number: 0,
+            len: 0,
+            acks: stats.acks,
+            lost: stats.lost - before.lost,
+            window_before,
+            sample,
+            min_rtt: stats.min_rtt,
+        };
+        self.trace.iter_mut().for_each(|rows| rows.push(row));
     }
 
     /// Counts.
