@@ -15,6 +15,7 @@ from ackclock._results.limits import CAUSES, COLUMNS, held
 from ackclock.cli import main
 from ackclock.diagnose import Diagnosis, diagnose, fit, model, what_if
 from ackclock.errors import InputError
+from ackclock.fidelity.drawn import drawn
 
 
 def captured(folder: Path, scenario: ackclock.Scenario, at: str = "sender") -> tuple[ackclock.Run, Path]:
@@ -32,12 +33,17 @@ def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
     return seconds
 
 
-def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
+def apart(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
+    """By which share of the flow's life each cause is off."""
     assert found.replay is not None
     truth = exact(run, found)
     life = sum(value for name, value in truth.items() if name != "idle")
-    apart = {name: abs(found.replay.seconds[name] - truth[name]) / life for name in CAUSES if name != "idle"}
-    assert max(apart.values()) < within, apart
+    return {name: abs(found.replay.seconds[name] - truth[name]) / life for name in CAUSES if name != "idle"}
+
+
+def agree(run: ackclock.Run, found: Diagnosis, within: float = 0.01) -> None:
+    off = apart(run, found)
+    assert max(off.values()) < within, off
 
 
 @pytest.mark.parametrize(
@@ -83,6 +89,29 @@ def test_causes_are_those_of_the_run(tmp_path, name, duration):
 def test_causes_are_those_of_the_run_over_shipped_scenarios(tmp_path, name):
     run, path = captured(tmp_path, ackclock.load(name))
     agree(run, diagnose(path))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", ["transfer", "bulk", "lossy"])
+def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
+    """Drawn after the thresholds were fixed: of each kind all but one are within 1 %, and that one within 2 %. Flows of BBR are left out:
+    their pacing and window are not told apart."""
+    counts = {"transfers": 0, "bulks": 0, "lossy": 0} | {kind if kind == "lossy" else f"{kind}s": 20}
+    off: list[float] = []
+    for one in drawn(20261124, **counts):
+        if ": bbr," in one.name:
+            continue
+        scenario = one.scenario if kind == "transfer" else one.scenario.set("duration", "6 s")
+        run, path = captured(tmp_path, scenario)
+        found = diagnose(path)
+        off.append(max(apart(run, found).values()))
+        mbps, rtt_ms = (float(part.split()[0]) for part in one.name.split(", ")[1:3])
+        if found.path is not None and found.path.identified:
+            assert found.path.wire_bps == pytest.approx(mbps * 1e6, rel=0.02), one.name
+            assert found.path.base_rtt_s == pytest.approx(rtt_ms * 1e-3 + 1514 * 8 / mbps / 1e6, rel=0.02), one.name
+    *most, last = sorted(off)
+    assert max(most) < 0.01, off
+    assert last < 0.02, off
 
 
 def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
