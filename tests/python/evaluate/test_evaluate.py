@@ -156,13 +156,13 @@ def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
 
 
 def test_stopped_and_continued_gives_the_same(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole", "reno", "3", "12")
+    whole = run(tmp_path / "whole", "reno", "3", "19")
     stop = threading.Event()
     stop.set()
     with pytest.raises(UnavailableError, match="goes on"):
-        run(tmp_path / "parts", "reno", "3", "12", stop=stop)
-    run(tmp_path / "parts", "reno", "12")
-    parts = run(tmp_path / "parts", "reno", "3", "12")
+        run(tmp_path / "parts", "reno", "3", "19", stop=stop)
+    run(tmp_path / "parts", "reno", "19")
+    parts = run(tmp_path / "parts", "reno", "3", "19")
     assert to_json(parts) == to_json(whole)
     assert whole.digest == parts.digest
 

@@ -40,7 +40,7 @@ def killed(folder: Path, kills: int, seeds: int) -> dict[str, int]:
 
 
 def test_killed_at_random_moments(tmp_path):
-    found = killed(tmp_path, 2, 4)
+    found = killed(tmp_path, 2, 3)
     assert found["killed"] >= 2
     assert found["during"] > 0
 
