@@ -345,7 +345,7 @@ def backoff(begin_s: float, end_s: float) -> Of:
             # What was on its way when all was lost, and one tail loss probe, are not backoff.
             quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
             sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
-            gaps = [b - a for a, b in pairwise(sent)]
+            gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once
             growth = [b / a for a, b in pairwise(gaps) if a > 0]
             found[seed] = min(growth) if growth else math.nan
         return found
