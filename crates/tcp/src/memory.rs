@@ -83,7 +83,7 @@ impl PacketMemory {
         if whole {
             return 1 + (to - from) as u32;
         }
-        let cut = (from + 1..=to).filter(|page| (page * SENT_PAGE - first) % mss > 0);
+        let cut = (from + 1..=to).filter(|page| !(page * SENT_PAGE - first).is_multiple_of(mss));
         (len as u64).div_ceil(mss) as u32 + cut.count() as u32
     }
 
