@@ -99,7 +99,7 @@ mod tests {
                 Some((d.number, d.chunk, d.rexmit))
             }
             None => None,
-            Some(Datagram::Report(_)) => panic!("no report"),
+            Some(_) => panic!("neither data nor nothing"),
         }
     }
 

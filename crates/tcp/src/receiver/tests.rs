@@ -323,7 +323,8 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
 /// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order; what closes the gap: end of the first buffer
 /// in segments, and the memory that waited.
 fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
-    let config = Config { packet_memory, ..Config::profile("linux-6").expect("a profile") };
+    let mut config = Config::profile("linux-6").expect("a profile");
+    config.switches.packet_memory = packet_memory;
     let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
     receiver.negotiated(true, true);
     receiver.window.measure_share(SMSS as u32, SMSS as u32);
