@@ -123,7 +123,8 @@ def test_time_grows_with_the_length(name: str, tmp_path: Path) -> None:
 
     cpu_s(120_000)  # imports
     small = max(cpu_s(240_000), 0.002)
-    assert cpu_s(2_400_000) < 40 * small + 0.1
+    most = 40 * small + 0.1
+    assert cpu_s(2_400_000) < most or cpu_s(2_400_000) < most, "twice: once memory may have been cleaned up meanwhile"
 
 
 @pytest.fixture(scope="module")
