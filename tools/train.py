@@ -25,7 +25,7 @@ from pathlib import Path
 from ackclock import Scenario, load, run
 from ackclock.bench.cells import COUNTED, scenario
 for path in sorted(Path("scenarios").glob("*.toml")):
-    run(load(path).set("duration", "4 s"))
+    run(load(path).set_all({"record.warm_up": "0 s", "duration": "4 s"}))
 for counted in COUNTED:
     if counted.cell.flows <= 10_000:
         seconds = max(counted.cell.duration_s, 1000 / counted.cell.rate_mbps)  # as many packets of each
