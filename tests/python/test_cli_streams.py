@@ -93,7 +93,7 @@ def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch,
     def slow(*args, progress, **more):
         def noted(part):
             told.append(part)
-            time.sleep(0.2 if sys.stderr.isatty() and len(told) < 8 else 0.0)
+            time.sleep(0.25 if sys.stderr.isatty() and len(told) < 6 else 0.0)
             progress(part)
 
         return real(*args, progress=noted, **more)

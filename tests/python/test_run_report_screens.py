@@ -77,9 +77,19 @@ def picture(tab: Browser, name: str, tmp_path: Path) -> np.ndarray[Any, Any]:
     return np.asarray(Image.open(io.BytesIO(file.read_bytes())).convert("L"))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 400], ids=["wide", "phone"])
-@pytest.mark.parametrize("flows", [1, 2, 20, 100])
+EACH_ONCE = {(1, 1200, False), (2, 400, True), (20, 1200, True), (100, 400, False)}
+"""Each number of flows, each width and each scheme; the other combinations are `deep`."""
+
+SEEN = [
+    pytest.param(*seen, id=f"{seen[0]}-{width}-{scheme}", marks=() if seen in EACH_ONCE else pytest.mark.deep)
+    for flows in FLOWS
+    for width, px in (("wide", 1200), ("phone", 400))
+    for scheme, dark in (("light", False), ("dark", True))
+    for seen in [(flows, px, dark)]
+]
+
+
+@pytest.mark.parametrize(("flows", "width", "dark"), SEEN)
 def test_every_figure_can_be_read(pages, tab, tmp_path, flows, width, dark):
     plots = shown(tab, pages[flows], width=width, dark=dark)
     pixels = picture(tab, f"report-{flows}-{width}-{'dark' if dark else 'light'}", tmp_path)
@@ -112,7 +122,7 @@ def test_every_figure_can_be_read(pages, tab, tmp_path, flows, width, dark):
     assert margins < 80 if dark else margins > 230
 
 
-@pytest.mark.parametrize("flows", [1, 20])
+@pytest.mark.parametrize("flows", [pytest.param(1, marks=pytest.mark.deep), 20])
 def test_dragging_in_one_figure_moves_the_others_and_a_double_click_brings_all_back(pages, tab, flows):
     plots = shown(tab, pages[flows], width=1200)
     before = [plot["range"] for plot in plots]

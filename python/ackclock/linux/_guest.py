@@ -28,6 +28,9 @@ MEMORY = "1G"
 BOOT = 1_700_000_000_000_000_000
 """Wall clock of the guest at boot, ns."""
 
+GRACE_S = 2.0
+"""What a guest that is asked to end may still take."""
+
 Columns = dict[str, tuple[str, Any]]
 
 
@@ -187,7 +190,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=2)
+            process.wait(timeout=GRACE_S)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -114,6 +114,7 @@ def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("ackclock.linux._guest.GRACE_S", 0.1)
     note = tmp_path / "pids"
     fake(
         "import os, signal, subprocess, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -25,13 +25,15 @@ from ackclock.sweep import run as run_sweep
 from ackclock.sweep.measures import COLUMNS
 
 AIMD = """
-import time
+import os, time
 
 
 class Aimd:
     def __init__(self, up=1.0):
         self.up = up
-        time.sleep(0.15)  # so that a sweep can be met in the middle
+        until = time.thread_time() + float(os.environ.get("BEGINS_IN_S", 0))  # to be met in the middle of a sweep
+        while time.thread_time() < until:
+            pass
 
     def on_ack(self, window, ack):
         if ack.cwnd_limited:
@@ -77,7 +79,8 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
     Path("mine.py").write_text(AIMD, encoding="utf-8")
     Path("own.toml").write_text(OWN, encoding="utf-8")
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "own.toml", "--own-code", "--jobs", "2"]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    slow = {**os.environ, "BEGINS_IN_S": "0.05"}
+    child = subprocess.Popen(command, env=slow, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     done = 0
     while not done and child.poll() is None:
         time.sleep(0.02)
