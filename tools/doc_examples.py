@@ -1,7 +1,7 @@
 """Runs the examples of the prose docs: `--check` says which printed outputs are no longer true, without it they are renewed.
 
 A block ```` ```toml name ```` or ```` ```python name ```` becomes a file; the lines of a ```` ```console ```` block that start with `$ ` are run,
-in order, in a folder that holds these files and the scenarios. Blocks that need a program which is not installed are left alone. A
+in order, in a folder that holds these files, the scenarios and the examples. Blocks that need a program which is not installed are left alone. A
 ```` ```python ```` block without a name is run too, and must not fail; one of ```` ```toml ```` must be TOML.
 """
 
@@ -58,7 +58,8 @@ def run(text: str) -> str:
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "scenarios").symlink_to(ROOT / "scenarios")
+        for shipped in ("scenarios", "examples"):
+            (folder / shipped).symlink_to(ROOT / shipped)
 
         def renew(match: re.Match[str]) -> str:
             if match["name"]:
