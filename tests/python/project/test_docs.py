@@ -76,3 +76,16 @@ def test_the_index_of_decisions_is_complete_and_each_has_a_status():
         assert STATUS.fullmatch(status), f"{number}: {status}"
         newer = re.findall(r"\[(\d{4})\]", status)
         assert all(f"[{each}](" in body for each in newer), f"{number} does not name {newer}"
+
+
+def test_one_number_of_a_version_stands_everywhere():
+    def first(name: str, pattern: str) -> str:
+        found = re.search(pattern, (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert found, name
+        return found[1]
+
+    number = first("Cargo.toml", r'^version = "(.+)"$')
+    assert first("CITATION.cff", r"^version: (.+)$") == number
+    assert first("CHANGELOG.md", r"^## ([\d.]+) \(") == number
+    assert first("sbom.cyclonedx.json", r'"bom-ref": "pkg:pypi/ackclock@(.+)"') == number
+    assert first("Cargo.lock", r'name = "ackclock-core"\nversion = "(.+)"') == number
