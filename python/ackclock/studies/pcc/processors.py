@@ -22,7 +22,7 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
 from ackclock.studies.pcc import arms, testbed
-from ackclock.studies.pcc.sharing import TOGETHER_S, abreast, shares_together
+from ackclock.studies.pcc.sharing import TOGETHER_S, abreast, depth, shares_together
 from ackclock.studies.pcc.testbed import CUBIC, MININET, PCC, SPINS, Model, mininet, stalls
 from ackclock.study import (
     Bound,
@@ -107,31 +107,35 @@ AS_READ = {
 
 
 def run(plan: Plan) -> Data:
-    """Four flows that begin 5 s apart, together for 200 s, on every host; CUBIC where processors suffice.
+    """Four flows that begin 5 s apart, together for 200 s, on every host with few processors. With processors enough they are the runs of experiment
+    `depth`, seed by seed, PCC's and CUBIC's.
 
     Returns
     -------
     Data
         `processors.shares`: host, cc, seed, jain, sd_mbps, total_mbps, over all the time together.
     """
-    runs = [(host, PCC) for host in HOSTS] + [(ENOUGH, CUBIC)]
     cells = [
         Cell(
-            scenario=abreast(controller, LIMIT, host=HOSTS[host]),
-            keys={"host": host, "cc": controller},
-            stream="processors",
-            seeds=plan.count(quick=3, paper=12),
+            scenario=abreast(PCC, LIMIT, host=model),
+            keys={"host": host, "cc": PCC},
+            stream="depth",
+            seeds=plan.count(quick=3, paper=8),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"shares": shares_together},
         )
-        for host, controller in runs
+        for host, model in HOSTS.items()
+        if host != ENOUGH
     ]
     return collect("processors", cells, plan)
 
 
 def pick(tables: Tables, host: str, column: str, controller: str = PCC) -> Array:
-    """A column, one value per seed."""
-    t = tables["processors.shares"].filter((pl.col("host") == host) & (pl.col("cc") == controller))
+    """A column, one value per seed; with processors enough that of `depth`, in the seeds that ran on the other hosts."""
+    table = tables["processors.shares"]
+    if host == ENOUGH:
+        return depth(tables, controller, LIMIT, column)[: table["seed"].n_unique()]
+    t = table.filter((pl.col("host") == host) & (pl.col("cc") == controller))
     return t.sort("seed")[column].to_numpy().astype(np.float64)
 
 
