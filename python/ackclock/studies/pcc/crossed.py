@@ -61,7 +61,7 @@ them under Xen's credit scheduler."""
 PACING = (LATE_4, LINE, LATE_10, LATE_20)
 """They change nothing for TCP, which is not paced: CUBIC's runs are those of exact hosts."""
 
-FEW = (EXACT, LINE, LATE_10, LIGHT, XEN, TWO)
+FEW = (EXACT, LINE, LATE_10, XEN)
 """Hosts at quick scale."""
 
 COMPARED = ((MININET, EXACT), (BARE, LINE))

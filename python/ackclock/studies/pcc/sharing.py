@@ -104,7 +104,7 @@ def run(plan: Plan) -> Data:
             scenario=come_and_go(bare if host == BARE else host, controller, unit, jitter=jitter),
             keys={"host": host, "cc": controller},
             stream="sharing",
-            seeds=plan.count(quick=2, paper=6, readings=2),
+            seeds=plan.count(quick=1, paper=6, readings=2),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"windows": partial(all_windows, unit=unit), "series": partial(first_series, unit=unit)},
         )
@@ -214,15 +214,35 @@ def at_length(measure: Measure) -> Measure:
 
     def asked(tables: Tables) -> Sequence[Evidence]:
         found = measure(tables)
-        if tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S:
-            return found
-        nothing = math.nan
-        return [
-            replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
-            for e in found
-        ]
+        return found if tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S else not_asked(found)
 
     return asked
+
+
+LEAST_RUNS = 6
+"""Of four flows together, for a claim to be asked of them. Quick scale has one run of most kinds, for pictures."""
+
+
+def in_enough_runs(table: str) -> Callable[[Measure], Measure]:
+    """A measurement that is not asked of fewer runs."""
+
+    def wrap(measure: Measure) -> Measure:
+        def asked(tables: Tables) -> Sequence[Evidence]:
+            found = measure(tables)
+            return found if tables[table]["seed"].n_unique() >= LEAST_RUNS else not_asked(found)
+
+        return asked
+
+    return wrap
+
+
+def not_asked(found: Sequence[Evidence]) -> list[Evidence]:
+    """What is written in place of numbers that would answer another question."""
+    nothing = math.nan
+    return [
+        replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
+        for e in found
+    ]
 
 
 _COLOURS = [OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion")]
