@@ -17,6 +17,12 @@ Every sentence of its publications, with claims, verdicts and causes, is another
     ...
     <!-- . -->
 
+Verdicts that differ from those of an earlier version, each with a sentence why, are a third:
+
+    <!-- changed pcc -->
+    ...
+    <!-- . -->
+
     python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
     python tools/study_numbers.py --check  # exit code 1 if one of them differs
 """
@@ -40,6 +46,9 @@ VERDICTS = re.compile(r"<!-- verdicts (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTA
 
 
 SENTENCES = re.compile(r"<!-- sentences (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
+
+
+CHANGED = re.compile(r"<!-- changed (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
@@ -87,8 +96,18 @@ def sentences(match: re.Match[str]) -> str:
     return f"<!-- sentences {study.name} -->\n\n{sentence.table(study.sentences, study.claims, records)}\n\n<!-- . -->"
 
 
+def changed(match: re.Match[str]) -> str:
+    """What is judged otherwise than in an earlier version."""
+    study = studies.get(match[1])
+    if study.before is None:
+        raise InputError(f"changed {study.name}: found no verdicts of an earlier version; allowed: a study that keeps them")
+    records = tuple(study.recorded(scale) for scale in SCALES)
+    return f"<!-- changed {study.name} -->\n\n{study.before.table(study.claims, records)}\n\n<!-- . -->"
+
+
 def renewed(text: str) -> str:
     """A document with the numbers of the records."""
+    text = CHANGED.sub(changed, text)
     return SENTENCES.sub(sentences, VERDICTS.sub(verdicts, NUMBER.sub(number, text)))
 
 

@@ -58,7 +58,7 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
     whole = template.render(
         page=page,
         opening=None if page.opening is None else _figure(page.opening, drawn or {}),
-        sections=[_section(s, drawn or {}) for s in page.sections],
+        sections=[_section(s, drawn or {}, short=page.short) for s in page.sections],
         plotly=Markup(packed.plotly()) if interactive else "",
         notices=packed.notices() if interactive else "",
         unpack=Markup(packed.SCRIPT),
@@ -74,7 +74,7 @@ def in_lab(toml: str) -> bool:
     return ".py:" not in toml and '"custom:' not in toml and '"mahimahi"' not in toml and _link.runs_in_page(toml)
 
 
-def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
+def _section(section: Section, drawn: Drawn, *, short: bool) -> dict[str, Any]:
     from markupsafe import Markup
 
     blocks: list[dict[str, Any]] = []
@@ -89,7 +89,14 @@ def _section(section: Section, drawn: Drawn) -> dict[str, Any]:
         else:
             assert isinstance(block, Prose)
             blocks.append({"kind": "prose", "html": Markup(block.html)})
-    return {"title": section.title, "anchor": section.anchor, "blocks": blocks, "claims": section.claims}
+    shown = section.shown if short else len(blocks)
+    return {
+        "title": section.title,
+        "anchor": section.anchor,
+        "blocks": blocks[:shown],
+        "folded": blocks[shown:],
+        "claims": section.claims,
+    }
 
 
 def _figure(figure: Figure, drawn: Drawn) -> dict[str, Any]:

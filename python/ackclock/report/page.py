@@ -164,6 +164,9 @@ def items(texts: Sequence[str]) -> Prose:
 LONG = 40
 """Rows of a table that is shown folded."""
 
+MANY = 20
+"""Claims from which on a page is read in ten minutes only if it folds."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableCell:
@@ -261,6 +264,12 @@ class Section:
         """Target of links."""
         return "".join(c if c.isalnum() else "-" for c in self.title.lower())
 
+    @property
+    def shown(self) -> int:
+        """How many blocks stand open where a page shows one picture a section: those up to the first figure, or one."""
+        figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
+        return figures[0] + 1 if figures else 1
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
@@ -315,6 +324,11 @@ class Page:
     def claim(self, name: str) -> ClaimRow:
         """One claim by its id."""
         return next(claim for claim in self.claims if claim.id == name)
+
+    @property
+    def short(self) -> bool:
+        """Whether it has so many claims that it opens with one picture a section, and folds the rest."""
+        return len(self.claims) > MANY
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError
+from ackclock.study.changed import Before
 from ackclock.study.claim import Claim, Criterion, Tables
 from ackclock.study.plan import Plan, Progress
 from ackclock.study.reading import Choice, Curve, Read, Reading, Specification, grid
@@ -183,6 +184,8 @@ class Study:
         Every sentence, number, table and figure of its publications, and what became of it.
     runs
         The fewest seeds that a cell has, by scale. No criterion may need more.
+    before
+        The verdicts of an earlier version, and why some are others now.
     """
 
     name: str
@@ -199,6 +202,7 @@ class Study:
     source: Path | None = field(default=None, repr=False)
     sentences: tuple[Sentence, ...] = field(default=(), repr=False)
     runs: Mapping[str, int] = field(default_factory=dict, repr=False)
+    before: Before | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for scale, seeds in self.runs.items():

@@ -117,12 +117,12 @@ def test_flows_are_active_as_in_the_script():
 
 def test_windows_hold_what_arithmetic_says():
     unit = 10
-    found = np.zeros((7 * unit, FLOWS))
+    found = np.zeros((sharing.STRETCHES * unit, FLOWS))
     for flow in range(FLOWS):
         found[flow * unit : (flow + 4) * unit, flow] = 10.0 * (flow + 1)
     table = pl.DataFrame(sharing.windows(found, unit))
-    assert table["flows"].to_list() == [n for n in (1, 2, 3, 4, 3, 2, 1) for _ in range(5)]
-    assert table["sd_mbps"].to_list() == [0.0] * 35
+    assert table["flows"].to_list() == [n for n in (1, 2, 3, 4, 3, 2) for _ in range(5)]
+    assert table["sd_mbps"].to_list() == [0.0] * 30
     two, four = table[5], table[15]
     assert two["jain"][0] == pytest.approx(30**2 / (2 * (100 + 400)))
     assert four["jain"][0] == pytest.approx(100**2 / (4 * 3000))
@@ -141,7 +141,7 @@ def test_claims_on_windows_of_100_s_are_not_asked_of_short_stretches():
         ]
         return {
             "sharing.windows": pl.DataFrame(windows),
-            "sharing.series": pl.DataFrame({"t_s": [1.0, 7.0 * stretch]}),
+            "sharing.series": pl.DataFrame({"t_s": [1.0, float(sharing.STRETCHES * stretch)]}),
         }
 
     (c11,) = (c.direction for c in STUDY.claims if c.id == "C11")
@@ -269,7 +269,7 @@ def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imp
 def test_every_scenario_of_the_study_fits_into_memory(scale):
     unit = sharing.STRETCH_S if scale == "paper" else sharing.SHORT_S
     runs = [cell.scenario for make in (pair._long, pair._early) for cell in make(pair.KINDS, 4)]
-    runs += [testbed.wishbone(host, controller, unit) for host, controller in sharing.RUNS]
+    runs += [sharing.come_and_go(host, controller, unit) for host, controller in sharing.RUNS]
     runs += [sharing.abreast(PCC, processors.LIMIT, host=host) for host in processors.HOSTS.values()]
     for scenario in runs:
         check_memory(scenario.to_engine_json(), 4 << 30, runs=4)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ackclock import studies
+from ackclock.study import SCALES
 
 OWN = {
     "prr": {"T10", "T11"},  # the study's own
@@ -23,3 +26,14 @@ def test_sentences_name_claims_and_claims_have_sentences(name):
     assert len(found.sentences) > 30
     rest = claims - named
     assert {claim for claim in rest if not {claim, claim[0]} & OWN[name]} == set()
+
+
+@pytest.mark.parametrize("name", ["large-pipes", "pcc"])
+def test_every_verdict_that_changed_says_why(name):
+    found = studies.get(name)
+    records = tuple(found.recorded(scale) for scale in SCALES)
+    assert found.before.missing(found.claims, records) == (set(), set())
+    was = replace(found.before, verdicts=found.before.verdicts.replace("\nP1 | how much fails", "\nP1 | how much holds"))
+    was = replace(was, verdicts=was.verdicts.replace("\nW1 | holds", "\nW1 | fails"))
+    changed, unchanged = was.missing(found.claims, records)
+    assert (changed, unchanged) == ({"P1"} if name == "pcc" else {"W1"}, set())

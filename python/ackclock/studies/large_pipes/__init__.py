@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ackclock.studies.large_pipes import (
+    changed,
     coalescing,
     damping,
     findings,
@@ -74,4 +75,5 @@ STUDY = Study(
     sentences=sentences.SENTENCES,
     record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
+    before=changed.BEFORE,
 )

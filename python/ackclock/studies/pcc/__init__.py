@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ackclock.studies.pcc import (
     batches,
+    changed,
     crossed,
     findings,
     hypotheses,
@@ -83,4 +84,5 @@ STUDY = Study(
     sentences=sentences.SENTENCES,
     record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,
+    before=changed.BEFORE,
 )

@@ -13,7 +13,7 @@ from ackclock.judge.estimates import Array, quotient, ratio
 from ackclock.plot import OKABE_ITO
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
-from ackclock.study import Reading, Tables
+from ackclock.study import Plan, Reading, Tables
 
 PACKET_BYTES = 1500
 
@@ -101,11 +101,16 @@ HOSTS = Reading(
         "each segment acknowledged": "no delayed ACKs",
         "208 KiB": "the socket buffer that Linux gives to a program which asks for none, without its later growth",
         "loss behind the queue": "the emulator loses packets on the link, not at its entry",
+        "varying RTT": "the path delays each packet by up to 5 ms more, at random and in order, for all; TCP's receiver acknowledges each segment",
     },
     why="the profile is the one that is checked against the kernel; the hosts of 2014 are not described",
     crossed=False,
 )
+VARIES = "5 ms"
+"""Greatest random delay of a path whose round trip varies by itself."""
+
 _STACKS: dict[str, dict[str, Any]] = {
+    "varying RTT": {"delayed_ack": False},
     "paced": {"pacing": True},
     "each segment acknowledged": {"delayed_ack": False},
     "208 KiB": {"socket_buffer": "208 KiB"},
@@ -120,10 +125,39 @@ def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
         loss = network["bottleneck"].pop("loss")
         egress = {"rate": "10 Gbit/s", "delay": "0 s", "loss": loss}
         return Scenario.from_dict({**made, "network": {**network, "topology": "dumbbell", "egress": egress}})
+    if option == "varying RTT":
+        scenario = varying(scenario)
+        made = scenario.to_dict()
     if arm.controller.startswith("pcc") or option == HOSTS.main:
         return scenario
     keys = {"stack": _STACKS[option]} if option in _STACKS else {"profile": option}
     return Scenario.from_dict({**made, "flows": [{**flow, **keys} for flow in made["flows"]]})
+
+
+def varying(scenario: Scenario) -> Scenario:
+    """The same path, but it delays each packet by up to `VARIES` more."""
+    return scenario.set("network.bottleneck.jitter", VARIES)
+
+
+JITTERED = tcp("Illinois, 5 ms of jitter", "illinois", "vermilion", "x", ":")
+PROMPT = tcp("Illinois, each segment acknowledged", "illinois", "vermilion", "+", ":", delayed_ack=False)
+BOTH = tcp("Illinois, 5 ms of jitter, each segment acknowledged", "illinois", "vermilion", "1", ":", delayed_ack=False)
+"""For the causes of P3 and P7. Illinois grows the faster, the smaller the queueing delay is beside the greatest that it has seen. On a path without any
+noise that is nothing beside the 40 ms of a delayed ACK."""
+NOISES = {JITTERED: True, PROMPT: False, BOTH: True}
+"""Arm -> whether its path varies."""
+
+
+def illinois(plan: Plan) -> int:
+    """Runs of Illinois where its causes are asked for: cheap, and far apart."""
+    return plan.count(quick=16, paper=32)
+
+
+def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> Estimate:
+    """What is left in an arm of Illinois's excess over the paper's, which is PCC's goodput here over the paper's ratio; paired by seed."""
+    asked = mean(tables, table, "goodput_bps", arm=PCC.name, **keys).value / times
+    with_it, without = (pick(tables, table, "goodput_bps", arm=a.name, **keys) - asked for a in (arm, ILLINOIS))
+    return ratio(with_it, without)
 
 
 def only(table: pl.DataFrame, keys: Mapping[str, Any]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.stats import proportion_interval
 from ackclock.studies.pcc import arms
-from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, PCC, PRINTED, REPORTS, Arm, pcc
+from ackclock.studies.pcc.arms import CUBIC, ILLINOIS, JITTERED, PCC, PRINTED, REPORTS, Arm, pcc
 from ackclock.study import (
     Bound,
     Cause,
@@ -30,6 +30,7 @@ from ackclock.study import (
     Tables,
     above,
     at_least,
+    below,
 )
 from ackclock.study.cells import Cell, collect
 
@@ -43,10 +44,10 @@ LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Percent, in each direction."""
 
-UNCERTAIN = (0.5, 0.7, 1.0, 1.5, 2.0)
-"""Where a run of PCC either gets going or does not: twice as many seeds."""
+UNCERTAIN = (0.7, 1.0, 2.0)
+"""Where a run of PCC either gets going or does not, and a claim asks: three times as many seeds."""
 
-FEW = (0.0, 0.1, 0.7, 1.0, 2.0, 4.0)
+FEW = (0.0, 0.1, 0.7, 1.0, 2.0)
 ARMS = (PCC, REPORTS, PRINTED, AHEAD, CUBIC, ILLINOIS)
 RESILIENT = pcc("PCC, loss-resilient", "pcc-allegro-modong", "blue", "o", utility="loss-resilient")
 
@@ -83,6 +84,16 @@ def scenario(arm: Arm, percent: float, *, backwards: bool, duration_s: int) -> S
     )
 
 
+GROWS = {0.7: 10, 2.0: 16}
+"""Loss under which P7 asks of Illinois, percent, and how many times its goodput PCC's is there."""
+
+
+def made(arm: Arm, percent: float, *, backwards: bool) -> Scenario:
+    """As it is run."""
+    written = scenario(arm, percent, backwards=backwards, duration_s=40)
+    return arms.varying(written) if arm is JITTERED else written
+
+
 NEEDS = {"flows": ("goodput_bps",)}
 
 
@@ -95,21 +106,21 @@ def run(plan: Plan) -> Data:
         `lossy.flows`: kind ("light", "heavy"), arm, loss (percent), seed, goodput_bps, share (of what the link can carry).
     """
     quick = plan.scale == "quick"
-    light = [("light", arm, p) for p in (FEW if quick else LOSSES) for arm in ARMS if p >= 1 or arm is not AHEAD]
-    light.append(("light", LONGER, 2.0))
+    light = [("light", arm, p) for p in (FEW if quick else LOSSES) for arm in ARMS if p >= 1 or arm not in ((REPORTS, PRINTED, AHEAD) if quick else (AHEAD,))]
+    light += [("light", LONGER, 2.0), *(("light", JITTERED, p) for p in GROWS)]
     heavy = [("heavy", arm, p) for p in (HEAVY_FEW if quick else HEAVY) for arm in (*RESILIENTS, CUBIC)]
     cells = [
         Cell(
-            scenario=arms.as_read(scenario(arm, p, backwards=kind == "light", duration_s=40), arm, arms.HOSTS.of(plan)),
+            scenario=arms.as_read(made(arm, p, backwards=kind == "light"), arm, arms.HOSTS.of(plan)),
             keys={"kind": kind, "arm": arm.name, "loss": p},
             stream=f"lossy {p:g}",
-            seeds=plan.count(quick=4, paper=24 if arm in (PCC, REPORTS, LONGER) and p in UNCERTAIN else 8),
+            seeds=arms.illinois(plan) if arm in (ILLINOIS, JITTERED) and p in GROWS else plan.count(quick=4, paper=24 if arm in (PCC, REPORTS, LONGER) and p in UNCERTAIN else 8),
             needs=NEEDS,
         )
         for kind, arm, p in (*light, *heavy)
     ]
     data = collect("lossy", cells, plan)
-    most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, LONGER, *RESILIENTS)})
+    most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, LONGER, JITTERED, *RESILIENTS)})
     flows = data.tables[TABLE].with_columns((pl.col("goodput_bps") / most).alias("share"))
     return Data(tables={TABLE: flows}, digests=data.digests, runs=data.runs)
 
@@ -186,7 +197,20 @@ def over_cubic(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     """Illinois at 0.7 and 2 %."""
-    return _over(tables, ILLINOIS, 0.7, 10 if much else None) + _over(tables, ILLINOIS, 2.0, 16 if much else None)
+    return [e for p, times in GROWS.items() for e in _over(tables, ILLINOIS, p, times if much else None)]
+
+
+def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What is left of Illinois's excess where the round trip varies by itself."""
+    found = []
+    for p, times in GROWS.items():
+        left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)
+        mbps = arms.mean(tables, TABLE, "goodput_bps", 1e-6, kind="light", arm=JITTERED.name, loss=p)
+        found += [
+            Evidence.of(left, f"{p:g} %: of its excess over the paper's, what is left", bound, factor=100, unit="%", key=f"left_{p * 10:.0f}"),
+            Evidence.of(mbps, f"{p:g} %: {JITTERED.name}", Bound(), unit="Mb/s", weighs=False, key=f"mbps_{p * 10:.0f}"),
+        ]  # fmt: skip
+    return found
 
 
 def resilient(tables: Tables) -> Sequence[Evidence]:
@@ -296,6 +320,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="CUBIC has a tenth of PCC's throughput at 0.1 %, and a 37th at 2 %.",
         direction=Criterion(measure=partial(over_cubic, much=False), bound="stated"),
         magnitude=Criterion(measure=partial(over_cubic, much=True), bound="printed", printed="10 times, 37 times"),
+        note="If CUBIC's window of Reno grows by ACKs, as in kernels before 2015, and not by segments, CUBIC has what the paper's ratios ask for, within a fifth (a test of the study). No profile here does that.",
     ),
     Claim(
         id="P7",
@@ -303,7 +328,14 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Illinois has less than a tenth of PCC's throughput at 0.7 %, and a 16th at 2 %.",
         direction=Criterion(measure=partial(over_illinois, much=False), bound="stated"),
         magnitude=Criterion(measure=partial(over_illinois, much=True), bound="printed", printed="10 times, 16 times"),
-        note="Illinois does better here than in the paper, under each reading of TCP's hosts. At 2 % the runs in which PCC does not get going weigh too.",
+        causes=(
+            Cause(
+                because="the round trip varies by nothing but the queue, which tells Illinois to grow by ten",
+                intervention="up to 5 ms of jitter on the path, and nothing else",
+                criterion=Criterion(measure=Stated(below(50), with_jitter), cell="0.7 and 2 % of loss"),
+            ),
+        ),
+        note="With up to 5 ms of jitter, and nothing else, Illinois has {mbps_7} and {mbps_20}: the paper's ratios ask for less than 10, and for 4.6. How much the paper's round trips varied is not known. At 2 % the runs in which PCC does not get going weigh too.",
     ),
     Claim(
         id="P8",

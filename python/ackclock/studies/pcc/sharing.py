@@ -57,6 +57,9 @@ WINDOWS = 5
 RUNS = ((BARE, PCC), (BARE, CUBIC), (MININET, PCC), (MININET, CUBIC))
 """Environment and protocol."""
 
+STRETCHES = 6
+"""Each begins when a flow begins or ends. A seventh, in which the last flow is alone, is left out: no claim asks of one flow."""
+
 STRETCH_S, SHORT_S = 500, 25
 """The publication's, and that of quick scale, which is for pictures: no claim is asked in stretches of any other length than its own."""
 
@@ -98,16 +101,22 @@ def run(plan: Plan) -> Data:
     jitter = {"exact": "0 s"}.get(NOISE.of(plan), NOISE.of(plan))
     cells = [
         Cell(
-            scenario=testbed.wishbone(bare if host == BARE else host, controller, unit, jitter=jitter),
+            scenario=come_and_go(bare if host == BARE else host, controller, unit, jitter=jitter),
             keys={"host": host, "cc": controller},
             stream="sharing",
-            seeds=plan.count(quick=2, paper=6, readings=2),
+            seeds=plan.count(quick=1, paper=6, readings=2),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"windows": partial(all_windows, unit=unit), "series": partial(first_series, unit=unit)},
         )
         for host, controller in RUNS
     ]
     return collect("sharing", cells, plan)
+
+
+def come_and_go(model: str | Model, controller: str, unit: int, *, jitter: str = "0 s") -> Scenario:
+    """Flow i begins at i stretches and writes for four."""
+    made = testbed.wishbone(model, controller, unit, jitter=jitter)
+    return made.set("duration", f"{STRETCHES * unit} s")
 
 
 def run_depth(plan: Plan) -> Data:
@@ -123,7 +132,7 @@ def run_depth(plan: Plan) -> Data:
             scenario=abreast(controller, limit, host=DEPARTURES[hosts]),
             keys={"cc": controller, "hosts": hosts, "limit": limit},
             stream="depth",
-            seeds=plan.count(quick=3, paper=12),
+            seeds=plan.count(quick=3, paper=12 if limit in FEW_LIMITS else 4),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
             keep={"shares": shares_together},
         )
@@ -166,15 +175,15 @@ def all_windows(batch: Batch, *, unit: int) -> pl.DataFrame:
     rows = [
         {"seed": seed, **row}
         for seed in batch.seeds
-        for row in windows(testbed.series(batch.goodput.filter(pl.col("seed") == seed), FLOWS, 7 * unit), unit)
+        for row in windows(testbed.series(batch.goodput.filter(pl.col("seed") == seed), FLOWS, STRETCHES * unit), unit)
     ]
     return pl.DataFrame(rows)
 
 
 def first_series(batch: Batch, *, unit: int) -> pl.DataFrame:
     """Goodput of each flow and second in the first run."""
-    found = testbed.series(batch.goodput.filter(pl.col("seed") == batch.seeds[0]), FLOWS, 7 * unit)
-    t = np.arange(1.0, 7 * unit + 1)
+    found = testbed.series(batch.goodput.filter(pl.col("seed") == batch.seeds[0]), FLOWS, STRETCHES * unit)
+    t = np.arange(1.0, STRETCHES * unit + 1)
     return pl.concat(
         [
             pl.DataFrame({"t_s": t, "mbps": found[:, flow]}).select(pl.lit(flow).alias("flow"), "t_s", "mbps")
@@ -187,7 +196,7 @@ def windows(found: np.ndarray[Any, np.dtype[np.float64]], unit: int) -> list[dic
     """Numbers of each window of a run, whose rows are seconds and whose columns are flows."""
     rows = []
     length = unit // WINDOWS
-    for start in range(0, 7 * unit, length):
+    for start in range(0, STRETCHES * unit, length):
         own = found[start : start + length, active(start // unit)]
         rows.append({"flows": own.shape[1], "t_s": float(start), **numbers(own)})
     return rows
@@ -205,15 +214,35 @@ def at_length(measure: Measure) -> Measure:
 
     def asked(tables: Tables) -> Sequence[Evidence]:
         found = measure(tables)
-        if tables["sharing.series"]["t_s"].max() == 7 * STRETCH_S:
-            return found
-        nothing = math.nan
-        return [
-            replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
-            for e in found
-        ]
+        return found if tables["sharing.series"]["t_s"].max() == STRETCHES * STRETCH_S else not_asked(found)
 
     return asked
+
+
+LEAST_RUNS = 6
+"""Of four flows together, for a claim to be asked of them. Quick scale has one run of most kinds, for pictures."""
+
+
+def in_enough_runs(table: str) -> Callable[[Measure], Measure]:
+    """A measurement that is not asked of fewer runs."""
+
+    def wrap(measure: Measure) -> Measure:
+        def asked(tables: Tables) -> Sequence[Evidence]:
+            found = measure(tables)
+            return found if tables[table]["seed"].n_unique() >= LEAST_RUNS else not_asked(found)
+
+        return asked
+
+    return wrap
+
+
+def not_asked(found: Sequence[Evidence]) -> list[Evidence]:
+    """What is written in place of numbers that would answer another question."""
+    nothing = math.nan
+    return [
+        replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
+        for e in found
+    ]
 
 
 _COLOURS = [OKABE_ITO[name] for name in ("blue", "orange", "green", "vermilion")]
@@ -567,8 +596,8 @@ def blocks(t: Tables) -> Sequence[Block]:
 def scenarios() -> Mapping[str, Scenario]:
     """As written."""
     return {
-        "PCC, four flows in Mininet": testbed.wishbone(MININET, PCC, 500),
-        "CUBIC, four flows on bare metal": testbed.wishbone(BARE, CUBIC, 500),
+        "PCC, four flows in Mininet": come_and_go(MININET, PCC, STRETCH_S),
+        "CUBIC, four flows on bare metal": come_and_go(BARE, CUBIC, STRETCH_S),
     }
 
 

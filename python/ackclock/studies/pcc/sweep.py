@@ -115,8 +115,10 @@ ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
 """Models on which claims rest, besides the links."""
 CAUSED = (10, 20, 50)
 """Sizes of the cause of C2, whose link is run at no other."""
-FEWEST = (20, 275)
-"""Sizes of the others at quick scale."""
+FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
+"""Sizes of the others, at quick scale and at paper scale."""
+BETWEEN = (6, 10, 20, 50, 100, 275)
+"""Sizes of `ASKED` at quick scale."""
 
 
 def run(plan: Plan) -> Data:
@@ -134,8 +136,8 @@ def run(plan: Plan) -> Data:
     paper = plan.scale == "paper"
     seeds = plan.count(quick=2, paper=3, readings=2)
     known = sorted((*SHALLOW, *SIZES)) if paper else FEW
-    some = COARSE if paper else sorted(set(FEW) & set(COARSE))
-    beside = COARSE if paper else FEWEST
+    some = COARSE if paper else BETWEEN
+    beside = FEWER if paper else FEWEST
     duration_s = 60.0
     models: dict[str, Model] = dict(MODELS)
     if plan.reading:
@@ -155,7 +157,7 @@ def run(plan: Plan) -> Data:
         for name, found in models.items()
         for controller in (PCC, CUBIC)
         if (name, controller) not in TWINS
-        for packets in _sizes(name, known, some, beside)
+        for packets in _sizes(name, known, some if controller == PCC or paper else beside, beside)
         if name != NEAR or controller == PCC
     ]
     data = collect("sweep", cells, plan)

@@ -106,7 +106,7 @@ def run(plan: Plan) -> Data:
             scenario=made(arm),
             keys={"place": place, "arm": arm.name},
             stream=f"today {place}",
-            seeds=plan.count(quick=2, paper=6),
+            seeds=plan.count(quick=1, paper=3),
             needs={"flows": ("goodput_bps", "mean_rtt_s", "min_rtt_s")},
             keep={"flows": _reduce(arm.carried(rate))},
         )
