@@ -12,14 +12,14 @@ import typer
 from ackclock import _files
 from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
-from ackclock.cli._options import Json, file_name, whole_number
+from ackclock.cli._options import Json, Report, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
-from ackclock.text import NONE, rate, seconds, share
+from ackclock.text import NONE, seconds, share
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ackclock.diagnose import Diagnosis, Fit, Outcome
+    from ackclock.diagnose import Diagnosis, Fit, Identity, Outcome
 
 PLACES = {
     "sender": "at the sender",
@@ -59,9 +59,13 @@ def diagnose(
     controller: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The sender's, for the scenario (default: cubic): a capture does not name it."
+            metavar="NAME", help="The sender's, for the scenario (default: what --which finds, or cubic)."
         ),
     ] = None,
+    which: Annotated[
+        bool, typer.Option("--which", help="Say which congestion control it was: run each over the same path.")
+    ] = False,
+    report: Report = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -70,6 +74,8 @@ def diagnose(
 
     if controller is not None and scenario is None and not what_if:
         raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario or --what-if")
+    if report is not None:
+        _terminal.writable_file(report, "--report")
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
     for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario")):
@@ -88,9 +94,20 @@ def diagnose(
         if found.refused:
             raise InputError(f"--plot: found a capture without conclusions ({found.refused}); allowed: one with some")
         _files.write(plot, _drawn(found, plot.suffix[1:]), f"--plot {plot}")
+    identity = _identified(found) if which else None
+    if controller is None:
+        controller = identity.names[0] if identity is not None and identity.names else "cubic"
     fitted, outcomes = _fitted(capture, found, scenario, what_if, controller)
+    if report is not None:
+        from ackclock.diagnose._page import page
+        from ackclock.report import write
+
+        made = page(found, fit=fitted, outcomes=outcomes, identity=identity, name=capture.name, command=_again(capture))
+        write(made, report, what=f"--report {report}")
     if as_json:
         told = found.summary()
+        if identity is not None:
+            told["which"] = identity.summary()
         if fitted is not None:
             told["fit"] = fitted.summary()
         if outcomes:
@@ -98,15 +115,32 @@ def diagnose(
         _terminal.show_json(told)
         return
     _show(found)
+    if identity is not None:
+        _show_identity(identity)
     if fitted is not None:
         _terminal.show(_fit(fitted))
         if not fitted.holds:
             _terminal.warn(f"the model is no basis for what-if: it is {fitted.wrong}")
     if outcomes and fitted is not None:
         _terminal.show(_what_if(outcomes, fitted))
-    for file in (csv, plot, scenario):
+    for file in (csv, plot, scenario, report):
         if file is not None:
             _terminal.say(f"written: {file}")
+
+
+def _again(capture: Path) -> str:
+    import shlex
+
+    return f"ackclock diagnose {shlex.quote(capture.name)} --report FILE"
+
+
+def _identified(found: Diagnosis) -> Identity:
+    from ackclock.diagnose import identify
+
+    with _terminal.progress() as progress:
+        return _terminal.interruptible(
+            lambda: identify(found, progress=lambda done: progress("congestion controls", done))
+        )
 
 
 def _drawn(found: Diagnosis, kind: str) -> bytes:
@@ -120,7 +154,7 @@ def _drawn(found: Diagnosis, kind: str) -> bytes:
 
 
 def _fitted(
-    path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str | None
+    path: Path, found: Diagnosis, scenario: Path | None, changes: bool, controller: str
 ) -> tuple[Fit | None, Sequence[Outcome]]:
     """The model, written if asked for, and what becomes of it by changes."""
     if scenario is None and not changes:
@@ -129,7 +163,7 @@ def _fitted(
 
     try:
         made = _terminal.interruptible(
-            lambda: fit(found, controller=controller or "cubic"), doing=lambda: "running the model"
+            lambda: fit(found, controller=controller), doing=lambda: "running the model"
         )
         if scenario is not None:
             _files.write(scenario, made.scenario.to_toml(), f"--scenario {scenario}")
@@ -144,12 +178,10 @@ def _fitted(
         raise InputError(f"{path}: {error}") from None
 
 
-def _percent(error: float | None) -> str:
-    return NONE if error is None else f"{error * 100:+.1f} %"
-
-
 def _fit(fitted: Fit) -> Table:
     from rich.table import Table
+
+    from ackclock.diagnose._page import quantity_rows
 
     table = Table(
         title="a model of the path, run",
@@ -159,26 +191,15 @@ def _fit(fitted: Fit) -> Table:
     )
     for head in ("quantity", "capture", "model", "least", "most", "error"):
         table.add_column(head, justify="left" if head == "quantity" else "right", overflow="fold")
-    for one in fitted.quantities:
-        if one.unit == "share":
-            if max(one.capture, one.model) < 0.005:
-                continue
-            name, values = (
-                CAUSES[one.name].split(",")[0],
-                [share(v) for v in (one.capture, one.model, one.least, one.most)],
-            )
-        elif one.unit == "s":
-            name, values = one.name, [seconds(v) for v in (one.capture, one.model, one.least, one.most)]
-        elif one.unit == "bit/s":
-            name, values = one.name, [rate(v) for v in (one.capture, one.model, one.least, one.most)]
-        else:
-            name, values = one.name, [f"{v:,.0f}" for v in (one.capture, one.model, one.least, one.most)]
-        table.add_row(name, *values, _percent(one.error))
+    for row in quantity_rows(fitted):
+        table.add_row(*row)
     return table
 
 
 def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
     from rich.table import Table
+
+    from ackclock.diagnose._page import outcome_cells
 
     table = Table(
         title="what if",
@@ -189,13 +210,35 @@ def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
     for head in ("change", "transfer takes", "change of time", "least", "most", ""):
         table.add_column(head, justify="left" if head == "change" else "right", overflow="fold")
     for one in outcomes:
-        told = "" if one.name == "as it is" else ("says something" if one.tells else "says nothing")
-        if one.seconds is None:
-            table.add_row(one.name, "does not end", NONE, NONE, NONE, told)
-            continue
-        changes = [_percent(value) for value in (one.change, one.change_least, one.change_most)]
-        table.add_row(one.name, seconds(one.seconds), *(["", "", ""] if one.name == "as it is" else changes), told)
+        table.add_row(one.name, *outcome_cells(one))
     return table
+
+
+NEAREST = 8
+"""Candidates in the terminal's table."""
+
+
+def _show_identity(identity: Identity) -> None:
+    _terminal.say(identity.sentence)
+    if not identity.candidates:
+        return
+    from rich.table import Table
+
+    from ackclock.diagnose._page import candidate_cells
+
+    rest = len(identity.candidates) - NEAREST
+    table = Table(
+        caption="each ran over the same path and lost the same segments; off: its flight from the capture's; spread: its own runs from each other"
+        + (f"; {rest} more are in --json and --report" if rest > 0 else ""),
+        caption_justify="left",
+    )
+    for head in ("congestion control", "flight off by", "spread", "the first is as many times as likely"):
+        table.add_column(head, justify="left" if head.startswith("congestion") else "right", overflow="fold")
+    for one in identity.candidates[:NEAREST]:
+        table.add_row(one.name, *candidate_cells(one))
+    _terminal.show(table)
+    for name, why in identity.left_out:
+        _terminal.say(f"left out: {name}, which {why}")
 
 
 def _show(found: Diagnosis) -> None:
@@ -225,34 +268,11 @@ def _show(found: Diagnosis) -> None:
 def _path(found: Diagnosis) -> Table:
     from rich.table import Table
 
-    path, row = found.path, found.connection
-    assert path is not None
-    least = "" if path.identified else "at least "
-    lost = row["lost"]
+    from ackclock.diagnose._page import path_rows
+
     table = Table(title="the path, and its ends", title_justify="left", show_header=False)
     table.add_column("", justify="left", overflow="fold")
     table.add_column("", justify="right", overflow="fold")
-    for what, value in (
-        ("base round trip", seconds(path.base_rtt_s)),
-        ("greatest round trip", seconds(path.greatest_rtt_s)),
-        ("payload that the bottleneck carries", NONE if path.rate_bps is None else least + rate(path.rate_bps)),
-        ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
-        ("queue, when it was full", seconds(path.queue_s)),
-        ("segments lost, of those sent", f"{lost:,} of {row['segments']:,}"),
-        (
-            "sent again at a full, a part full, an empty queue",
-            f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}",
-        ),
-        ("sent for nothing", f"{row['spurious']:,}"),
-        ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
-        ("payload of a full segment", f"{found.mss:,} bytes"),
-        ("first flight", f"{row['first_flight']:,} bytes"),
-        ("receiver's window, least and most", _window(row["least_window"], row["most_window"])),
-        ("SACK, timestamps", f"{'yes' if row['sack'] else 'no'}, {'yes' if row['timestamps'] else 'no'}"),
-    ):
-        table.add_row(what, value)
+    for row in path_rows(found):
+        table.add_row(*row)
     return table
-
-
-def _window(least: float | None, most: float | None) -> str:
-    return NONE if least is None or most is None else f"{least:,.0f} to {most:,.0f} bytes"

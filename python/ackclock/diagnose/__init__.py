@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
+from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, replay
+from ackclock.diagnose._who import Candidate, Identity, identify, mirrored
 from ackclock.errors import InputError
 from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
 from ackclock.text import rate as told_rate
@@ -28,7 +30,21 @@ from ackclock.text import share as told_share
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cause", "Diagnosis", "Fit", "Outcome", "Path", "diagnose", "fit", "model", "what_if"]
+__all__ = [
+    "Candidate",
+    "Cause",
+    "Diagnosis",
+    "Fit",
+    "Identity",
+    "Outcome",
+    "Path",
+    "diagnose",
+    "fit",
+    "identify",
+    "mirrored",
+    "model",
+    "what_if",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +93,8 @@ class Diagnosis:
         Payload of a full segment, bytes.
     replay
         The sender as it is read from the capture, instant by instant; None if refused.
+    sent
+        Its transmissions, and which were lost; None if refused.
     """
 
     connection: dict[str, Any]
@@ -89,6 +107,7 @@ class Diagnosis:
     sentence: str = ""
     mss: int = 0
     replay: Replay | None = field(default=None, repr=False)
+    sent: Sent | None = field(default=None, repr=False)
 
     def table(self) -> pl.DataFrame:
         """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
@@ -221,6 +240,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         sentence=told,
         mss=mss,
         replay=played,
+        sent=sent(found.packets, server=server, mss=mss),
     )
 
 

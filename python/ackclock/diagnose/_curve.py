@@ -1,0 +1,183 @@
+"""What was in flight behind each part of the data, and which transmissions were lost: what a controller is told by.
+
+Both are by position in the data, not by time: a mirrored run loses the same segments, so both stay abreast however long they run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+    from ackclock._results.result import Run
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+__all__ = ["Curve", "Sent", "curve", "sent"]
+
+ECE, CWR, AE = 0x40, 0x80, 0x100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sent:
+    """What a capture shows of its sender's transmissions.
+
+    Parameters
+    ----------
+    ends, flights
+        Of each packet of new data: the offset of its end, and the bytes in flight with it.
+    lost
+        Segments, counted from 1, and which of their transmissions was lost; 0 is the first.
+    ecn
+        What its SYN asks for: `off`, `ask` or `accecn`.
+    marks
+        ACKs that tell of a mark.
+    large
+        Share of packets with several segments.
+    """
+
+    ends: Floats
+    flights: Floats
+    lost: tuple[tuple[int, int], ...]
+    ecn: str
+    marks: int
+    large: float
+
+
+def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
+    """Read it from the packets of a connection.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`.
+    server
+        Whether the data of the server's is looked at.
+    mss
+        Payload of a full segment, bytes.
+    """
+    import numpy as np
+    import polars as pl
+
+    own = pl.col("from_server") == server
+    blocks = pl.col("kind").is_in(["sack", "dsack"])
+    data = own & ~blocks & (pl.col("length") > 0)
+    plain = packets.filter(~blocks)
+    end = pl.when(data).then(pl.col("seq") + pl.col("length")).otherwise(1).cum_max()
+    rows = plain.select(
+        data.alias("data"),
+        end.alias("end"),
+        end.shift(1, fill_value=1).alias("before"),
+        pl.when(~own).then(pl.col("ack").fill_nan(1.0)).otherwise(1.0).fill_null(1.0).cum_max().alias("una"),
+        "length",
+    ).filter(pl.col("data") & (pl.col("end") > pl.col("before")))
+    asked = plain.filter(own & (pl.col("kind") == "syn"))["flags"]
+    flags = int(asked[0]) if asked.len() else 0
+    ecn = "accecn" if flags & AE else "ask" if flags & ECE else "off"
+    heard = ~own & (pl.col("kind") != "syn") & (pl.col("length") == 0)
+    if ecn == "accecn":  # the three bits count marks (RFC 9768), from a number that the handshake leaves
+        count = plain.filter(heard)["flags"] & (ECE | CWR | AE)
+        marks = int((count != count.mode().min()).sum()) if count.len() else 0
+    else:
+        marks = plain.filter(heard & ((pl.col("flags") & ECE) > 0)).height
+    return Sent(
+        ends=rows["end"].to_numpy().astype(np.float64),
+        flights=(rows["end"] - rows["una"]).to_numpy().astype(np.float64),
+        lost=_lost(packets, own, mss),
+        ecn=ecn,
+        marks=marks,
+        large=float((rows["length"] > mss).mean() or 0.0),  # type: ignore[arg-type]
+    )
+
+
+def _lost(packets: pl.DataFrame, own: Any, mss: int) -> tuple[tuple[int, int], ...]:
+    """A segment that was sent again was lost as often, without what was sent again for nothing."""
+    import polars as pl
+
+    def segments(seq: int, length: int) -> range:
+        return range((seq - 1) // mss + 1, (seq + length - 2) // mss + 2)
+
+    again: dict[int, int] = {}
+    needless: dict[int, int] = {}
+    twice: dict[int, int] = {}
+    repeated = packets.filter(own & pl.col("kind").is_in(["retransmission", "needless"]) & (pl.col("length") > 0))
+    for kind, seq, length in repeated.select("kind", "seq", "length").iter_rows():
+        for n in segments(seq, length):
+            again[n] = again.get(n, 0) + 1
+            if kind == "needless":
+                needless[n] = needless.get(n, 0) + 1
+    named = packets.filter(~own & (pl.col("kind") == "dsack"))
+    for seq, length in named.select("seq", "length").iter_rows():
+        for n in segments(max(seq, 1), min(length, 1 << 20)):
+            twice[n] = twice.get(n, 0) + 1
+    lost = []
+    for n, times in again.items():
+        real = times - min(max(needless.get(n, 0), twice.get(n, 0)), times)
+        lost += [(n, which) for which in range(min(real, 256))]
+    return tuple(sorted(lost))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """Flight over the data, in equal parts of it.
+
+    Parameters
+    ----------
+    logs
+        Natural logarithm of the segments in flight, on average of each part.
+    reached
+        Share of the data that was sent at all.
+    """
+
+    logs: Floats
+    reached: float
+
+
+def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) -> Curve:
+    """Average the flight over equal parts of `whole` bytes.
+
+    Parameters
+    ----------
+    ends, flights
+        As of `Sent`, bytes.
+    whole
+        Bytes of the data.
+    cells
+        Number of parts.
+    mss
+        Payload of a full segment, bytes.
+    """
+    import numpy as np
+
+    inside = ends <= whole + 1
+    at = np.minimum(((ends[inside] - 2) * cells / whole).astype(np.int64), cells - 1)
+    logs = np.log(np.maximum(flights[inside] / mss, 0.5))
+    count = np.bincount(at, minlength=cells)
+    total = np.bincount(at, weights=logs, minlength=cells)
+    known = np.flatnonzero(count)
+    if not known.size:
+        return Curve(logs=np.zeros(cells), reached=0.0)
+    means = np.interp(np.arange(cells), known, total[known] / count[known])
+    return Curve(logs=means, reached=float((known[-1] + 1) / cells))
+
+
+def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
+    """The same of a run with the trace of its flow.
+
+    Parameters
+    ----------
+    run
+        With `record.trace`.
+    whole, cells, mss
+        As for `curve`.
+    """
+    import numpy as np
+    import polars as pl
+
+    rows = run.acks.filter(pl.col("event") == "send").select("seq", "len", "flight_size")
+    ends = (rows["seq"] + rows["len"]).to_numpy().astype(np.float64) + 1
+    flights = rows["flight_size"].to_numpy().astype(np.float64) * mss
+    return curve(ends, flights, whole=whole, cells=cells, mss=mss)

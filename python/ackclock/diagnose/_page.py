@@ -1,0 +1,241 @@
+"""The page of a diagnosis: the answer, causes, path, which congestion control, the model and what would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ackclock._results.limits import CAUSES
+from ackclock.plot import interactive
+from ackclock.plot.limits import live_limits
+from ackclock.plot.style import GREY, OKABE_ITO
+from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, paragraph
+from ackclock.text import NONE, seconds, share
+
+if TYPE_CHECKING:
+    from ackclock.diagnose import Diagnosis, Fit, Identity, Outcome
+
+__all__ = ["page", "path_rows", "quantity_rows"]
+
+DRAWN = 2
+"""Candidates beside the capture, in the figure."""
+
+
+def page(
+    found: Diagnosis,
+    *,
+    fit: Fit | None = None,
+    outcomes: Sequence[Outcome] = (),
+    identity: Identity | None = None,
+    name: str = "",
+    command: str = "",
+) -> Page:
+    """The page.
+
+    Parameters
+    ----------
+    found
+        The diagnosis.
+    fit, outcomes, identity
+        What else was asked.
+    name
+        The capture's, without its folder.
+    command
+        What to type to get the same page.
+    """
+    sections = [*_causes(found), *_which(identity), *_model(fit, outcomes)]
+    row = found.connection
+    told = found.at if found.at == "between" else f"at the {found.at}" if found.at != "unknown" else "at an unknown place"
+    return Page(
+        title=f"Why is {name} slow?" if name else "Why is this transfer slow?",
+        summary=(
+            f"Connection {row['connection']} of the capture: {row['bytes'] / 1e6:,.3f} MB from {row['from_address']}:{row['from_port']} to "
+            f"{row['to_address']}:{row['to_port']}, captured {told}. The capture has missed {share(found.missed)} of the data."
+        ),
+        conclusion=found.sentence,
+        sections=tuple(sections),
+        scenarios={} if fit is None else {"path.toml": fit.scenario.to_toml()},
+        command=command,
+        beside="Scenarios hold no address and no payload.",
+    )
+
+
+def _causes(found: Diagnosis) -> list[Section]:
+    if found.refused or found.path is None:
+        return []
+    table = Table(
+        caption=f"Share of the time that it was not idle ({seconds(found.idle_s)}). MB lost to a cause: what the path could have carried in its time, "
+        "without what it did.",
+        header=("what held the sender back", "time", "share", "MB lost to it"),
+        rows=tuple(
+            (
+                TableCell(text=CAUSES[cause.name], kind="head"),
+                seconds(cause.seconds),
+                share(cause.share),
+                NONE if cause.lost_bytes is None else f"{cause.lost_bytes / 1e6:,.3f}",
+            )
+            for cause in found.causes
+        ),
+    )
+    limits = found.limits()
+    blocks: list[Block] = [table]
+    if limits.height > 1:
+        blocks.append(
+            Live(
+                name="limits",
+                title="What held the sender back over time",
+                caption="Of each interval: the share of time that each cause held the sender back.",
+                figure=lambda: live_limits(limits),
+            )
+        )
+    path = Table(
+        caption="What the capture tells of the path and of its ends.",
+        header=("", ""),
+        rows=tuple((TableCell(text=what, kind="head"), value) for what, value in path_rows(found)),
+    )
+    return [Section(title="What was the limit", blocks=tuple(blocks)), Section(title="The path", blocks=(path,))]
+
+
+def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
+    """Lines of the table of the path, as text."""
+    from ackclock.text import rate
+
+    path, row = found.path, found.connection
+    assert path is not None
+    least = "" if path.identified else "at least "
+    windows = row["least_window"], row["most_window"]
+    return [
+        ("base round trip", seconds(path.base_rtt_s)),
+        ("greatest round trip", seconds(path.greatest_rtt_s)),
+        ("payload that the bottleneck carries", NONE if path.rate_bps is None else least + rate(path.rate_bps)),
+        ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
+        ("queue, when it was full", seconds(path.queue_s)),
+        ("segments lost, of those sent", f"{row['lost']:,} of {row['segments']:,}"),
+        (
+            "sent again at a full, a part full, an empty queue",
+            f"{path.losses_full:,}, {path.losses_between:,}, {path.losses_random:,}",
+        ),
+        ("sent for nothing", f"{row['spurious']:,}"),
+        ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
+        ("payload of a full segment", f"{found.mss:,} bytes"),
+        ("first flight", f"{row['first_flight']:,} bytes"),
+        ("receiver's window, least and most", NONE if None in windows else f"{windows[0]:,.0f} to {windows[1]:,.0f} bytes"),
+        ("SACK, timestamps", f"{'yes' if row['sack'] else 'no'}, {'yes' if row['timestamps'] else 'no'}"),
+    ]
+
+
+def _which(identity: Identity | None) -> list[Section]:
+    if identity is None:
+        return []
+    blocks: list[Block] = [paragraph(identity.sentence)]
+    if identity.candidates:
+        blocks += [_candidates(identity), _flights(identity)]
+    if identity.left_out:
+        told = "; ".join(f"{name} {why}" for name, why in identity.left_out)
+        blocks.append(paragraph(f"Left out: {told}."))
+    return [Section(title="Which congestion control", blocks=tuple(blocks))]
+
+
+def _candidates(identity: Identity) -> Table:
+    return Table(
+        caption="Each ran over the path of the capture, and lost the same segments. Its flight is off from the capture's by so much, on average; its own "
+        "runs, over paths that fit as well, are off from each other by the spread. How many times as likely the first is: by both. Those "
+        "without a spread were far off.",
+        header=("congestion control", "flight off by", "spread of its own", "the first is as many times as likely"),
+        rows=tuple(
+            (TableCell(text=one.name, kind="head" if one.name in identity.names else ""), *candidate_cells(one))
+            for one in identity.candidates
+        ),
+    )
+
+
+def candidate_cells(one: Any) -> tuple[str, str, str]:
+    """Numbers of a candidate, as text."""
+    ratio = NONE if one.ratio is None else f"{one.ratio:,.1f}" if one.ratio < 1e4 else "> 10,000"
+    return f"{one.distance * 100:.1f} %", NONE if one.spread is None else f"{one.spread * 100:.1f} %", ratio
+
+
+def _flights(identity: Identity) -> Live:
+    first = identity.candidates[0].name
+    beside = [one.name for one in identity.candidates if one.name not in identity.names][:DRAWN]
+    drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
+    looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")
+    drawn += [(name, name, colour, dash, 1.5) for name, (colour, dash) in zip(beside, looks, strict=False) if name != first]
+
+    def figure() -> dict[str, Any]:
+        lines = []
+        for name, label, colour, dash, width in drawn:
+            flights = identity.curves[name]
+            step = identity.whole_bytes / 1e6 / len(flights)
+            lines.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": label,
+                    "x": [float(f"{(at + 0.5) * step:.5g}") for at in range(len(flights))],
+                    "y": [float(f"{value:.4g}") for value in flights],
+                    "line": {"color": colour, "dash": dash, "width": width},
+                    "hovertemplate": "%{y} segments at %{x} MB<extra>" + label + "</extra>",
+                }
+            )
+        return {"data": lines, "layout": interactive.layout(x="data sent (MB)", y="in flight (segments)", height=340)}
+
+    return Live(
+        name="flights",
+        title="In flight: the capture, and congestion controls that lost the same segments",
+        caption="Over the data, not over time: at the same place the same segments are lost.",
+        figure=figure,
+    )
+
+
+def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
+    """Lines of the table of a model, as text."""
+    from ackclock.text import rate
+
+    shown = {"share": share, "s": seconds, "bit/s": rate}
+    made = []
+    for one in fit.quantities:
+        if one.unit == "share" and max(one.capture, one.model) < 0.005:
+            continue
+        name = CAUSES[one.name].split(",")[0] if one.unit == "share" else one.name
+        told = shown.get(one.unit, lambda value: f"{value:,.0f}")
+        made.append((name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error)))
+    return made
+
+
+def percent(error: float | None) -> str:
+    """A part, with its sign."""
+    return NONE if error is None else f"{error * 100:+.1f} %"
+
+
+def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
+    if fit is None:
+        return []
+    quantities = Table(
+        caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference.",
+        header=("quantity", "capture", "model", "least", "most", "error"),
+        rows=tuple((TableCell(text=name, kind="head"), *cells) for name, *cells in quantity_rows(fit)),
+    )
+    blocks: list[Block] = [quantities]
+    if not fit.holds:
+        blocks.append(paragraph(f"The model is no basis for what would change: it is {fit.wrong}."))
+    sections = [Section(title="A model of the path", blocks=tuple(blocks))]
+    if outcomes:
+        changes = Table(
+            caption=f"The model with one value changed, seed by seed. It is itself {fit.error * 100:.1f} % off: a smaller change says nothing, nor one "
+            "that goes both ways.",
+            header=("change", "transfer takes", "change of time", "least", "most", ""),
+            rows=tuple((TableCell(text=one.name, kind="head"), *outcome_cells(one)) for one in outcomes),
+        )
+        sections.append(Section(title="What would change", blocks=(changes,)))
+    return sections
+
+
+def outcome_cells(one: Outcome) -> tuple[str, ...]:
+    """Numbers of a change, as text."""
+    now = one.name == "as it is"
+    told = "" if now else "says something" if one.tells else "says nothing"
+    if one.seconds is None:
+        return ("does not end", NONE, NONE, NONE, told)
+    changes = [percent(value) for value in (one.change, one.change_least, one.change_most)]
+    return (seconds(one.seconds), *(["", "", ""] if now else changes), told)

@@ -1,0 +1,388 @@
+"""Which congestion control was it? Every one that we have runs over the path of the capture, and loses what the capture lost.
+
+The runs are mirrored: the same segments are lost at the same transmissions, so what is in flight behind each part of the data shows how
+a controller answers to the losses, whatever the queue's exact length. Each candidate also runs over paths that are as far from the
+fitted one as the fit may be wrong. What its own runs differ by is what a capture of it may differ by: that is the scale of the
+likelihood, and of the answer "none of these".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
+from ackclock.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ackclock.diagnose import Diagnosis
+    from ackclock.scenario import Scenario
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+__all__ = ["Candidate", "Identity", "candidates", "identify", "mirrored"]
+
+CELLS = 200
+"""Parts of the data in which the flight is compared, at most."""
+
+SEGMENTS_PER_CELL = 8
+
+LEAST_SEGMENTS = 400
+"""Of a transfer, below which its flight says too little."""
+
+MOST_BYTES = 60_000_000
+"""What is compared: the beginning of a longer transfer."""
+
+RATE_OFF, DELAY_OFF = 3e-4, 1e-3
+"""By which part the fitted rate and delay may be wrong."""
+
+OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
+"""The paths that a candidate in the race runs over: how many times `RATE_OFF` and `DELAY_OFF` beside the fitted one."""
+
+FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
+"""A part and a number of segments: what a lost ACK or another detail of the path changes in a flight."""
+
+IN_RACE = 4.0
+"""Candidates that are more than this many times as far as the nearest, and above `CLEARLY`, run only once."""
+
+CLEARLY = 0.1
+
+FAR = 2.0
+"""How many times as far from its own runs as these are from each other a capture may be."""
+
+DECIDED = 20.0
+"""Likelihood ratio from which on the better candidate is named."""
+
+ROUNDS = 3
+"""Pieces of the data that say something of their own, between two losses."""
+
+SYN_BYTES = 60
+"""With its options."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A controller, beside the capture.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    distance
+        By which part the flight of its nearest run differs from the capture's, on average.
+    spread
+        By which part its runs differ from the nearest of the others, on average; None if it ran once.
+    ratio
+        How many times as likely the best candidate is; None if it ran once, and was far off.
+    """
+
+    name: str
+    distance: float
+    spread: float | None
+    ratio: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Identity:
+    """Which controller a capture shows.
+
+    Parameters
+    ----------
+    names
+        The best one; with it those whose runs are the same to the last segment here, which nobody can tell from it.
+    others
+        Those that the capture does not decide against either.
+    refused
+        Why nothing is said; empty if something is.
+    nearest
+        The nearest, which is named in the answer "none of these".
+    candidates
+        All that ran, the likeliest first.
+    left_out
+        Names, and why they did not run.
+    curves
+        Flight in segments over parts of the data: the capture's (""), and those of the candidates.
+    scenario
+        The mirrored scenario of the best.
+    whole_bytes
+        Of the data that was compared.
+    """
+
+    names: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    refused: str = ""
+    nearest: str = ""
+    candidates: tuple[Candidate, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    curves: dict[str, Floats] = field(default_factory=dict, repr=False)
+    scenario: Scenario | None = field(default=None, repr=False)
+    whole_bytes: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        if self.refused:
+            return f"Which congestion control it was is not said: {self.refused}."
+        if not self.names:
+            off = next(one for one in self.candidates if one.name == self.nearest)
+            return (
+                f"None of the {len(self.candidates)} congestion controls that are known here: {self.nearest} comes nearest, "
+                f"and its flight is {off.distance * 100:.1f} % off."
+            )
+        said = f"The congestion control was {_or(self.names)}"
+        if len(self.names) > 1:
+            said += ", which do the same on this path, segment by segment"
+        if self.others:
+            said += f"; {_or(self.others)} cannot be ruled out"
+        return said + "."
+
+    def summary(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        from dataclasses import asdict
+
+        return {
+            "sentence": self.sentence,
+            "refused": self.refused or None,
+            "names": list(self.names),
+            "others": list(self.others),
+            "nearest": self.nearest or None,
+            "candidates": [asdict(one) for one in self.candidates],
+            "left_out": [{"name": name, "reason": why} for name, why in self.left_out],
+        }
+
+
+def _or(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+
+def candidates() -> tuple[str, ...]:
+    """All congestion controls of TCP that are built in."""
+    from ackclock import _engine
+
+    return tuple(name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc", "quinn:")))
+
+
+def mirrored(found: Diagnosis, *, controller: str, slack: float = 1.0) -> Scenario:
+    """The model of a diagnosis, which loses what the capture lost, and nothing else.
+
+    Parameters
+    ----------
+    found
+        With conclusions.
+    controller
+        The sender's.
+    slack
+        How much longer its queue is than what stood in it at most: who fills it further loses there.
+
+    Raises
+    ------
+    InputError
+        If the capture allows no model.
+    """
+    from ackclock import units
+    from ackclock.diagnose._fit import model
+
+    scenario = model(found, controller=controller)
+    path, shown = found.path, found.sent
+    assert path is not None
+    assert shown is not None
+    assert path.base_rtt_s is not None
+    assert path.greatest_rtt_s is not None
+    assert path.wire_bps is not None
+    size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss
+    stood = (path.greatest_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
+    whole = min(int(found.connection["bytes"]), MOST_BYTES)
+    values: dict[str, Any] = {
+        "network.bottleneck.queue": {"kind": "drop-tail", "limit": f"{round(stood * (1 + slack)) + 20} packets"},
+        "network.bottleneck.loss": {"kind": "scripted", "drops": _drops(shown.lost)} if shown.lost else {"kind": "none"},
+        "flows.0.workload.bytes": f"{whole} B",
+        "record.trace": "flow",
+    }
+    if shown.ecn != "off":
+        values["flows.0.stack.ecn"] = "accecn" if shown.ecn == "accecn" else "ask"
+    if shown.large > 0.1:
+        values["flows.0.stack.tso"] = True
+    link = scenario.network.bottleneck
+    hand = found.connection["handshake_rtt_s"]
+    assert link is not None
+    if hand is not None and hand == hand:  # its packets are small and meet no queue of their own
+        delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
+        if 0 < delay < units.whole(link.delay, units.DURATION):
+            values["network.bottleneck.delay"] = f"{delay} ns"
+    if found.replay is not None and found.replay.paced:
+        values["flows.0.stack.pacing"] = True
+    return scenario.set_all(values)
+
+
+def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
+    """Ranges of neighbours."""
+    made: list[dict[str, int]] = []
+    for which, n in sorted((which, n) for n, which in lost):
+        last = made[-1] if made else None
+        if last is not None and last["transmission"] == which and last["last"] == n - 1:
+            last["last"] = n
+        else:
+            made.append({"first": n, "last": n, "transmission": which})
+    return made
+
+
+def identify(
+    found: Diagnosis, *, among: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
+) -> Identity:
+    """Say which congestion control a capture shows.
+
+    Parameters
+    ----------
+    found
+        Of the capture.
+    among
+        The candidates; None: all that are built in.
+    progress
+        Called with the share of the work that is done.
+
+    Returns
+    -------
+    Identity
+        With a refusal, if the capture has no model or shows too little.
+    """
+    try:
+        whole = _compared(found)
+        base = mirrored(found, controller="reno")
+    except InputError as error:
+        return Identity(refused=str(error))
+    shown = found.sent
+    assert shown is not None
+    names, left_out = _fitting(among or candidates(), shown)
+    cells = max(20, min(CELLS, whole // found.mss // SEGMENTS_PER_CELL))
+    own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
+    runs: dict[str, list[Curve]] = {name: [] for name in names}
+    total = len(names) + 6 * (len(OFF) - 1)
+
+    def add(racers: Sequence[str], first: int, last: int) -> None:
+        for name in racers:
+            for at in range(first, last):
+                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss))
+                if progress is not None:
+                    progress(min(sum(map(len, runs.values())) / total, 1.0))
+
+    add(names, 0, 1)
+    near = {name: _apart(own, made[0]) for name, made in runs.items()}
+    least = min(near.values())
+    racers = [name for name in names if near[name] <= max(IN_RACE * least, CLEARLY)]
+    add(racers, 1, len(OFF))
+    return _judged(own, runs, racers, near, left_out, base, whole, losses=len(shown.lost))
+
+
+def _compared(found: Diagnosis) -> int:
+    """Bytes of the data that are looked at."""
+    shown = found.sent
+    if found.refused or shown is None or found.path is None:
+        raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
+    whole = min(int(found.connection["bytes"]), MOST_BYTES)
+    if whole < LEAST_SEGMENTS * found.mss:
+        raise InputError(f"found {whole // found.mss:,} segments; allowed: {LEAST_SEGMENTS:,} or more")
+    if shown.marks:
+        raise InputError(f"found {shown.marks:,} ACKs that tell of marks; allowed: none, the model of the path has no marks")
+    if not found.path.identified:
+        raise InputError("found a path that was never full; allowed: one with a queue, which shows what a controller does")
+    return whole
+
+
+def _fitting(names: Sequence[str], shown: Sent) -> tuple[list[str], list[tuple[str, str]]]:
+    """Those whose SYN looks like the capture's."""
+    needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
+    fitting, left_out = [], []
+    for name in names:
+        ecn, asks = needs.get(name, (shown.ecn, ""))
+        if ecn == shown.ecn:
+            fitting.append(name)
+        else:
+            left_out.append((name, f"asks for {asks}, which this sender did not"))
+    return fitting, left_out
+
+
+def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int) -> Curve:
+    """A candidate over the fitted path, or one that is a little off, each with a seed of its own."""
+    import ackclock
+    from ackclock import units
+
+    rate_off, delay_off = OFF[at]
+    link = base.network.bottleneck
+    assert link is not None
+    rate = round(units.whole(link.rate, units.RATE) * (1 + rate_off * RATE_OFF))
+    delay = round(units.whole(link.delay, units.DURATION) * (1 + delay_off * DELAY_OFF))
+    scenario = base.set_all(
+        {
+            "flows.0.congestion_control": name,
+            "network.bottleneck.rate": f"{rate} bit/s",
+            "network.bottleneck.delay": f"{delay} ns",
+        }
+    )
+    return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
+
+
+def _apart(one: Curve, other: Curve) -> float:
+    """Mean difference of the flights, as a part; what was not sent at all counts in full."""
+    import numpy as np
+
+    missing = abs(one.reached - other.reached)
+    return float(np.abs(one.logs - other.logs).mean()) + missing
+
+
+def _judged(
+    own: Curve,
+    runs: dict[str, list[Curve]],
+    racers: Sequence[str],
+    near: dict[str, float],
+    left_out: Sequence[tuple[str, str]],
+    base: Scenario,
+    whole: int,
+    *,
+    losses: int,
+) -> Identity:
+    import numpy as np
+
+    cells = len(own.logs)
+    pieces = min(cells, ROUNDS * (losses + 1) + 10)
+    floor = float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
+    likely, spread, distance = {}, {}, {}
+    for name in racers:
+        made = runs[name]
+        spread[name] = float(np.mean([min(_apart(a, b) for b in made if b is not a) for a in made]))
+        distance[name] = min(_apart(own, one) for one in made)
+        scale = floor + spread[name]
+        likely[name] = -pieces * (float(np.log(scale)) + distance[name] / scale)
+    order = sorted(racers, key=lambda name: -likely[name])
+    best = order[0]
+    ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
+    ranked = [
+        Candidate(name=name, distance=distance[name], spread=spread[name], ratio=ratios[name]) for name in order
+    ]
+    ranked += [
+        Candidate(name=name, distance=near[name], spread=None, ratio=None)
+        for name in sorted(near, key=lambda name: near[name])
+        if name not in ratios
+    ]
+    same = [name for name in order if _same(runs[best], runs[name])]
+    others = [name for name in order if name not in same and ratios[name] < DECIDED]
+    far = distance[best] > FAR * (spread[best] + floor)
+    curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items()}}
+    return Identity(
+        names=() if far else tuple(same),
+        others=() if far else tuple(others),
+        nearest=best,
+        candidates=tuple(ranked),
+        left_out=tuple(left_out),
+        curves=curves,
+        scenario=base.set("flows.0.congestion_control", best).set("record.trace", "none"),
+        whole_bytes=whole,
+    )
+
+
+def _same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
+    import numpy as np
+
+    return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))
