@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ackclock_core::options::{Options, Value};
+use ackclock_core::Span;
 
 use super::*;
 use crate::registry::build;
@@ -50,7 +51,7 @@ impl Pipe {
                     self.seen.push((now, side, datagram.fingerprint()));
                     let Datagram::Opaque(opaque) = datagram else { panic!("of the stack") };
                     match lost(side, opaque.number) {
-                        true => drop(self.carried.take(&opaque)),
+                        true => self.carried.lose(&opaque),
                         false => self.wire[1 - side].push_back((now + DELAY, opaque)),
                     }
                 }
@@ -170,7 +171,7 @@ fn junk_is_survived() {
         let mut bytes: Vec<u8> = (0..stream.below(1500)).map(|_| stream.next_u64() as u8).collect();
         if let (Some(&(_, opaque)), true) = (pipe.wire[1].front(), stream.chance(u64::MAX / 2)) {
             // a datagram of the peer with one byte changed
-            bytes = pipe.carried.take(&opaque).to_vec();
+            bytes = pipe.carried.take(&opaque, <[u8]>::to_vec);
             pipe.wire[1].pop_front();
             let at = stream.below(bytes.len() as u64) as usize;
             bytes[at] ^= stream.next_u64() as u8;
