@@ -138,7 +138,7 @@ def identity() -> str:
     return "".join(f"+{stack.name}-{stack.version}@{stack.digest[:16]}" for stack in loaded())
 
 
-def check(file: str | Path, *, controllers: Sequence[str] = ()) -> Iterator[Finding]:
+def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence[str] = ()) -> Iterator[Finding]:
     """Test a library against the contract of the header. Each check runs in a process of its own, which the library may end.
 
     Parameters
@@ -147,6 +147,8 @@ def check(file: str | Path, *, controllers: Sequence[str] = ()) -> Iterator[Find
         The library.
     controllers
         Names of its controllers; none: all of them.
+    checks
+        Names of what is checked; none: everything.
 
     Yields
     ------
@@ -165,6 +167,8 @@ def check(file: str | Path, *, controllers: Sequence[str] = ()) -> Iterator[Find
             raise InputError(f"--controller: found {shown(wanted)}; allowed: {', '.join(stack)}")
     for controller in controllers or stack:
         for what, about in _engine.stack_checks():
+            if checks and what not in checks:
+                continue
             holds, text = _apart(path, controller, what)
             if holds and what == "repeats":
                 again, second = _apart(path, controller, what, pauses=True)

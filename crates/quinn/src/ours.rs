@@ -197,8 +197,7 @@ impl Controller for Inside {
         }
         self.reduced_at = Some(now);
         let (in_flight, snd_nxt) = (self.segments(self.in_flight), self.sent);
-        let State { rule, start, window, .. } =
-            self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let State { rule, start, window, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let target = match lost_bytes {
             0 => rule.ssthresh_for_mark(window, in_flight),
             _ => rule.ssthresh(window, in_flight),

@@ -152,7 +152,9 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     if let (Some(start), false) = (options.slow_start, matches!(entry.algorithm, Algorithm::Ours(_))) {
         if start != Start::Classic {
             let found = format_args!("{} with {name}", start.write());
-            return Err(Refusal::new(found, "\"classic\", or a controller quinn:ours-NAME").within("slow_start"));
+            return Err(
+                Refusal::new(found, "\"classic\", or a controller quinn:ours-NAME").within("slow_start")
+            );
         }
     }
     Ok(Recipe { options: Arc::new(options), algorithm: entry.algorithm })
@@ -203,8 +205,10 @@ impl Recipe {
             frequency.ack_eliciting_threshold(VarInt::from_u32(every - 1));
             config.ack_frequency_config(Some(frequency));
         }
-        config
-            .congestion_controller_factory(Arc::new(Tracing { inner: self.controller(clock), log: log.clone() }));
+        config.congestion_controller_factory(Arc::new(Tracing {
+            inner: self.controller(clock),
+            log: log.clone(),
+        }));
         Arc::new(config)
     }
 

@@ -146,10 +146,7 @@ impl On<'_> {
         let rate = 20_000_000;
         let mut path = self.transfer(Link { rate, delay: 5 * MS, loses: 0 }, 0, 1, LARGE)?;
         path.run(20 * SECOND, |path| path.ends[1].received() >= LARGE)?;
-        let received = path.ends[1].received();
-        if received != LARGE {
-            return Err(format!("found {received} bytes after {} ms; allowed: {LARGE}", path.now / MS));
-        }
+        path.all_of(LARGE)?;
         let seconds = path.now as f64 / 1e9;
         let busy = 100.0 * path.bytes[0] as f64 * 8.0 / (rate as f64 * seconds);
         let extra = 100.0 * (path.bytes[0] as f64 / LARGE as f64 - 1.0);
@@ -171,16 +168,18 @@ impl On<'_> {
         path.looks_early = true;
         path.settle()?;
         path.run(60 * SECOND, |path| path.ends[1].received() >= SMALL || path.early.is_some())?;
-        match path.early {
-            None => Ok(format!("{} steps", path.steps)),
-            Some(said) => Err(said),
+        if let Some(said) = path.early.take() {
+            return Err(said);
         }
+        path.all_of(SMALL)?;
+        Ok(format!("{} steps", path.steps))
     }
 
     /// Ends of a lossy transfer that began at `start`.
     fn lossy(&self, start: u64, seed: u8) -> Result<Path, String> {
         let mut path = self.transfer(LOSSY, start, seed, SMALL)?;
         path.run(60 * SECOND, |path| path.ends[1].received() >= SMALL)?;
+        path.all_of(SMALL)?;
         Ok(path)
     }
 
@@ -319,6 +318,17 @@ impl Path {
         Ok(())
     }
 
+    /// So much is there, no less and no more.
+    fn all_of(&self, bytes: u64) -> Result<(), String> {
+        match self.ends[1].received() {
+            received if received == bytes => Ok(()),
+            received => {
+                let ms = (self.now - self.start) / MS;
+                Err(format!("found {received} bytes at the receiver after {ms} ms; allowed: the {bytes} that were written"))
+            }
+        }
+    }
+
     fn put(&mut self, side: usize, len: usize, mark: u8) {
         self.sent[side] += 1;
         let bytes = len as u64 + self.header;
@@ -340,8 +350,9 @@ impl Path {
     /// Nothing may leave between now and the deadline.
     fn look_early(&mut self, side: usize) -> Result<(), String> {
         let (deadline, next) = (self.ends[side].deadline(), self.next_arrival());
-        let between = self.now + (deadline.min(next).saturating_sub(self.now)) / 2;
-        if deadline <= self.now || between <= self.now || between >= deadline || between >= next {
+        let soon = deadline.min(next).min(self.now + SECOND);
+        let between = self.now + soon.saturating_sub(self.now) / 2;
+        if between <= self.now || between >= soon {
             return Ok(());
         }
         if let Some((len, mark)) = self.ends[side].transmit(between, &mut self.scratch)? {

@@ -198,7 +198,9 @@ impl End {
             self.failure.get_or_insert(Failure::of(reason));
         }
         self.state = state;
+        let window = known(self.told.window);
         self.told = instance.sample();
+        self.reductions += u64::from(known(self.told.window) < window);
         self.set_deadline(now);
     }
 
@@ -240,11 +242,8 @@ impl End {
         }
     }
 
-    /// The round-trip time of an ACK; a fall of the window.
+    /// The round-trip time of an ACK.
     fn note_ack(&mut self, now: Time, before: &Told) {
-        if known(self.told.window) < known(before.window) {
-            self.reductions += 1;
-        }
         if known(self.told.acks) == known(before.acks) {
             return;
         }
