@@ -14,15 +14,16 @@ ALLOWED = {
     "tcp": {"core", "cc"},
     "net": {"core"},
     "pcc": {"core"},
-    "quinn": {"core"},
+    "quinn": {"core", "cc"},
+    "stack": {"core"},
     "link": {"core", "net"},
-    "sim": {"core", "cc", "tcp", "net", "pcc", "quinn"},
+    "sim": {"core", "cc", "tcp", "net", "pcc", "quinn", "stack"},
     "script": {"core", "cc", "tcp"},
     "capture": set(),
     "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
     "wasm": {"schema", "core", "cc", "sim"},
-    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "quinn", "sim", "script", "capture"},
+    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "quinn", "stack", "sim", "script", "capture"},
 }
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "Window",
     "build",
     "check_conformance",
+    "check_stack",
     "columns",
     "controller_options",
     "cpu_time",
@@ -23,6 +24,8 @@ __all__ = [
     "estimate_memory",
     "estimate_time",
     "ideal_path",
+    "load_stack",
+    "loaded_stacks",
     "mean_bps",
     "netem",
     "path_facts",
@@ -42,6 +45,7 @@ __all__ = [
     "run_many",
     "schema",
     "shown",
+    "stack_checks",
     "unjudged",
     "version",
     "yardstick",
@@ -351,3 +355,7 @@ def play_script(
 def yardstick(flows: int, packets: int) -> float: ...
 def cpu_time() -> float: ...
 def peak_rss_bytes() -> int: ...
+def load_stack(file: str) -> tuple[str, str, list[str]]: ...
+def loaded_stacks() -> list[tuple[str, str, list[str]]]: ...
+def stack_checks() -> list[tuple[str, str]]: ...
+def check_stack(name: str, controller: str, what: str, pauses: bool) -> tuple[bool, str]: ...

@@ -12,7 +12,7 @@ from ackclock.errors import ScenarioError
 from ackclock.evaluate.harness import Plan
 from ackclock.evaluate.situation import Arm
 
-NAMES = ["quinn:cubic", "quinn:newreno", "quinn:bbr"]
+NAMES = ["quinn:cubic", "quinn:newreno", "quinn:bbr", "quinn:ours-reno", "quinn:ours-cubic", "quinn:ours-cubic-rfc9438"]
 
 
 def values(*flows, seconds=5):
@@ -35,6 +35,18 @@ def test_two_processes_and_any_number_of_threads_give_the_same_bits():
     )
     others = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}
     assert others == {str(run(mixed(), seed=1).digest)}
+
+
+def test_a_rule_of_ours_ends_slow_start_inside_the_stack_as_it_does_in_tcp():
+    def lost(name, **options):
+        given = {"congestion_control": name, **({"congestion_control_options": options} if options else {})}
+        return run(Scenario.from_dict(values(given)), seed=1).flows.to_dicts()[0]["retransmissions"]
+
+    # the overshoot of a slow start that goes on until a loss, and what HyStart leaves of it
+    assert lost("quinn:cubic") > 150
+    assert lost("quinn:ours-cubic", slow_start="classic") > 150
+    assert lost("quinn:ours-cubic") < 40
+    assert lost("cubic") < 40
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,12 +27,14 @@ pub struct Opaque {
     pub hash: u64,
     /// Where they wait.
     pub place: u32,
-    /// How many they are, behind the UDP header.
+    /// How many they are, behind the header that the simulator charges.
     pub len: u32,
     /// With an application's data, the number of such a datagram of this end, from 1; 0 without.
     pub piece: u32,
     /// What the stack marks it with.
     pub ecn: Ecn,
+    /// Bytes of headers in front of them on the wire: 28 of IPv4 and UDP, 20 of IPv4 where the bytes are TCP's own segment.
+    pub header: u8,
 }
 
 /// Payload on its way forward.
@@ -104,7 +106,7 @@ impl Datagram {
         match self {
             Datagram::Data(data) => UDP_IP_BYTES + data.header as u32 + data.len,
             Datagram::Report(report) => UDP_IP_BYTES + report.len,
-            Datagram::Opaque(opaque) => UDP_IP_BYTES + opaque.len,
+            Datagram::Opaque(opaque) => u32::from(opaque.header) + opaque.len,
         }
     }
 

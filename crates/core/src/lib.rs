@@ -7,6 +7,7 @@ pub mod datagram;
 pub mod digest;
 pub mod distribution;
 pub mod event;
+pub mod foreign;
 pub mod options;
 pub mod pacing;
 pub mod packet;

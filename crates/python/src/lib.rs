@@ -8,6 +8,7 @@ mod interrupt;
 mod many;
 mod scenario;
 mod schema;
+mod stack;
 mod steer;
 mod toml;
 mod utility;
@@ -48,6 +49,8 @@ mod _engine {
     };
     #[pymodule_export]
     use super::schema::{columns, netem, qdisc, schema};
+    #[pymodule_export]
+    use super::stack::{check_stack, load_stack, loaded_stacks, stack_checks};
     #[pymodule_export]
     use super::steer::PySteering;
     #[pymodule_export]

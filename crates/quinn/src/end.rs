@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use ackclock_core::datagram::{Datagram, DatagramEndpoint, Opaque};
+use ackclock_core::datagram::{Datagram, DatagramEndpoint, Opaque, UDP_IP_BYTES};
+use ackclock_core::foreign::{hash, Carried, Failure, Foreign, Row};
 use ackclock_core::packet::Ecn;
-use ackclock_core::{Span, Stream, Time};
+use ackclock_core::{Stream, Time};
 use bytes::Bytes;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, NoneTokenStore, ReadError, ServerConfig, Side, StreamEvent, StreamId, VarInt,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, Dir, EcnCodepoint, Endpoint, EndpointConfig,
+    Event, NoneTokenStore, ReadError, ServerConfig, Side, StreamEvent, StreamId, VarInt,
 };
 
-use crate::carried::{hash, Carried};
 use crate::null::{Null, ResetKey, TokenKey};
 use crate::registry::Recipe;
 use crate::seal::{self, Clock, Ids, Still};
@@ -22,87 +22,6 @@ use crate::traced::Log;
 mod asked;
 #[cfg(test)]
 mod tests;
-
-/// Why a connection ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Failure {
-    /// Nothing arrived for the idle timeout.
-    TimedOut = 1,
-    /// The receiver's stack allows no more gaps between the pieces of a stream that have arrived.
-    Gaps = 2,
-    /// The stack found another error.
-    Error = 3,
-    /// The peer's stack gave up.
-    ByPeer = 4,
-    /// The connection could not be opened.
-    Refused = 5,
-}
-
-impl Failure {
-    /// By number, 0 being none.
-    pub const NAMES: [&'static str; 6] =
-        ["", "idle timeout", "too many gaps", "error of the stack", "closed by the peer", "refused"];
-}
-
-/// Counts of an end.
-#[derive(Clone, Copy, Debug)]
-pub struct Stats {
-    /// Packets sent, all kinds.
-    pub sent: u64,
-    /// Packets taken as lost, without those that probe for a larger size.
-    pub lost: u64,
-    /// Bytes sent behind the UDP header.
-    pub sent_bytes: u64,
-    /// ACK frames received.
-    pub acks: u64,
-    /// Times that the window was reduced.
-    pub reductions: u64,
-    /// Sum of the round-trip times of the newest packet of each ACK, ns.
-    pub rtt_sum_ns: u128,
-    /// How many they are.
-    pub rtt_samples: u64,
-    /// The least of them.
-    pub min_rtt: Span,
-}
-
-/// What an end is doing.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// Congestion window, bytes.
-    pub window: u64,
-    /// Bytes in flight after the last ACK.
-    pub in_flight: u64,
-    /// Slow-start threshold, bytes; none: not set, or the controller has none.
-    pub ssthresh: Option<u64>,
-    /// Smoothed round-trip time.
-    pub srtt: Span,
-    /// Payload of a full datagram, bytes.
-    pub mtu: u16,
-}
-
-/// A line of an end's trace: an ACK that was processed, or a datagram with data that left.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// When.
-    pub t: Time,
-    /// A datagram left, rather than an ACK came.
-    pub is_sent: bool,
-    /// Number of the datagram of this end; its bytes.
-    pub number: u64,
-    /// See `number`.
-    pub len: u32,
-    /// ACK frames received so far.
-    pub acks: u64,
-    /// Packets newly taken as lost.
-    pub lost: u64,
-    /// Congestion window before the ACK, bytes.
-    pub window_before: u64,
-    /// What the end is doing afterwards.
-    pub sample: Sample,
-    /// Least round-trip time so far.
-    pub min_rtt: Span,
-}
 
 /// One end.
 pub struct End {
@@ -162,7 +81,7 @@ impl End {
         clock: Clock,
     ) -> End {
         let log = Arc::new(Log::default());
-        let transport = recipe.transport(&log);
+        let transport = recipe.transport(&log, clock);
         let crypto = Arc::new(Null(recipe.sizes()));
         let mut config = EndpointConfig::new(Arc::new(ResetKey));
         let ids = Stream::new(stream.next_u64(), "ids");
@@ -207,77 +126,6 @@ impl End {
             frames: 0,
             deadline: Time::NEVER,
             trace: None,
-        }
-    }
-
-    /// Open the connection.
-    pub fn connect(&mut self, now: Time) {
-        let Some(config) = self.client.take() else { return };
-        match self.endpoint.connect(self.clock.instant(now), config, SERVER, "server") {
-            Ok(opened) => self.connection = Some(Box::new(opened)),
-            Err(_) => self.failure = Some(Failure::Refused),
-        }
-        self.work(now);
-    }
-
-    /// Hand over so many bytes.
-    pub fn write(&mut self, now: Time, bytes: u64) {
-        self.to_write += bytes;
-        self.work(now);
-    }
-
-    /// From now on there is always something to send.
-    pub fn write_forever(&mut self, now: Time) {
-        self.forever = true;
-        self.work(now);
-    }
-
-    /// Everything is written: finish after it, and close when the peer has it.
-    pub fn close(&mut self, now: Time) {
-        self.closes = true;
-        self.work(now);
-    }
-
-    /// Nothing beyond what was sent: close at once.
-    pub fn stop_writing(&mut self, now: Time) {
-        (self.to_write, self.forever) = (0, false);
-        if let (false, Some(opened)) = (self.is_through, &mut self.connection) {
-            opened.1.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());
-        }
-        self.is_through = true;
-        self.work(now);
-    }
-
-    /// A datagram of the peer arrived, marked so.
-    pub fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn) {
-        let before = self.trace.is_some().then(|| (self.stats(), self.sample()));
-        let bytes = self.carried.take(datagram);
-        let (own, peer) = if self.side.is_client() { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
-        let at = self.clock.instant(now);
-        self.scratch.clear();
-        let ecn = EcnCodepoint::from_bits(ecn as u8);
-        match self.endpoint.handle(at, peer, Some(own.ip()), ecn, bytes, &mut self.scratch) {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some(opened) = self.connection.as_mut().filter(|opened| opened.0 == handle) {
-                    opened.1.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
-                match self.endpoint.accept(incoming, at, &mut self.scratch, None) {
-                    Ok(accepted) => self.connection = Some(Box::new(accepted)),
-                    Err(error) => {
-                        self.failure = Some(Failure::Refused);
-                        self.respond(error.response.map_or(0, |transmit| transmit.size));
-                    }
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
-            Some(DatagramEvent::Response(transmit)) => self.respond(transmit.size),
-            None => {}
-        }
-        self.work(now);
-        if let Some((stats, Some(sample))) = before {
-            self.note_ack(now, &stats, sample.window);
         }
     }
 
@@ -438,6 +286,7 @@ impl End {
             len: bytes as u32,
             piece: if has_data { self.pieces as u32 } else { 0 },
             ecn,
+            header: UDP_IP_BYTES as u8,
         }
     }
 }

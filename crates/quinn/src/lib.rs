@@ -8,15 +8,14 @@
 //! Floats of its CUBIC come from the platform's `cbrt` and `powi`, so that runs are the same on one machine, and not promised to be
 //! across machines.
 
-mod carried;
 mod end;
 mod null;
+mod ours;
 mod registry;
 mod seal;
 mod traced;
 
-pub use carried::Carried;
-pub use end::{End, Failure, Row, Sample, Stats};
+pub use end::End;
 pub use registry::{build, Entry, Recipe, ENTRIES, REGISTRY};
 pub use seal::Clock;
 

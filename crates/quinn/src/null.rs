@@ -13,7 +13,7 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
 
-use crate::carried::hash;
+use ackclock_core::foreign::hash;
 
 const TAG: usize = 16;
 /// Kind and two lengths.

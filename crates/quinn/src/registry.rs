@@ -3,13 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ackclock_cc::controller as cc;
+use ackclock_cc::slow_start::SlowStartConfig;
+use ackclock_core::foreign::{Carried, Foreign, Maker};
 use ackclock_core::options::{self, usual, Options};
 use ackclock_core::schema::{Described, Refusal, Table, Takes, Value, FLAG};
-use ackclock_core::table;
+use ackclock_core::{choice, table, Stream};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
+use crate::end::End;
 use crate::null::Sizes;
+use crate::ours::Ours;
+use crate::seal::Clock;
 use crate::traced::{Log, Tracing};
 
 /// A controller by name.
@@ -31,6 +37,8 @@ enum Algorithm {
     Cubic,
     NewReno,
     Bbr,
+    /// One of ours, by its own name.
+    Ours(&'static str),
 }
 
 const fn entry(name: &'static str, about: &'static str, algorithm: Algorithm) -> Entry {
@@ -49,6 +57,17 @@ pub const ENTRIES: &[Entry] = &[
         "quinn:bbr",
         "BBR v1 of quinn-proto 0.11.19 (QUIC); its pacing rate is not used by the stack",
         Algorithm::Bbr,
+    ),
+    entry("quinn:ours-reno", "Reno of this simulator inside quinn-proto", Algorithm::Ours("reno")),
+    entry(
+        "quinn:ours-cubic",
+        "CUBIC of this simulator, as in Linux with HyStart, inside quinn-proto",
+        Algorithm::Ours("cubic"),
+    ),
+    entry(
+        "quinn:ours-cubic-rfc9438",
+        "CUBIC of this simulator, as in RFC 9438, inside quinn-proto",
+        Algorithm::Ours("cubic-rfc9438"),
     ),
 ];
 
@@ -89,6 +108,29 @@ table! {
         /// size of the server's part of the handshake, mostly its certificates, bytes; beyond 3 times what the client
         /// sent it takes another round trip
         certificate: u32 = Takes::Whole(100, 50_000), 1000;
+        /// slow start of a controller of this simulator; default: that which comes with it. The stack's own controllers have none but
+        /// "classic"
+        slow_start: Option<Start> = Start::TAKES;
+    }
+}
+
+/// When slow start ends, beside a controller of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Classic,
+    HyStart,
+    HyStartPlusPlus,
+}
+
+choice! { Start: Classic "classic", HyStart "hystart", HyStartPlusPlus "hystart++" }
+
+impl Start {
+    fn config(self) -> SlowStartConfig {
+        match self {
+            Start::Classic => SlowStartConfig::CLASSIC,
+            Start::HyStart => SlowStartConfig::HyStart(usual()),
+            Start::HyStartPlusPlus => SlowStartConfig::HyStartPlusPlus(usual()),
+        }
     }
 }
 
@@ -107,21 +149,38 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     };
     let given = options::named(name, options, entry.options)?;
     let options = usual::<QuinnOptions>().over(&given)?;
+    if let (Some(start), false) = (options.slow_start, matches!(entry.algorithm, Algorithm::Ours(_))) {
+        if start != Start::Classic {
+            let found = format_args!("{} with {name}", start.write());
+            return Err(
+                Refusal::new(found, "\"classic\", or a controller quinn:ours-NAME").within("slow_start")
+            );
+        }
+    }
     Ok(Recipe { options: Arc::new(options), algorithm: entry.algorithm })
 }
 
-impl Recipe {
-    /// Congestion window at the start, bytes.
-    pub fn initial_window(&self) -> u32 {
-        self.options.initial_window.unwrap_or(12_000)
+impl Maker for Recipe {
+    fn stack(&self) -> &str {
+        "quinn"
     }
 
+    fn initial_window(&self) -> u32 {
+        self.options.initial_window.unwrap_or(12_000) / 1200 // the size that QUIC begins with
+    }
+
+    fn end(&self, opens: bool, one_way: bool, stream: Stream, carried: &Carried) -> Box<dyn Foreign> {
+        Box::new(End::new(self, opens, one_way, stream, carried.clone(), Clock::default()))
+    }
+}
+
+impl Recipe {
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes { flight: self.options.certificate as usize, ..Sizes::default() }
     }
 
     /// Settings of one end, whose controller writes into `log`.
-    pub(crate) fn transport(&self, log: &Arc<Log>) -> Arc<TransportConfig> {
+    pub(crate) fn transport(&self, log: &Arc<Log>, clock: Clock) -> Arc<TransportConfig> {
         let options = &*self.options;
         let mut config = TransportConfig::default();
         let ms = |ms: u32| Duration::from_millis(u64::from(ms));
@@ -146,14 +205,24 @@ impl Recipe {
             frequency.ack_eliciting_threshold(VarInt::from_u32(every - 1));
             config.ack_frequency_config(Some(frequency));
         }
-        config
-            .congestion_controller_factory(Arc::new(Tracing { inner: self.controller(), log: log.clone() }));
+        config.congestion_controller_factory(Arc::new(Tracing {
+            inner: self.controller(clock),
+            log: log.clone(),
+        }));
         Arc::new(config)
     }
 
-    fn controller(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+    fn controller(&self, clock: Clock) -> Arc<dyn ControllerFactory + Send + Sync> {
         let window = self.options.initial_window.map(u64::from);
         match self.algorithm {
+            Algorithm::Ours(name) => {
+                let recipe = cc::Recipe::by_name(name).expect("invariant: one of ours");
+                let start = match self.options.slow_start {
+                    None if recipe.needs().hystart => Start::HyStart,
+                    start => start.unwrap_or(Start::Classic),
+                };
+                Arc::new(Ours { recipe, start: start.config(), window: self.initial_window(), clock })
+            }
             Algorithm::Cubic => {
                 let mut config = CubicConfig::default();
                 window.map(|bytes| config.initial_window(bytes));

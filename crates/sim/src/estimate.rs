@@ -10,7 +10,7 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
-use crate::hosts::{is_pcc, is_quinn};
+use crate::hosts::{is_foreign, is_pcc};
 use crate::observe::{LimitRow, QueueRow, SampleRow};
 use crate::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
 use crate::starts;
@@ -132,9 +132,9 @@ pub fn estimate_time(scenario: &Scenario) -> f64 {
         / 1e9
 }
 
-/// Groups of QUIC.
+/// Groups of QUIC, and of other stacks that are not ours.
 fn quic(scenario: &Scenario) -> impl Iterator<Item = &FlowGroup> {
-    scenario.flows.iter().filter(|group| is_quinn(&group.congestion_control))
+    scenario.flows.iter().filter(|group| is_foreign(&group.congestion_control))
 }
 
 /// Flows of the run; each client of a population is one.

@@ -227,11 +227,10 @@ impl Sums {
                 if let Some(DatagramEnd::PccSender(sender)) = sender.datagram() {
                     self.add_pcc(sender);
                 }
-                #[cfg(feature = "quinn")]
-                if let [Some(DatagramEnd::Quinn(sender)), Some(DatagramEnd::Quinn(receiver))] =
+                if let [Some(DatagramEnd::Foreign(sender)), Some(DatagramEnd::Foreign(receiver))] =
                     [sender.datagram(), receiver.datagram()]
                 {
-                    self.add_quinn(&sender.stats());
+                    self.add_foreign(&sender.stats());
                     // the end that found out says more than the one that is told
                     let reasons = [receiver.failure(), sender.failure()];
                     self.failure = reasons
@@ -259,8 +258,7 @@ impl Sums {
         self.min_rtt = self.min_rtt.min(stats.min_rtt);
     }
 
-    #[cfg(feature = "quinn")]
-    fn add_quinn(&mut self, stats: &ackclock_quinn::Stats) {
+    fn add_foreign(&mut self, stats: &ackclock_core::foreign::Stats) {
         self.sent_bytes += stats.sent_bytes;
         self.lost_packets += stats.lost;
         self.recoveries += stats.reductions;
@@ -411,12 +409,9 @@ impl Journal {
                 self.recoveries.push((idx, recoveries));
             }
         }
-        #[cfg(feature = "quinn")]
-        {
-            let rows = sender.take_rows(flow);
-            if !rows.is_empty() {
-                self.records.push((idx, rows));
-            }
+        let rows = sender.take_rows(flow);
+        if !rows.is_empty() {
+            self.records.push((idx, rows));
         }
         if let Some(rows) = sender.take_intervals().filter(|rows| !rows.is_empty()) {
             self.intervals.push((flow, rows));

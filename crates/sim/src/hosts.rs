@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ackclock_cc::controller::{Maker, Recipe, Shared, Value};
 use ackclock_cc::Rule;
+use ackclock_core::foreign::Maker as Ends;
+use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;
 use ackclock_net::host::HostParams;
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
 use crate::spec::FlowGroup;
-#[cfg(feature = "quinn")]
-use crate::transport::QuinnConfig;
-use crate::transport::{Freight, PccConfig, TransportConfig, UtilityMaker};
+use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::{Carried, WorkloadConfig};
 
 /// Transport of the flows of `group`, the `index`-th, and settings of its hosts, which are among these.
@@ -24,16 +25,18 @@ pub fn transport(
     customs: &Customs,
     freight: &Freight,
 ) -> Result<TransportConfig, Error> {
-    #[cfg(feature = "quinn")]
-    if is_quinn(&group.congestion_control) && group.workload.params().source().is_none() {
-        let recipe = ackclock_quinn::build(&group.congestion_control, &group.congestion_control_options)
-            .map_err(|refusal| {
-                Error::refused(format!("flows.{index}.congestion_control_options"), refusal)
-            })?;
-        return Ok(TransportConfig::Quinn(Rc::new(QuinnConfig::new(recipe, freight))));
+    if let (true, None) = (is_foreign(&group.congestion_control), group.workload.params().source()) {
+        let maker = foreign_maker(&group.congestion_control, &group.congestion_control_options);
+        let maker = maker.map_err(|Refusal { key, found, allowed }| {
+            let place = match key.as_str() {
+                "" => "congestion_control".to_string(),
+                "*" => "congestion_control_options".to_string(), // a library does not say which
+                key => format!("congestion_control_options.{key}"),
+            };
+            Error::refused(format!("flows.{index}.{place}"), Refusal::new(found, allowed))
+        })?;
+        return Ok(TransportConfig::Foreign(Rc::new(ForeignConfig::new(maker, freight))));
     }
-    #[cfg(not(feature = "quinn"))]
-    let _ = freight;
     Ok(match group.workload.params().source() {
         Some(source) => TransportConfig::Udp(Rc::new(source)),
         None if is_pcc(&group.congestion_control) => {
@@ -64,8 +67,38 @@ pub(crate) fn is_quinn(controller: &str) -> bool {
     quinn_controllers().iter().any(|(name, _)| *name == controller)
 }
 
+/// What the names of controllers begin with that belong to a stack behind the C header: `stack:NAME:CONTROLLER`.
+pub const STACK: &str = "stack:";
+
+/// Whether a controller belongs to a stack behind the C header.
+pub(crate) fn is_stack(controller: &str) -> bool {
+    controller.starts_with(STACK)
+}
+
+/// Whether a controller belongs to a stack that others have written.
+pub(crate) fn is_foreign(controller: &str) -> bool {
+    is_quinn(controller) || is_stack(controller)
+}
+
+/// What makes the ends of a flow whose stack others have written, or what is wrong with controller or options.
+fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal> {
+    match name.strip_prefix(STACK) {
+        #[cfg(feature = "stack")]
+        Some(rest) => ackclock_stack::build(rest, options),
+        #[cfg(not(feature = "stack"))]
+        Some(_) => Err(Refusal::new(format_args!("{name:?}"), "in a build with stacks of others, not here")),
+        #[cfg(feature = "quinn")]
+        None => ackclock_quinn::build(name, options).map(|recipe| Arc::new(recipe) as Arc<dyn Ends>),
+        #[cfg(not(feature = "quinn"))]
+        None => {
+            let _ = options;
+            Err(Refusal::new(format_args!("{name:?}"), "in a build with QUIC, not here"))
+        }
+    }
+}
+
 /// What is wrong with the options of a controller of quinn.
-pub(crate) fn refused_by_quinn(name: &str, options: &ackclock_core::options::Options) -> Option<Refusal> {
+pub(crate) fn refused_by_quinn(name: &str, options: &Options) -> Option<Refusal> {
     #[cfg(feature = "quinn")]
     return ackclock_quinn::build(name, options).err();
     #[cfg(not(feature = "quinn"))]

@@ -1,6 +1,7 @@
 //! Samples at fixed intervals: TCP_INFO-like values of each flow, queue lengths, goodput. Each kind is one recurring
 //! event, there only if it was asked for. Observation reads and never writes, so it cannot change a run.
 
+use ackclock_core::foreign::Sample;
 use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_tcp::{Held, Hold, Times};
@@ -8,8 +9,7 @@ use ackclock_tcp::{Held, Hold, Times};
 use crate::flow::Flow;
 use crate::performance::{Counts, Meter};
 use crate::spec;
-#[cfg(feature = "quinn")]
-use crate::transport::{quinn, DatagramEnd};
+use crate::transport::{foreign, DatagramEnd};
 use crate::world::{World, SENDER};
 
 /// One sample of an open flow.
@@ -31,11 +31,10 @@ pub struct SampleRow {
     pub times: Option<Times>,
 }
 
-#[cfg(feature = "quinn")]
 impl SampleRow {
     /// Bytes in units of full datagrams. The stack tells no state and no window of the peer.
-    fn of_quinn(world: &World, flow: &Flow, sample: &ackclock_quinn::Sample) -> SampleRow {
-        let packets = |bytes| quinn::packets(sample, bytes);
+    fn of_foreign(world: &World, flow: &Flow, sample: &Sample) -> SampleRow {
+        let packets = |bytes| foreign::packets(sample, bytes);
         SampleRow {
             t: world.now(),
             flow: flow.id,
@@ -206,10 +205,9 @@ impl Observer {
         let t = world.now();
         for flow in flows {
             let Some(&(conn, _)) = flow.open.iter().max_by_key(|&&(_, idx)| idx) else { continue };
-            #[cfg(feature = "quinn")]
-            if let Some(DatagramEnd::Quinn(end)) = world.transport(conn, SENDER).datagram() {
+            if let Some(DatagramEnd::Foreign(end)) = world.transport(conn, SENDER).datagram() {
                 if let Some(sample) = end.sample() {
-                    self.samples.push(SampleRow::of_quinn(world, flow, &sample));
+                    self.samples.push(SampleRow::of_foreign(world, flow, &sample));
                 }
                 continue;
             }

@@ -78,10 +78,7 @@ pub(crate) fn tables(
 }
 
 /// Why connections fail, by number.
-#[cfg(feature = "quinn")]
-const FAILURES: &[&str] = &ackclock_quinn::Failure::NAMES;
-#[cfg(not(feature = "quinn"))]
-const FAILURES: &[&str] = &[""];
+const FAILURES: &[&str] = &ackclock_core::foreign::Failure::NAMES;
 
 columns! {
     fn flows(flows: &[Flow], world: &World) as FLOWS "flows"
@@ -97,7 +94,7 @@ columns! {
         let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
         let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
         // what others than TCP have
-        let of_stack = |f: &Flow, n: u64| if f.config.is_pcc() || f.config.is_quinn() { n as f64 } else { f64::NAN };
+        let of_stack = |f: &Flow, n: u64| if f.config.is_pcc() || f.config.is_foreign() { n as f64 } else { f64::NAN };
         let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
         let send_rate = |f: &Flow| of_stack(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
         let held: Vec<Option<(Held, Times)>> = rows().map(Flow::held_in_all).collect();

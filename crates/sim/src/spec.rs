@@ -116,7 +116,8 @@ table! {
         profile: String = Takes::Named(&read::PROFILES), USUAL_PROFILE.to_string();
         /// Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under
         /// this name, "kernel:NAME" a controller that only the kernel of the linux backend
-        /// has, "quinn:NAME" a controller of quinn, a stack of QUIC.
+        /// has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to
+        /// the run (`--stack`).
         congestion_control: String = Takes::Named(&read::CONTROLLERS), USUAL_CONTROLLER.to_string();
         /// Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments
         /// of its class.
@@ -211,6 +212,7 @@ pub enum Transport {
     Udp,
     Pcc,
     Quinn,
+    Stack,
 }
 
 /// Where packets are captured. One side at a time: what both see would look like retransmissions.
@@ -257,11 +259,12 @@ impl Transport {
             Transport::Udp => "udp",
             Transport::Pcc => "pcc",
             Transport::Quinn => "quinn",
+            Transport::Stack => "stack",
         }
     }
 }
 
-choice! { Transport: Tcp "tcp", Udp "udp", Pcc "pcc", Quinn "quinn" }
+choice! { Transport: Tcp "tcp", Udp "udp", Pcc "pcc", Quinn "quinn", Stack "stack" }
 choice! { TraceLevel: None "none", Flow "flow", All "all" }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ackclock_core::datagram::DatagramEndpoint;
-#[cfg(feature = "quinn")]
+use ackclock_core::foreign::{Carried, Maker};
 use ackclock_core::trace::Record;
-use ackclock_core::{FlowId, Header, HostPacing, Packet, Stream, Time};
+use ackclock_core::{Datagram, FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection, Due};
@@ -18,8 +18,7 @@ use crate::udp::{Sink, Source, SourceParams};
 use crate::world::{RECEIVER, SENDER};
 
 mod datagrams;
-#[cfg(feature = "quinn")]
-pub(crate) mod quinn;
+pub(crate) mod foreign;
 pub use datagrams::DatagramEnd;
 
 /// Settings of both ends of a flow.
@@ -31,54 +30,40 @@ pub enum TransportConfig {
     Udp(Rc<SourceParams>),
     /// PCC.
     Pcc(Rc<PccConfig>),
-    /// QUIC of quinn.
-    #[cfg(feature = "quinn")]
-    Quinn(Rc<QuinnConfig>),
+    /// A stack that others have written.
+    Foreign(Rc<ForeignConfig>),
 }
 
 /// Where the bytes of others' stacks wait while their datagrams are on their way.
 #[derive(Clone, Default)]
-pub struct Freight {
-    #[cfg(feature = "quinn")]
-    quinn: ackclock_quinn::Carried,
-}
+pub struct Freight(Carried);
 
 impl Freight {
     /// A packet will not arrive.
     #[cold]
     pub fn lose(&self, packet: &Packet) {
-        #[cfg(feature = "quinn")]
-        if let Header::Datagram(ackclock_core::Datagram::Opaque(opaque)) = &packet.header {
-            self.quinn.take(opaque);
+        if let Header::Datagram(Datagram::Opaque(opaque)) = &packet.header {
+            self.0.lose(opaque);
         }
-        #[cfg(not(feature = "quinn"))]
-        let _ = packet;
     }
 
     /// Datagrams whose bytes wait.
     pub fn held(&self) -> usize {
-        #[cfg(feature = "quinn")]
-        return self.quinn.held();
-        #[cfg(not(feature = "quinn"))]
-        0
+        self.0.held()
     }
 }
 
-/// Settings of a flow of quinn.
-#[cfg(feature = "quinn")]
+/// Settings of a flow whose stack others have written.
 #[derive(Clone)]
-pub struct QuinnConfig {
-    /// Controller and stack.
-    pub recipe: ackclock_quinn::Recipe,
-    carried: ackclock_quinn::Carried,
-    clock: ackclock_quinn::Clock,
+pub struct ForeignConfig {
+    maker: Arc<dyn Maker>,
+    carried: Carried,
 }
 
-#[cfg(feature = "quinn")]
-impl QuinnConfig {
+impl ForeignConfig {
     /// Settings of flows whose bytes are among these.
-    pub fn new(recipe: ackclock_quinn::Recipe, freight: &Freight) -> QuinnConfig {
-        QuinnConfig { recipe, carried: freight.quinn.clone(), clock: ackclock_quinn::Clock::default() }
+    pub fn new(maker: Arc<dyn Maker>, freight: &Freight) -> ForeignConfig {
+        ForeignConfig { maker, carried: freight.0.clone() }
     }
 }
 
@@ -109,20 +94,16 @@ impl TransportConfig {
         matches!(self, TransportConfig::Pcc(_))
     }
 
-    /// Whether it is QUIC of quinn.
-    pub fn is_quinn(&self) -> bool {
-        #[cfg(feature = "quinn")]
-        return matches!(self, TransportConfig::Quinn(_));
-        #[cfg(not(feature = "quinn"))]
-        false
+    /// Whether others have written its stack.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, TransportConfig::Foreign(_))
     }
 
     /// Initial window, segments or datagrams of the size that QUIC begins with.
     pub fn initial_window(&self) -> u32 {
         match self {
             TransportConfig::Tcp(config) => config.iw,
-            #[cfg(feature = "quinn")]
-            TransportConfig::Quinn(quinn) => quinn.recipe.initial_window() / 1200,
+            TransportConfig::Foreign(foreign) => foreign.maker.initial_window(),
             TransportConfig::Udp(_) | TransportConfig::Pcc(_) => 0,
         }
     }
@@ -247,13 +228,10 @@ impl Transport {
                 DatagramEnd::PccSender(Sender::new(pcc.recipe.config, controller))
             }
             (TransportConfig::Pcc(pcc), _) => DatagramEnd::PccReceiver(Receiver::new(&pcc.recipe.config)),
-            #[cfg(feature = "quinn")]
-            (TransportConfig::Quinn(quinn), _) => {
-                let stream = Stream::new(seed, &format!("flow.{flow}.quinn.{host}"));
-                let (opens, one_way) = (host == initiator, initiator == SENDER);
-                let QuinnConfig { recipe, carried, clock } = &**quinn;
-                let end = ackclock_quinn::End::new(recipe, opens, one_way, stream, carried.clone(), *clock);
-                DatagramEnd::Quinn(Box::new(end))
+            (TransportConfig::Foreign(foreign), _) => {
+                let ForeignConfig { maker, carried } = &**foreign;
+                let stream = Stream::new(seed, &format!("flow.{flow}.{}.{host}", maker.stack()));
+                DatagramEnd::Foreign(maker.end(host == initiator, initiator == SENDER, stream, carried))
             }
         };
         Transport::Datagram(Box::new(end))
@@ -313,9 +291,8 @@ impl Transport {
     pub fn delivered([sender, receiver]: [&Transport; 2]) -> u64 {
         match (sender.datagram(), receiver) {
             (Some(DatagramEnd::Source(_)), _) => receiver.received(),
-            // the stack does not say what is acknowledged
-            #[cfg(feature = "quinn")]
-            (Some(DatagramEnd::Quinn(_)), _) => receiver.received(),
+            // not every stack says what is acknowledged
+            (Some(DatagramEnd::Foreign(_)), _) => receiver.received(),
             // less than was acknowledged only where a receiver cheats
             (_, Transport::Tcp(tcp)) => sender.acked().min(tcp.received() - tcp.concealed()),
             _ => sender.acked(),
@@ -389,28 +366,24 @@ impl Transport {
         }
     }
 
-    /// Switch the per-ACK trace of TCP or QUIC on or off.
+    /// Switch the per-ACK trace of TCP or of others' stacks on or off.
     pub fn set_trace(&mut self, on: bool) {
         match self {
             Transport::Tcp(tcp) => tcp.set_trace(on),
-            #[cfg(feature = "quinn")]
             Transport::Datagram(end) => {
-                if let DatagramEnd::Quinn(end) = &mut **end {
+                if let DatagramEnd::Foreign(end) = &mut **end {
                     end.set_trace(on);
                 }
             }
-            #[cfg(not(feature = "quinn"))]
-            Transport::Datagram(_) => {}
         }
     }
 
-    /// The trace of QUIC.
-    #[cfg(feature = "quinn")]
+    /// The trace of a stack that others have written.
     pub fn take_rows(&mut self, flow: FlowId) -> Vec<Record> {
         let Transport::Datagram(end) = self else { return Vec::new() };
-        let DatagramEnd::Quinn(end) = &mut **end else { return Vec::new() };
+        let DatagramEnd::Foreign(end) = &mut **end else { return Vec::new() };
         let responder = end.is_responder();
-        end.take_trace().iter().map(|row| quinn::record(flow, responder, row)).collect()
+        end.take_trace().iter().map(|row| foreign::record(flow, responder, row)).collect()
     }
 
     /// Keep the rows of PCC's monitor intervals.
@@ -461,8 +434,7 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.start(now),
                 DatagramEnd::PccSender(sender) => sender.connect(now),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.connect(now),
+                DatagramEnd::Foreign(end) => end.connect(now),
                 DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
@@ -476,8 +448,7 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::PccSender(sender) => sender.write(now, bytes),
                 DatagramEnd::PccReceiver(receiver) => receiver.ask(bytes as u32),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.write(now, bytes),
+                DatagramEnd::Foreign(end) => end.write(now, bytes),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => {}
             },
         }
@@ -488,8 +459,7 @@ impl Transport {
         match self {
             Transport::Tcp(tcp) => tcp.write_forever(now),
             Transport::Datagram(end) => match &mut **end {
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.write_forever(now),
+                DatagramEnd::Foreign(end) => end.write_forever(now),
                 _ => self.pcc(Sender::write_forever),
             },
         }
@@ -502,8 +472,7 @@ impl Transport {
             Transport::Datagram(end) => match &mut **end {
                 DatagramEnd::Source(source) => source.stop(),
                 DatagramEnd::PccSender(sender) => sender.stop_writing(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.stop_writing(now),
+                DatagramEnd::Foreign(end) => end.stop_writing(now),
                 DatagramEnd::Sink(_) | DatagramEnd::PccReceiver(_) => {}
             },
         }
@@ -514,8 +483,7 @@ impl Transport {
         match self {
             Transport::Tcp(tcp) => tcp.close(now),
             Transport::Datagram(end) => match &mut **end {
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.close(now),
+                DatagramEnd::Foreign(end) => end.close(now),
                 _ => self.pcc(Sender::close),
             },
         }
@@ -536,8 +504,7 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.is_established(),
                 DatagramEnd::PccReceiver(receiver) => receiver.is_established(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.is_established(),
+                DatagramEnd::Foreign(end) => end.is_established(),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => true,
             },
         }
@@ -549,8 +516,7 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.acked(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.acked(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.acked(),
+                DatagramEnd::Foreign(end) => end.acked(),
                 _ => 0,
             },
         }
@@ -564,8 +530,7 @@ impl Transport {
                 DatagramEnd::Sink(sink) => sink.received().bytes,
                 DatagramEnd::PccReceiver(receiver) => receiver.received(),
                 DatagramEnd::PccSender(sender) => sender.asked(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.received(),
+                DatagramEnd::Foreign(end) => end.received(),
                 DatagramEnd::Source(_) => 0,
             },
         }
@@ -589,8 +554,7 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::Source(source) => (source.sent(), 0),
                 DatagramEnd::PccSender(sender) => (sender.stats().sent, sender.stats().retransmissions),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => (end.stats().sent, end.stats().lost),
+                DatagramEnd::Foreign(end) => (end.stats().sent, end.stats().lost),
                 _ => (0, 0),
             },
         }
@@ -603,8 +567,7 @@ impl Transport {
             Transport::Tcp(tcp) => (tcp.stats().rtt_sum_ns, tcp.stats().rtt_samples),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => (sender.stats().rtt_sum_ns, sender.stats().rtt_samples),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.rtt_samples(),
+                DatagramEnd::Foreign(end) => end.rtt_samples(),
                 _ => (0, 0),
             },
         }
@@ -616,8 +579,7 @@ impl Transport {
             Transport::Tcp(tcp) => tcp.peer_closed(),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.peer_closed(),
+                DatagramEnd::Foreign(end) => end.peer_closed(),
                 _ => false,
             },
         }
@@ -627,10 +589,7 @@ impl Transport {
     pub fn is_closing(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.is_closing(),
-            #[cfg(feature = "quinn")]
-            Transport::Datagram(end) => matches!(&**end, DatagramEnd::Quinn(end) if end.is_closing()),
-            #[cfg(not(feature = "quinn"))]
-            Transport::Datagram(_) => false,
+            Transport::Datagram(end) => matches!(&**end, DatagramEnd::Foreign(end) if end.is_closing()),
         }
     }
 
@@ -641,8 +600,7 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.is_done(),
                 DatagramEnd::PccReceiver(receiver) => receiver.is_complete(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.is_done(),
+                DatagramEnd::Foreign(end) => end.is_done(),
                 _ => false,
             },
         }
@@ -655,8 +613,7 @@ impl Transport {
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => sender.failure().is_some(),
                 DatagramEnd::PccReceiver(receiver) => receiver.has_failed(),
-                #[cfg(feature = "quinn")]
-                DatagramEnd::Quinn(end) => end.failure().is_some(),
+                DatagramEnd::Foreign(end) => end.failure().is_some(),
                 DatagramEnd::Source(_) | DatagramEnd::Sink(_) => false,
             },
         }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, cast, get_args
 
-from ackclock import _engine
+from ackclock import _engine, stacks
 from ackclock._results.result import Batch, Run
 from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote, said
 from ackclock.own import classes
@@ -517,6 +517,13 @@ def _provenance(
     parts: list[Any] = [text, seed, _engine.version()]
     if controllers:
         parts.append({name: _source(made) for name, made in sorted(controllers.items())})
+    used = {
+        stack.name: {"version": stack.version, "sha256": stack.digest}
+        for stack in stacks.loaded()
+        if any(group.congestion_control.startswith(f"stack:{stack.name}:") for group in scenario.flows)
+    }
+    if used:
+        parts.append({"stacks": used})
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     about = {
         "engine": _engine.version(),
@@ -524,6 +531,7 @@ def _provenance(
         "python": platform.python_version(),
         "machine": platform.machine(),
         "key": key,
+        **({"stacks": used} if used else {}),
     }
     inputs = scenario.inputs()
     return {**about, "inputs": inputs} if inputs else about

@@ -61,6 +61,11 @@ linux = Branch(
         "build": "_linux:build",
     }
 )
+stack = Branch(
+    {
+        "check": "_stack:check",
+    }
+)
 sweep = Branch(
     {
         "run": "_sweep:run",
@@ -74,5 +79,6 @@ sweep = Branch(
 )
 commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
 commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
+commands.add("stack", stack, help="Transport stacks that others have written, in libraries.")
 commands.add("sweep", sweep, help="Grids of scenarios under many seeds, kept in a folder and resumable.")
 app = root(_root, commands, help="A laboratory for TCP congestion control and loss recovery.")

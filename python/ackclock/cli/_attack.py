@@ -10,7 +10,7 @@ import typer
 
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import checked, option_of, resolved
-from ackclock.cli._options import NOTHING, Jobs, Json, Pbs, Scheduler, Slurm, Worker, file_name, whole_number
+from ackclock.cli._options import NOTHING, Jobs, Json, Pbs, Scheduler, Slurm, Stacks, Worker, file_name, load_stacks, whole_number
 from ackclock.cli._sweep import stoppable
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, quote
@@ -70,6 +70,7 @@ def attack_(
     slurm: Slurm = None,
     pbs: Pbs = None,
     worker: Worker = NOTHING,
+    stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
     """Search for the environment in which a controller does worst, by what others get in the same one.
@@ -82,6 +83,7 @@ def attack_(
     from ackclock.attack import explain, files
 
     workers.check()
+    load_stacks(stack)
     given: dict[str, Any] = dict(option_of(text) for text in option)
     checked(target, given, "TARGET")
     for name in reference:

@@ -12,7 +12,7 @@ import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
-from ackclock.cli._options import NOTHING, Jobs, Json, Kernels, Pbs, Scheduler, Slurm, Worker, file_name, use
+from ackclock.cli._options import NOTHING, Jobs, Json, Kernels, Pbs, Scheduler, Slurm, Stacks, Worker, file_name, load_stacks, use
 from ackclock.cli._sweep import stoppable, told
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, ScenarioError, quote
@@ -100,6 +100,7 @@ def evaluate_(
     slurm: Slurm = None,
     pbs: Pbs = None,
     worker: Worker = NOTHING,
+    stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
     """Run a congestion controller in the situations of RFC 9743, and again with CUBIC in its place. Exit code 1 if it is worse in one.
@@ -127,6 +128,7 @@ def evaluate_(
     if kernel is not None and backend != "linux":
         raise InputError("--kernel: found it without --backend linux; allowed: together")
     use(kernel)
+    load_stacks(stack)
     if backend == "linux" and false_alarms:
         raise InputError("--backend: found linux beside --false-alarms; allowed: sim")
     if record and not false_alarms:

@@ -44,6 +44,15 @@ def use(kernel: str | None) -> None:
         linux.use(kernel)
 
 
+def load_stacks(files: list[Path]) -> None:
+    """Libraries of stacks that the command names."""
+    if files:
+        from ackclock import stacks
+
+        for file in files:
+            stacks.load(file)
+
+
 NOTHING: list[Any] = []
 """An option that may be given several times is not given."""
 
@@ -133,6 +142,15 @@ Kernels = Annotated[
         "--kernel",
         metavar="NAME",
         help="linux: the kernel that `ackclock linux build --name NAME` made (default: the current one).",
+    ),
+]
+Stacks = Annotated[
+    list[Path],
+    typer.Option(
+        "--stack",
+        parser=file_name,
+        metavar="LIB",
+        help="Shared library of a transport stack, for flows with stack:NAME:CONTROLLER. Its code is run. Repeatable.",
     ),
 ]
 OwnCode = Annotated[

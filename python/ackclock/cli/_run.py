@@ -27,7 +27,9 @@ from ackclock.cli._options import (
     Plots,
     PlotWidth,
     Report,
+    Stacks,
     file_name,
+    load_stacks,
     use,
     whole_number,
 )
@@ -104,6 +106,7 @@ def run(
     controller: Controllers = NOTHING,
     own_code: OwnCode = False,
     kernel: Kernels = None,
+    stack: Stacks = NOTHING,
 ) -> None:
     """Run a scenario."""
     if kernel is not None and backend != "linux":
@@ -137,6 +140,7 @@ def run(
             raise InputError(f"{option}: found {quote(value)}; allowed: with --backend linux only")
     if network not in (None, "auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
+    load_stacks(stack)
     scenario = load(file, own_code=own_code)
     for text in change:
         scenario = changed(scenario, text)
@@ -210,6 +214,7 @@ def run(
         result.write(out)
     asked = [*(f"--set={text}" for text in change), *(f"--controller={text}" for text in controller)]
     asked += [f"--trace={trace}"] * (trace is not None) + ["--own-code"] * own_code
+    asked += [f"--stack={library}" for library in stack]
     asked += [f"--backend={backend}"] * (backend != "sim") + [f"--network={network}"] * (network is not None)
     again = shlex.join(["ackclock", "run", str(file), "--seed", str(seed), *asked])
     command = f"{again} --report {shlex.quote(str(report))}" + "".join(f" --beside {shlex.quote(b)}" for b in beside)

@@ -22,8 +22,10 @@ from ackclock.cli._options import (
     Pbs,
     Scheduler,
     Slurm,
+    Stacks,
     Worker,
     file_name,
+    load_stacks,
     use,
     whole_number,
 )
@@ -177,6 +179,7 @@ def run(
         float, typer.Option(metavar="MINUTES", help="With --decide: how long at most.", show_default=True)
     ] = 10.0,
     kernel: Kernels = None,
+    stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
     """Run studies. Exit code 1 if a verdict differs from the recorded one. Values that drifted are listed."""
@@ -185,6 +188,7 @@ def run(
     if kernel is not None and backend == "sim":
         raise InputError("--kernel: found it without --backend linux or both; allowed: together")
     use(kernel)
+    load_stacks(stack)
     if backend == "linux":
         return run_in_linux(names, seeds=seeds, jobs=jobs, out=out, as_json=as_json, record=record)
     if (not names) != every:

@@ -27,11 +27,13 @@ from ackclock.cli._options import (
     Pbs,
     Scheduler,
     Slurm,
+    Stacks,
     Target,
     TimeLimit,
     Width,
     Worker,
     file_name,
+    load_stacks,
     whole_number,
 )
 from ackclock.cli._workers import Workers
@@ -389,6 +391,7 @@ def compare(
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     own_code: OwnCode = False,
+    stack: Stacks = NOTHING,
     kernel: Annotated[
         list[str],
         typer.Option(
@@ -445,6 +448,7 @@ def compare(
 
     workers.check()
     arms.check_metrics(metric)
+    load_stacks(stack)
     scenarios = [load(path, own_code=own_code) for path in (first, second)]
     names = (first.stem, second.stem)
     if names[0] == names[1]:

@@ -194,7 +194,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
 
     if group["profile"] != "linux-6":
         raise refuse("profile", group["profile"], '"linux-6"')
-    if group["congestion_control"] in schema()["quinn"]["controllers"]:
+    asked = group["congestion_control"]
+    if asked in schema()["quinn"]["controllers"] or asked.startswith("stack:"):
         raise refuse("congestion_control", group["congestion_control"], "a controller of TCP or of PCC")
     workload = group["workload"]["kind"]
     datagrams = _is_pcc(group) or _is_plain(group)

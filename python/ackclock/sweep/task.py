@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ackclock import _engine
+from ackclock import _engine, stacks
 from ackclock._results.columns import Columns, series
 from ackclock._results.run import engine_call
 from ackclock.own import OwnClass, classes
@@ -228,5 +228,5 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 
 
 def engine_identity() -> str:
-    """Version of the engine, and a hash of its sources: what runs are a function of, beside scenario and seed."""
-    return f"{_engine.version()}+{_engine.build()}"
+    """Version of the engine, a hash of its sources, and the libraries of stacks: what runs are a function of, beside scenario and seed."""
+    return f"{_engine.version()}+{_engine.build()}{stacks.identity()}"

@@ -2,22 +2,86 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use ackclock_core::Span;
-use quinn_proto::Dir;
-
 use ackclock_core::datagram::Opaque;
-use ackclock_core::Time;
+use ackclock_core::foreign::{Failure, Foreign, Row, Sample, Stats};
+use ackclock_core::packet::Ecn;
+use ackclock_core::{Span, Time};
+use bytes::{Bytes, BytesMut};
+use quinn_proto::{DatagramEvent, Dir, EcnCodepoint, VarInt};
 
-use super::{End, Failure, Row, Sample, Stats};
+use super::{End, CLIENT, SERVER};
 
-impl End {
-    /// The handshake is complete at this end.
-    pub fn is_established(&self) -> bool {
+impl Foreign for End {
+    fn connect(&mut self, now: Time) {
+        let Some(config) = self.client.take() else { return };
+        match self.endpoint.connect(self.clock.instant(now), config, SERVER, "server") {
+            Ok(opened) => self.connection = Some(Box::new(opened)),
+            Err(_) => self.failure = Some(Failure::Refused),
+        }
+        self.work(now);
+    }
+
+    fn write(&mut self, now: Time, bytes: u64) {
+        self.to_write += bytes;
+        self.work(now);
+    }
+
+    fn write_forever(&mut self, now: Time) {
+        self.forever = true;
+        self.work(now);
+    }
+
+    fn close(&mut self, now: Time) {
+        self.closes = true;
+        self.work(now);
+    }
+
+    fn stop_writing(&mut self, now: Time) {
+        (self.to_write, self.forever) = (0, false);
+        if let (false, Some(opened)) = (self.is_through, &mut self.connection) {
+            opened.1.close(self.clock.instant(now), VarInt::from_u32(0), Bytes::new());
+        }
+        self.is_through = true;
+        self.work(now);
+    }
+
+    fn arrive(&mut self, now: Time, datagram: &Opaque, ecn: Ecn) {
+        let before = self.trace.is_some().then(|| (self.stats(), self.sample()));
+        let bytes = self.carried.take(datagram, |bytes| BytesMut::from(bytes));
+        let (own, peer) = if self.side.is_client() { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let at = self.clock.instant(now);
+        self.scratch.clear();
+        let ecn = EcnCodepoint::from_bits(ecn as u8);
+        match self.endpoint.handle(at, peer, Some(own.ip()), ecn, bytes, &mut self.scratch) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(opened) = self.connection.as_mut().filter(|opened| opened.0 == handle) {
+                    opened.1.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
+                match self.endpoint.accept(incoming, at, &mut self.scratch, None) {
+                    Ok(accepted) => self.connection = Some(Box::new(accepted)),
+                    Err(error) => {
+                        self.failure = Some(Failure::Refused);
+                        self.respond(error.response.map_or(0, |transmit| transmit.size));
+                    }
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
+            Some(DatagramEvent::Response(transmit)) => self.respond(transmit.size),
+            None => {}
+        }
+        self.work(now);
+        if let Some((stats, Some(sample))) = before {
+            self.note_ack(now, &stats, sample.window);
+        }
+    }
+
+    fn is_established(&self) -> bool {
         self.is_established
     }
 
-    /// Bytes written that the peer is known to have, as far as the stack tells: all or none.
-    pub fn acked(&self) -> u64 {
+    fn acked(&self) -> u64 {
         if self.is_through {
             self.written
         } else {
@@ -25,57 +89,72 @@ impl End {
         }
     }
 
-    /// Bytes read by the application.
-    pub fn received(&self) -> u64 {
+    fn received(&self) -> u64 {
         self.received
     }
 
-    /// The peer has sent all of its data, and it is here, or it has closed.
-    pub fn peer_closed(&self) -> bool {
+    fn peer_closed(&self) -> bool {
         self.peer_finished
     }
 
-    /// The application has closed this end.
-    pub fn is_closing(&self) -> bool {
+    fn is_closing(&self) -> bool {
         self.closes
     }
 
-    /// Nothing is left to do.
-    pub fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         let closed = self.connection.as_ref().is_some_and(|opened| opened.1.is_closed());
         closed || self.closes && self.peer_finished && self.dir == Dir::Uni && self.side.is_server()
     }
 
-    /// Why it gave up, if it did.
-    pub fn failure(&self) -> Option<Failure> {
+    fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// Datagrams sent with data of a stream.
-    pub fn pieces(&self) -> u64 {
-        self.pieces
-    }
-
-    /// Round-trip times of this end: their sum in ns, and how many.
-    pub fn rtt_samples(&self) -> (u128, u64) {
+    fn rtt_samples(&self) -> (u128, u64) {
         (self.log.rtt_sum_ns.load(Relaxed).into(), self.log.rtt_samples.load(Relaxed))
     }
 
-    /// Whether the peer opened the connection.
-    pub fn is_responder(&self) -> bool {
+    fn is_responder(&self) -> bool {
         self.side.is_server()
     }
 
-    /// Keep a row of each ACK and each datagram with data that leaves, or no longer.
-    pub fn set_trace(&mut self, on: bool) {
+    fn set_trace(&mut self, on: bool) {
         self.trace = on.then(Vec::new);
     }
 
-    /// The rows kept so far.
-    pub fn take_trace(&mut self) -> Vec<Row> {
+    fn take_trace(&mut self) -> Vec<Row> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    fn stats(&self) -> Stats {
+        let stats = self.connection.as_ref().map(|opened| opened.1.stats()).unwrap_or_default();
+        let (rtt_sum_ns, rtt_samples) = self.rtt_samples();
+        Stats {
+            sent: stats.path.sent_packets,
+            lost: stats.path.lost_packets,
+            sent_bytes: stats.udp_tx.bytes,
+            acks: stats.frame_rx.acks,
+            reductions: self.log.reductions.load(Relaxed),
+            rtt_sum_ns,
+            rtt_samples,
+            min_rtt: Span(self.log.min_rtt_ns.load(Relaxed)),
+        }
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        let connection = &self.connection.as_ref()?.1;
+        let ssthresh = self.log.ssthresh.load(Relaxed);
+        Some(Sample {
+            window: connection.congestion_state().window(),
+            in_flight: self.log.in_flight.load(Relaxed),
+            ssthresh: (ssthresh != u64::MAX).then_some(ssthresh),
+            srtt: Span(connection.rtt().as_nanos() as u64),
+            mtu: connection.current_mtu(),
+        })
+    }
+}
+
+impl End {
     pub(super) fn note_sent(&mut self, t: Time, datagram: &Opaque) {
         let Some(sample) = self.sample() else { return };
         let row = Row {
@@ -110,34 +189,5 @@ impl End {
             min_rtt: stats.min_rtt,
         };
         self.trace.iter_mut().for_each(|rows| rows.push(row));
-    }
-
-    /// Counts.
-    pub fn stats(&self) -> Stats {
-        let stats = self.connection.as_ref().map(|opened| opened.1.stats()).unwrap_or_default();
-        let (rtt_sum_ns, rtt_samples) = self.rtt_samples();
-        Stats {
-            sent: stats.path.sent_packets,
-            lost: stats.path.lost_packets,
-            sent_bytes: stats.udp_tx.bytes,
-            acks: stats.frame_rx.acks,
-            reductions: self.log.reductions.load(Relaxed),
-            rtt_sum_ns,
-            rtt_samples,
-            min_rtt: Span(self.log.min_rtt_ns.load(Relaxed)),
-        }
-    }
-
-    /// What it is doing, once there is a connection.
-    pub fn sample(&self) -> Option<Sample> {
-        let connection = &self.connection.as_ref()?.1;
-        let ssthresh = self.log.ssthresh.load(Relaxed);
-        Some(Sample {
-            window: connection.congestion_state().window(),
-            in_flight: self.log.in_flight.load(Relaxed),
-            ssthresh: (ssthresh != u64::MAX).then_some(ssthresh),
-            srtt: Span(connection.rtt().as_nanos() as u64),
-            mtu: connection.current_mtu(),
-        })
     }
 }

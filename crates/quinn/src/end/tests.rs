@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ackclock_core::options::{Options, Value};
+use ackclock_core::Span;
 
 use super::*;
 use crate::registry::build;
@@ -50,7 +51,7 @@ impl Pipe {
                     self.seen.push((now, side, datagram.fingerprint()));
                     let Datagram::Opaque(opaque) = datagram else { panic!("of the stack") };
                     match lost(side, opaque.number) {
-                        true => drop(self.carried.take(&opaque)),
+                        true => self.carried.lose(&opaque),
                         false => self.wire[1 - side].push_back((now + DELAY, opaque)),
                     }
                 }
@@ -84,7 +85,7 @@ impl Pipe {
 
 #[test]
 fn a_transfer_arrives_whole_and_both_ends_are_done() {
-    for name in ["quinn:cubic", "quinn:newreno", "quinn:bbr"] {
+    for (name, _) in crate::REGISTRY {
         let mut pipe = Pipe::transfer(name, &[], Clock::default(), 1_000_000);
         pipe.run(Time(10_000_000_000), |_, number| number % 50 == 17);
         let [sender, receiver] = &pipe.ends;
@@ -98,15 +99,17 @@ fn a_transfer_arrives_whole_and_both_ends_are_done() {
 
 #[test]
 fn the_time_from_which_instants_count_cannot_be_seen() {
-    let seen = |shift| {
-        let mut pipe = Pipe::transfer("quinn:cubic", &[], Clock::default().shifted(shift), 3_000_000);
-        pipe.run(Time(10_000_000_000), |side, number| side == 0 && number % 70 == 23);
-        pipe.seen
-    };
-    let plain = seen(Span::ZERO);
-    assert!(plain.len() > 2000);
-    for shift in [Span(1), Span::from_secs(12_345)] {
-        assert!(seen(shift) == plain);
+    for name in ["quinn:cubic", "quinn:ours-cubic"] {
+        let seen = |shift| {
+            let mut pipe = Pipe::transfer(name, &[], Clock::default().shifted(shift), 3_000_000);
+            pipe.run(Time(10_000_000_000), |side, number| side == 0 && number % 70 == 23);
+            pipe.seen
+        };
+        let plain = seen(Span::ZERO);
+        assert!(plain.len() > 2000);
+        for shift in [Span(1), Span::from_secs(12_345)] {
+            assert!(seen(shift) == plain, "{name}");
+        }
     }
 }
 
@@ -158,6 +161,39 @@ fn marks_reduce_the_window_without_a_loss() {
     assert_eq!((pipe.ends[0].stats().reductions, pipe.ends[0].stats().lost), (1, 0));
 }
 
+/// Reno by us and by the stack: the same windows, but for what counting in segments rounds.
+#[test]
+fn a_rule_of_ours_does_in_the_stack_what_the_stack_does_with_its_own() {
+    let run = |name| {
+        let mut pipe = Pipe::transfer(name, &[("mtu", 1452)], Clock::default(), 6_000_000);
+        pipe.ends[0].set_trace(true);
+        pipe.run(Time(3_000_000_000), |side, number| side == 0 && number % 1500 == 700);
+        let rows = pipe.ends[0].take_trace();
+        let windows: Vec<(Time, u64)> =
+            rows.iter().filter(|row| !row.is_sent).map(|row| (row.t, row.sample.window)).collect();
+        (windows, pipe.ends[0].stats())
+    };
+    let ((ours, own), (theirs, stack)) = (run("quinn:ours-reno"), run("quinn:newreno"));
+    assert_eq!((own.lost, own.reductions), (stack.lost, stack.reductions));
+    assert!(own.reductions >= 3, "{own:?}");
+    assert_eq!(ours.len(), theirs.len());
+    for ((t, window), (at, other)) in ours.iter().zip(&theirs) {
+        assert_eq!(t, at);
+        assert!(window.abs_diff(*other) <= 2 * 1452, "{t:?}: {window} and {other}");
+    }
+}
+
+#[test]
+fn a_slow_start_belongs_to_a_controller_of_ours() {
+    let options: Options = [("slow_start".to_string(), Value::Text("hystart".to_string()))].into();
+    assert!(build("quinn:ours-reno", &options).is_ok());
+    let refused = build("quinn:cubic", &options).err().expect("refused");
+    assert_eq!(
+        refused.to_string(),
+        "slow_start: found \"hystart\" with quinn:cubic; allowed: \"classic\", or a controller quinn:ours-NAME"
+    );
+}
+
 /// Whatever bytes arrive, they are ignored or end the connection.
 #[test]
 fn junk_is_survived() {
@@ -170,7 +206,7 @@ fn junk_is_survived() {
         let mut bytes: Vec<u8> = (0..stream.below(1500)).map(|_| stream.next_u64() as u8).collect();
         if let (Some(&(_, opaque)), true) = (pipe.wire[1].front(), stream.chance(u64::MAX / 2)) {
             // a datagram of the peer with one byte changed
-            bytes = pipe.carried.take(&opaque).to_vec();
+            bytes = pipe.carried.take(&opaque, <[u8]>::to_vec);
             pipe.wire[1].pop_front();
             let at = stream.below(bytes.len() as u64) as usize;
             bytes[at] ^= stream.next_u64() as u8;

@@ -40,6 +40,13 @@ pub static CONTROLLERS: Registry = Registry {
     },
     others: &[
         ("custom:", ".+", |rest| !rest.is_empty()),
+        ("stack:", "[A-Za-z0-9_.-]{1,40}:[A-Za-z0-9_.-]{1,40}", |rest| {
+            let part = |text: &str| {
+                let known = |c: u8| c.is_ascii_alphanumeric() || b"_.-".contains(&c);
+                (1..=40).contains(&text.len()) && text.bytes().all(known)
+            };
+            rest.split_once(':').is_some_and(|(stack, controller)| part(stack) && part(controller))
+        }),
         ("kernel:", "[A-Za-z0-9_-]{1,15}", |rest| {
             rest.len() <= 15 && rest.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
         }),
@@ -172,7 +179,7 @@ fn modern_hosts(values: &mut Value) {
             _ => "",
         };
         let plain = WorkloadConfig::carried_by(Carried::ByDatagrams).contains(&kind);
-        let other = |name: &str| crate::hosts::is_pcc(name) || crate::hosts::is_quinn(name);
+        let other = |name: &str| crate::hosts::is_pcc(name) || crate::hosts::is_foreign(name);
         let other = matches!(group.get("congestion_control"), Some(Value::Text(name)) if other(name));
         if let (false, Some(Value::Table(stack))) = (plain || other, group.get_mut("stack")) {
             let tso = stack.iter().position(|(key, _)| key == "tso").map(|at| stack.remove(at).1);

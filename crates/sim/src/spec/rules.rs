@@ -12,7 +12,7 @@ use ackclock_net::{LossConfig, QueueConfig};
 
 use super::read::MODERN;
 use super::{FlowGroup, Network, Reverse, Scenario, Stack, Topology, Transport};
-use crate::hosts::{is_pcc, is_quinn, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM};
+use crate::hosts::{is_pcc, is_quinn, is_stack, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM};
 use crate::starts;
 use crate::workload::WorkloadConfig;
 
@@ -42,16 +42,18 @@ impl FlowGroup {
         let plain = self.workload.params().source().is_some();
         let pcc = !plain && is_pcc(&self.congestion_control);
         let quinn = !plain && is_quinn(&self.congestion_control);
-        let needed = match (plain, pcc, quinn) {
+        let stack = !plain && is_stack(&self.congestion_control);
+        let needed = match (plain, pcc, quinn, stack) {
             (true, ..) => Transport::Udp,
-            (_, true, _) => Transport::Pcc,
-            (.., true) => Transport::Quinn,
+            (_, true, ..) => Transport::Pcc,
+            (_, _, true, _) => Transport::Quinn,
+            (.., true) => Transport::Stack,
             _ => Transport::Tcp,
         };
         let controller = rules.shown("congestion_control");
         let workload = quoted(self.workload.kind());
         if let Some(asked) = self.transport.filter(|&asked| asked != needed) {
-            let own = [Transport::Pcc, Transport::Quinn];
+            let own = [Transport::Pcc, Transport::Quinn, Transport::Stack];
             let beside = match own.contains(&needed) || own.contains(&asked) {
                 true => format!("the controller {controller}"),
                 false => format!("a workload of kind {workload}"),
@@ -61,6 +63,9 @@ impl FlowGroup {
             let allowed = match asked {
                 Transport::Quinn if needed == Transport::Tcp && !controllers.is_empty() => {
                     format!("a congestion_control of quinn: {}", controllers.join(", "))
+                }
+                Transport::Stack if needed == Transport::Tcp => {
+                    "a congestion_control of a stack: \"stack:NAME:CONTROLLER\"".to_string()
                 }
                 _ => format!("\"{}\", or no transport", needed.name()),
             };
@@ -86,15 +91,19 @@ impl FlowGroup {
                 }
             }
         }
-        if quinn {
+        if quinn || stack {
+            let (of, initial) = match quinn {
+                true => ("QUIC", "QUIC has congestion_control_options.initial_window"),
+                false => ("it", "settings of the stack are congestion_control_options"),
+            };
             self.judge_tcp_settings(&["recovery", "stack", "profile"], rules, |key| {
                 let found = format!("a setting of TCP with the controller {controller}");
-                (found, format!("no {key}: QUIC is a transport of its own; its settings are congestion_control_options"))
+                (found, format!("no {key}: {of} is a transport of its own; its settings are congestion_control_options"))
             });
             if matches!(&self.workload, WorkloadConfig::Transactions(params) if !params.initial_window_mix.is_empty())
             {
                 let found = format!("windows of TCP with the controller {controller}");
-                let allowed = "none; QUIC has congestion_control_options.initial_window";
+                let allowed = format!("none; {initial}");
                 rules.refuse_as("workload.initial_window_mix", found, allowed);
             }
             let kinds = WorkloadConfig::carried_by_quic();
@@ -144,6 +153,8 @@ impl FlowGroup {
                 options.remove("utility");
             }
             ackclock_pcc::control::build(name, &options).err()
+        } else if is_stack(name) {
+            None // the library says what it knows, when it is run
         } else if is_quinn(name) {
             refused_by_quinn(name, &options)
         } else {

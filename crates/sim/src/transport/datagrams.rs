@@ -1,6 +1,7 @@
 //! Ends of transports over datagrams: a closed set, too.
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
+use ackclock_core::foreign::Foreign;
 use ackclock_core::packet::Ecn;
 use ackclock_core::Time;
 use ackclock_pcc::{Receiver, Sender};
@@ -15,8 +16,7 @@ pub enum DatagramEnd {
     Sink(Sink),
     PccSender(Sender),
     PccReceiver(Receiver),
-    #[cfg(feature = "quinn")]
-    Quinn(Box<ackclock_quinn::End>),
+    Foreign(Box<dyn Foreign>),
 }
 
 macro_rules! dispatch {
@@ -26,8 +26,7 @@ macro_rules! dispatch {
             DatagramEnd::Sink($e) => $body,
             DatagramEnd::PccSender($e) => $body,
             DatagramEnd::PccReceiver($e) => $body,
-            #[cfg(feature = "quinn")]
-            DatagramEnd::Quinn($e) => $body,
+            DatagramEnd::Foreign($e) => $body,
         }
     };
 }
@@ -37,12 +36,8 @@ impl DatagramEnd {
     #[inline]
     pub fn arrive(&mut self, now: Time, datagram: &Datagram, ecn: Ecn) {
         match (self, datagram) {
-            #[cfg(feature = "quinn")]
-            (DatagramEnd::Quinn(end), Datagram::Opaque(opaque)) => end.arrive(now, opaque, ecn),
-            (end, _) => {
-                let _ = ecn;
-                end.on_packet(now, datagram);
-            }
+            (DatagramEnd::Foreign(end), Datagram::Opaque(opaque)) => end.arrive(now, opaque, ecn),
+            (end, _) => end.on_packet(now, datagram),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What QUIC of quinn tells, in the terms of our tables: bytes in units of full datagrams.
+//! What a stack that others have written tells, in the terms of our tables: bytes in units of full datagrams.
 
+use ackclock_core::foreign::{Row, Sample};
 use ackclock_core::trace::{CaState, Event, Record, RuleVars};
 use ackclock_core::{FlowId, Span, Time};
-use ackclock_quinn::{Row, Sample};
 
 /// So many bytes in full datagrams.
 pub fn packets(sample: &Sample, bytes: u64) -> u32 {
-    u32::try_from(bytes / u64::from(sample.mtu)).unwrap_or(u32::MAX)
+    u32::try_from(bytes / u64::from(sample.mtu.max(1))).unwrap_or(u32::MAX)
 }
 
 /// A row of the trace. What the stack does not tell is zero; `seq` counts datagrams.

@@ -1,0 +1,95 @@
+//! Stacks behind a C header, for Python: load, list, check.
+
+#[cfg(feature = "stack")]
+mod there {
+    use std::path::PathBuf;
+
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+
+    /// Name, release and controllers.
+    type Listed = (String, String, Vec<String>);
+
+    fn listed(library: &ackclock_stack::Library) -> Listed {
+        (library.name.clone(), library.version.clone(), library.controllers.clone())
+    }
+
+    /// Load a library, which then stays: its name, release and controllers. A program of the user is run.
+    #[pyfunction]
+    pub fn load_stack(file: PathBuf) -> PyResult<Listed> {
+        ackclock_stack::load(&file).map(listed).map_err(PyValueError::new_err)
+    }
+
+    /// Those that are loaded.
+    #[pyfunction]
+    pub fn loaded_stacks() -> Vec<Listed> {
+        ackclock_stack::loaded().into_iter().map(listed).collect()
+    }
+
+    /// What can be checked, and a line about each.
+    #[pyfunction]
+    pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
+        ackclock_stack::check::CHECKS.to_vec()
+    }
+
+    /// One check of a stack that is loaded: whether it holds, and what was measured or is wrong.
+    #[pyfunction]
+    pub fn check_stack(
+        py: Python<'_>,
+        name: &str,
+        controller: &str,
+        what: &str,
+        pauses: bool,
+    ) -> PyResult<(bool, String)> {
+        let there = ackclock_stack::loaded();
+        let library = there.into_iter().find(|library| library.name == name);
+        let library = library.ok_or_else(|| PyValueError::new_err(format!("{name:?} is not loaded")))?;
+        let said = py.detach(|| ackclock_stack::check::check(library, controller, what, pauses));
+        Ok(match said {
+            Ok(measured) => (true, measured),
+            Err(wrong) => (false, wrong),
+        })
+    }
+}
+
+#[cfg(not(feature = "stack"))]
+mod there {
+    use std::path::PathBuf;
+
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+
+    const NONE: &str =
+        "found an engine that was built without stacks of others; allowed: one with the feature `stack`";
+
+    /// Refused.
+    #[pyfunction]
+    pub fn load_stack(_file: PathBuf) -> PyResult<(String, String, Vec<String>)> {
+        Err(PyValueError::new_err(NONE))
+    }
+
+    /// None.
+    #[pyfunction]
+    pub fn loaded_stacks() -> Vec<(String, String, Vec<String>)> {
+        Vec::new()
+    }
+
+    /// None.
+    #[pyfunction]
+    pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+
+    /// Refused.
+    #[pyfunction]
+    pub fn check_stack(
+        _name: &str,
+        _controller: &str,
+        _what: &str,
+        _pauses: bool,
+    ) -> PyResult<(bool, String)> {
+        Err(PyValueError::new_err(NONE))
+    }
+}
+
+pub use there::*;

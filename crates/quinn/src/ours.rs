@@ -1,0 +1,250 @@
+//! A controller of ours inside the stack: `ackclock_cc::CongestionControl` behind `quinn_proto`'s trait, with the slow start that stands
+//! beside it. So one rule runs over two transports.
+//!
+//! The stack tells of packets one by one and of ACKs when all of their packets are told; our controllers hear of each ACK once. They count
+//! in segments, which are full datagrams here. A loss takes the window to its target at once (RFC 9002), for there is no recovery rule. The
+//! stack paces by the window whatever a controller wants, so controllers that set a rate cannot run.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ackclock_cc::controller::{AckSample, Arrival, CongestionControl, Recipe};
+use ackclock_cc::slow_start::{SlowStart, SlowStartConfig, StartRule};
+use ackclock_cc::{Controller as Rule, Window};
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use quinn_proto::RttEstimator;
+
+use crate::seal::Clock;
+
+/// Segments below which no reduction goes.
+const LEAST: u32 = 2;
+
+/// Makes them.
+pub(crate) struct Ours {
+    pub recipe: Recipe,
+    pub start: SlowStartConfig,
+    /// Segments at the start.
+    pub window: u32,
+    pub clock: Clock,
+}
+
+impl ControllerFactory for Ours {
+    fn build(self: Arc<Self>, _: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(Inside::new(self, u64::from(current_mtu)))
+    }
+}
+
+struct Inside {
+    made: Arc<Ours>,
+    mtu: u64,
+    /// Bytes, as the stack asks for them.
+    window: u64,
+    ssthresh: Option<u64>,
+    sent: u64,
+    in_flight: u64,
+    /// What was sent before this is of the window that was reduced.
+    reduced_at: Option<Time>,
+    heard: Heard,
+    /// The stack asks for more than its own use: nothing shares it.
+    state: Mutex<State>,
+}
+
+struct State {
+    rule: Rule,
+    start: StartRule,
+    window: Window,
+    has_started: bool,
+}
+
+/// Packets that the present ACK names.
+#[derive(Default)]
+struct Heard {
+    packets: u32,
+    /// Of these, such that were sent after the last reduction.
+    fresh: u32,
+    bytes: u64,
+    rtt: Option<Span>,
+    srtt: Span,
+    min_rtt: Span,
+}
+
+impl Inside {
+    fn new(made: Arc<Ours>, mtu: u64) -> Inside {
+        let state = State {
+            rule: made.recipe.make(),
+            start: StartRule::new(&made.start, made.window),
+            window: Window::new(made.window),
+            has_started: false,
+        };
+        let window = u64::from(made.window) * mtu;
+        Inside {
+            made,
+            mtu,
+            window,
+            ssthresh: None,
+            sent: 0,
+            in_flight: 0,
+            reduced_at: None,
+            heard: Heard::default(),
+            state: Mutex::new(state),
+        }
+    }
+
+    fn time(&self, at: Instant) -> Time {
+        self.made.clock.time(at)
+    }
+
+    fn segments(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
+    }
+
+    /// What the stack asks for follows from the window.
+    fn show(&mut self) {
+        let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
+        self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;
+        self.ssthresh = (window.ssthresh != Window::INFINITE).then(|| u64::from(window.ssthresh) * self.mtu);
+    }
+
+    fn arrival(&self, now: Time, heard: &Heard, app_limited: bool) -> Arrival {
+        let recovers = heard.fresh == 0 && self.reduced_at.is_some();
+        Arrival {
+            now,
+            delivered: heard.packets,
+            delivered_ce: 0,
+            since_sent: 0,
+            covered: heard.packets,
+            sacked: 0,
+            acked_bytes: heard.bytes,
+            rtt: heard.rtt,
+            srtt: heard.srtt,
+            min_rtt: heard.min_rtt,
+            prior_in_flight: self.segments(self.in_flight + heard.bytes),
+            in_flight: self.segments(self.in_flight),
+            snd_una: self.sent.saturating_sub(self.in_flight),
+            snd_nxt: self.sent,
+            cwnd_limited: !app_limited,
+            paced: true,
+            departs_in: Span::ZERO,
+            smss: self.mtu as u32,
+            ece: false,
+            ca_state: if recovers { CaState::Recovery } else { CaState::Open },
+            is_dup: false,
+            slow_path: false,
+        }
+    }
+}
+
+impl Controller for Inside {
+    fn on_sent(&mut self, _: Instant, bytes: u64, _: u64) {
+        self.sent += bytes;
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _: bool, rtt: &RttEstimator) {
+        let (now, sent) = (self.time(now), self.time(sent));
+        let sample = now.since(sent);
+        let is_fresh = self.reduced_at.is_none_or(|reduced| sent > reduced);
+        let heard = &mut self.heard;
+        heard.packets += 1;
+        heard.fresh += u32::from(is_fresh);
+        heard.bytes += bytes;
+        heard.rtt = Some(heard.rtt.map_or(sample, |rtt| rtt.min(sample)));
+        heard.srtt = Span(rtt.get().as_nanos() as u64);
+        heard.min_rtt = Span(rtt.min().as_nanos() as u64);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _: Option<u64>) {
+        let now = self.time(now);
+        self.in_flight = in_flight;
+        let heard = std::mem::take(&mut self.heard);
+        if heard.packets == 0 {
+            return;
+        }
+        let arrival = self.arrival(now, &heard, app_limited);
+        let State { rule, start, window, has_started } =
+            self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(has_started, true) {
+            rule.on_start(window, now, arrival.srtt, arrival.smss);
+        }
+        let rtt = arrival.rtt.filter(|_| rule.heeds_rtt(now));
+        start.on_sample(window, &arrival, rtt);
+        rule.on_sample(window, &arrival);
+        if arrival.ca_state == CaState::Open {
+            let mut ack = AckSample::from(arrival);
+            if self.reduced_at.is_some() {
+                ack.acked = heard.fresh;
+            }
+            if let Some(acked) = start.growth(window, &ack) {
+                ack.acked = acked;
+                rule.on_ack(window, &ack);
+            }
+        }
+        self.show();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let (now, sent) = (self.time(now), self.time(sent));
+        if self.reduced_at.is_some_and(|reduced| sent <= reduced) {
+            return;
+        }
+        self.reduced_at = Some(now);
+        let (in_flight, snd_nxt) = (self.segments(self.in_flight), self.sent);
+        let State { rule, start, window, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let target = match lost_bytes {
+            0 => rule.ssthresh_for_mark(window, in_flight),
+            _ => rule.ssthresh(window, in_flight),
+        };
+        window.prior_cwnd = window.cwnd;
+        window.ssthresh = start.on_reduction(window, target, snd_nxt).max(LEAST);
+        window.cwnd = window.ssthresh;
+        window.cwnd_cnt = 0;
+        if is_persistent_congestion {
+            self.reduced_at = None;
+            rule.on_rto(window, now);
+            start.on_rto();
+            rule.on_state(window, CaState::Loss, now);
+            window.cwnd = LEAST;
+        } else {
+            rule.on_state(window, CaState::Recovery, now);
+            rule.on_recovered(window, now);
+        }
+        self.show();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = u64::from(new_mtu);
+        self.show();
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window;
+        metrics.ssthresh = self.ssthresh;
+        metrics
+    }
+
+    /// For another path, which begins anew.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Inside::new(self.made.clone(), self.mtu))
+    }
+
+    fn initial_window(&self) -> u64 {
+        u64::from(self.made.window) * self.mtu
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,228 @@
+"""Transport stacks that others have written, in libraries behind the C header `ackclock_stack.h`.
+
+A library is a program. Nothing in a scenario loads one: a command names its file (`--stack ./libmine.so`), or a program of yours calls
+`load`. From then on a flow may say `congestion_control = "stack:NAME:CONTROLLER"`, in this process.
+
+Examples
+--------
+>>> from ackclock import stacks
+>>> stacks.load("./libsmoltcp_stack.so").name  # doctest: +SKIP
+'smoltcp'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackclock import _engine
+from ackclock._files import regular
+from ackclock.errors import InputError, shown
+
+__all__ = ["Finding", "Stack", "check", "identity", "load", "loaded"]
+
+LARGEST = 2**30
+"""Bytes of a library."""
+
+PATIENCE_S = 120.0
+"""Wall time that one check may take; the longest takes about a second of CPU."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stack:
+    """A library that is loaded.
+
+    Parameters
+    ----------
+    name
+        What flows call it: `stack:NAME:CONTROLLER`.
+    version
+        Of the stack, as the library tells it.
+    controllers
+        Its controllers.
+    digest
+        SHA-256 of the file, hexadecimal.
+    """
+
+    name: str
+    version: str
+    controllers: Sequence[str]
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What one check says.
+
+    Parameters
+    ----------
+    controller
+        Of the stack that was run.
+    check
+        Its name.
+    about
+        What it asks for.
+    holds
+        Whether the stack keeps to it.
+    text
+        What was measured, or what was found and is allowed.
+    """
+
+    controller: str
+    check: str
+    about: str
+    holds: bool
+    text: str
+
+
+_loaded: dict[str, Stack] = {}
+
+
+def load(file: str | Path) -> Stack:
+    """Load a library into this process, where it stays. Its code is run.
+
+    Parameters
+    ----------
+    file
+        The shared library.
+
+    Returns
+    -------
+    Stack
+        What it holds.
+
+    Raises
+    ------
+    InputError
+        If it is no library of the header, or one of this name is there.
+    """
+    path = Path(file).resolve()
+    for known, stack in _loaded.items():
+        if known == str(path):
+            return stack
+    digest = hashlib.sha256(regular(path, LARGEST)).hexdigest()
+    try:
+        name, version, controllers = _engine.load_stack(str(path))
+    except ValueError as error:
+        raise InputError(f"{shown(str(file))}: {shown(str(error))}") from None
+    stack = Stack(name=name, version=version, controllers=tuple(controllers), digest=digest)
+    _loaded[str(path)] = stack
+    return stack
+
+
+def loaded() -> list[Stack]:
+    """Stacks of this process.
+
+    Returns
+    -------
+    list of Stack
+        In the order of their names.
+    """
+    return sorted(_loaded.values(), key=lambda stack: stack.name)
+
+
+def identity() -> str:
+    """What runs depend on beside the engine, for their keys: nothing if no library is loaded.
+
+    Returns
+    -------
+    str
+        For each stack `+NAME-VERSION@` and the beginning of its file's hash.
+    """
+    return "".join(f"+{stack.name}-{stack.version}@{stack.digest[:16]}" for stack in loaded())
+
+
+def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence[str] = ()) -> Iterator[Finding]:
+    """Test a library against the contract of the header. Each check runs in a process of its own, which the library may end.
+
+    Parameters
+    ----------
+    file
+        The library.
+    controllers
+        Names of its controllers; none: all of them.
+    checks
+        Names of what is checked; none: everything.
+
+    Yields
+    ------
+    Finding
+        One for each controller and check.
+
+    Raises
+    ------
+    InputError
+        If it is no library of the header, or has no such controller.
+    """
+    path = Path(file).resolve()
+    stack = _described(path, file)
+    for wanted in controllers:
+        if wanted not in stack:
+            raise InputError(f"--controller: found {shown(wanted)}; allowed: {', '.join(stack)}")
+    for controller in controllers or stack:
+        for what, about in _engine.stack_checks():
+            if checks and what not in checks:
+                continue
+            holds, text = _apart(path, controller, what)
+            if holds and what == "repeats":
+                again, second = _apart(path, controller, what, pauses=True)
+                holds, text = again and second == text, _compared(text, second, holds=again)
+            yield Finding(controller=controller, check=what, about=about, holds=holds, text=text)
+
+
+def _compared(first: str, second: str, *, holds: bool) -> str:
+    if not holds:
+        return second
+    if first == second:
+        return f"digest {first} in both"
+    return f"found the digests {first} and {second}; allowed: one (a clock or random numbers of its own)"
+
+
+def _described(path: Path, file: str | Path) -> Sequence[str]:
+    """Controllers of the library, from a process of its own: it may do anything when it is loaded."""
+    regular(path, LARGEST)
+    holds, said = _child([str(path)])
+    if not holds:
+        raise InputError(f"{shown(str(file))}: {shown(said)}")
+    return said.split(",")
+
+
+def _apart(path: Path, controller: str, what: str, *, pauses: bool = False) -> tuple[bool, str]:
+    return _child([str(path), controller, what, "pauses" if pauses else ""])
+
+
+def _child(arguments: Sequence[str]) -> tuple[bool, str]:
+    """One line of JSON from a process; or how it ended without."""
+    command = [sys.executable, "-m", "ackclock.stacks", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        return False, f"found no end after {PATIENCE_S:.0f} s; allowed: a result"
+    try:
+        holds, text = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        said = (done.stderr.strip().splitlines() or [""])[0][:200]
+        by = signal.Signals(-done.returncode).name if done.returncode < 0 else f"exit code {done.returncode}"
+        return False, f"found a process that ended by {by}{': ' + shown(said) if said else ''}; allowed: one that survives"
+    return bool(holds), str(text)
+
+
+def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
+    try:
+        stack = load(arguments[0])
+    except InputError as error:
+        return False, str(error).removeprefix(f"{shown(arguments[0])}: ")
+    if len(arguments) == 1:
+        return True, ",".join(stack.controllers)
+    _, controller, what, pauses = arguments
+    return _engine.check_stack(stack.name, controller, what, pauses == "pauses")
+
+
+if __name__ == "__main__":
+    print(json.dumps(_answer(sys.argv[1:])))

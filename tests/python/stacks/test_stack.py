@@ -1,0 +1,219 @@
+"""Stacks behind the C header: what the check finds, and what a run makes of a library."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ackclock import Scenario, stacks
+from ackclock.errors import InputError, ScenarioError
+
+ROOT = Path(__file__).resolve().parents[3]
+TOY = Path(__file__).with_name("toy.c")
+PATH = {
+    "bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"}},
+    "reverse": {"bottleneck": {"delay": "10 ms"}},
+}
+
+BREAKS = {
+    "CLOCK": ("repeats", "found the digests"),
+    "RANDOM": ("repeats", "found the digests"),
+    "EPOCH": ("clock", "found other packets when the time begins elsewhere"),
+    "SHARED": ("instances", "found other packets when two more pairs run"),
+    "THREAD": ("threads", "found 2 more; allowed: none"),
+    "SPINS": ("deadlines", "found the client's deadline still at"),
+    "EARLY": ("deadlines", "us before the deadline, 25 ms after the start; allowed: nothing"),
+    "CRASHES": ("junk", "found a process that ended by SIGABRT"),
+    "HANGS": ("junk", "found no end after 2 s"),
+    "SLOW": ("capacity", "found 2278800 bytes at the receiver after 19997 ms; allowed: the 10000000"),
+    "TWICE": ("capacity", "found 110.0 % more bytes on the wire than data"),
+    "TRIPS": ("round-trips", "found 200 ms at a round-trip time of 100 ms; allowed: 1 round trips"),
+    "WRITES": ("capacity", "transmit: found 32 bytes, or some behind the room for them"),
+}
+
+
+def library(folder: Path, breaks: str = "NOTHING") -> Path:
+    made = folder / f"lib{breaks.lower()}.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-pthread", f"-DBREAKS={breaks}", "-o", str(made), str(TOY)]
+    subprocess.run([*command, "-I", str(ROOT / "crates/stack/c")], check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    made = library(tmp_path_factory.mktemp("toy"))
+    stacks.load(made)
+    return made
+
+
+def scenario(*flows, seconds=5):
+    return Scenario.from_dict({"duration": f"{seconds} s", "network": PATH, "flows": [*flows]})
+
+
+def test_a_stack_that_keeps_the_contract_passes_every_check(toy):
+    done = subprocess.run(
+        [sys.executable, "-m", "ackclock", "stack", "check", str(toy), "--json"], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert [f["check"] for f in found] == [
+        "round-trips", "capacity", "deadlines", "clock", "repeats", "instances", "threads", "junk",
+    ]  # fmt: skip
+    assert all(f["holds"] for f in found), found
+
+
+@pytest.mark.parametrize("breaks", BREAKS)
+def test_each_rule_that_is_broken_is_found(tmp_path, monkeypatch, breaks):
+    monkeypatch.setattr(stacks, "PATIENCE_S", 2.0)
+    what, said = BREAKS[breaks]
+    [finding] = stacks.check(library(tmp_path, breaks), checks=[what])
+    assert not finding.holds
+    assert said in finding.text
+
+
+def test_what_is_broken_is_a_line_and_exit_code_2(tmp_path):
+    broken = library(tmp_path, "TRIPS")
+    done = subprocess.run(
+        [sys.executable, "-m", "ackclock", "stack", "check", str(broken)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "FAIL  fixed      round-trips  found 200 ms at a round-trip time of 100 ms; allowed: 1 round trips"
+    ]
+    assert len(done.stdout.splitlines()) == 7
+
+
+def test_what_is_no_library_is_refused(tmp_path, toy):
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    plain = tmp_path / "plain.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(plain), "-x", "c", "-"], input="int x;", text=True, check=True)
+    for file, said in {
+        tmp_path / "none.so": "cannot be read",
+        tmp_path: "found a folder; allowed: a file",
+        text: "found no library",
+        plain: "found no symbol ackclock_stack; allowed: a library of ackclock_stack.h",
+        library(tmp_path, "NAMELESS"): 'name: found ""; allowed: 1 to 40 letters',
+        library(tmp_path, "NEWER"): "found abi 2; allowed: 1",
+    }.items():
+        for call in (stacks.load, lambda name: list(stacks.check(name))):
+            with pytest.raises(InputError) as caught:
+                call(file)
+            assert said in str(caught.value)
+            assert "\n" not in str(caught.value)
+    again = shutil.copy(toy, tmp_path / "again.so")
+    with pytest.raises(InputError, match='found the stack "toy" a second time'):
+        stacks.load(again)
+    assert stacks.load(toy).name == "toy"  # the same file is there already
+
+
+def test_a_scenario_loads_nothing(tmp_path):
+    file = tmp_path / "path.toml"
+    file.write_text(
+        'duration = "1 s"\nnetwork.bottleneck = { rate = "1 Mbit/s", delay = "1 ms" }\n[[flows]]\n'
+        'congestion_control = "stack:toy:fixed"\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "ackclock", "run", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        'ackclock: flows.0.congestion_control: found "stack:toy:fixed"; allowed: stacks that are given to the command with '
+        "--stack FILE (none is)"
+    )
+    with_it = [sys.executable, "-m", "ackclock", "run", str(file), "--json", "--stack", str(library(tmp_path))]
+    assert json.loads(subprocess.check_output(with_it, text=True))["flows"]
+
+
+def test_flows_of_a_library_share_a_link_and_repeat(toy):
+    from ackclock import run, run_batch
+
+    mixed = scenario({"congestion_control": "stack:toy:fixed"}, {"congestion_control": "cubic"}, {"congestion_control": "quinn:cubic"})
+    one = run(mixed, seed=1)
+    assert one.digest == run(mixed, seed=1).digest
+    batches = [run_batch(mixed, [1, 2, 3], jobs=jobs).digests for jobs in (1, 2)]
+    assert batches[0] == batches[1]
+    assert all(bps > 5e5 for bps in one.flows["goodput_bps"])
+    assert one.provenance["stacks"]["toy"]["version"] == "1"
+    assert one.provenance["stacks"]["toy"]["sha256"] == stacks.load(toy).digest
+
+
+def test_the_digest_of_another_process_is_the_same(toy):
+    from ackclock import run
+
+    plain = scenario({"congestion_control": "stack:toy:fixed"})
+    code = (
+        "from ackclock import Scenario, run, stacks; "
+        f"stacks.load({str(toy)!r}); print(run(Scenario.from_dict({plain.to_dict()!r}), seed=1).digest)"
+    )
+    other = subprocess.check_output([sys.executable, "-c", code], text=True).strip()
+    assert other == str(run(plain, seed=1).digest)
+
+
+def test_tables_say_what_the_stack_tells(toy):
+    from ackclock import run
+
+    given = {"congestion_control": "stack:toy:fixed", "workload": {"kind": "transfer", "bytes": "1 MB"}}
+    plain = scenario(given)
+    # 10 Mbit/s and 20 ms hold 17 packets of 1,260 bytes, so that a window of 100 keeps 83 in the queue
+    done = run(plain.set("record.sample_interval", "10 ms").set("record.trace", "all"), seed=1)
+    assert done.digest == run(plain, seed=1).digest
+    flow = done.flows.to_dicts()[0]
+    assert flow["bytes_acked"] == 1_000_000
+    assert flow["established_s"] == pytest.approx(0.0201, abs=2e-4)
+    wire = 1_000_000 / 1200 * (1200 + 32 + 28) * 8 / 10e6
+    assert flow["completion_s"] == pytest.approx(0.04 + wire, abs=0.005)
+    assert flow["lost_packets"] == 0
+    assert not flow["failed"]
+    assert done.samples["cwnd"].max() == 97  # 100 times 1,200 bytes in datagrams of 1,232
+    sent = done.acks.filter(done.acks["event"] == "send")
+    assert sent.height == -(-1_000_000 // 1200)
+    assert sent["len"].max() == 1232
+
+
+def test_what_a_stack_cannot_have_is_refused(toy):
+    def refused(**more):
+        with pytest.raises(ScenarioError) as caught:
+            from ackclock import run
+
+            run(scenario({"congestion_control": "stack:toy:fixed", **more}), seed=1)
+        return str(caught.value)
+
+    assert "allowed: no recovery: it is a transport of its own" in refused(recovery="prr-ssrb")
+    assert 'allowed: "stack", or no transport' in refused(transport="quinn")
+    assert "allowed: bulk, transfer, fetch, transactions" in refused(
+        workload={"kind": "throttled", "rate": "1 Mbit/s", "chunk": "10 kB"}
+    )
+    assert "flows.0.congestion_control_options: found {\"a\":1}; allowed: what toy 1 takes: no options" in refused(
+        congestion_control_options={"a": 1}
+    )
+    assert '"stack:toy:fixed"' in refused(congestion_control="stack:toy:bbr")
+    assert '"stack:toy:fixed"' in refused(congestion_control="stack:other:bbr")
+    assert "a congestion_control of a stack" in refused(congestion_control="cubic", transport="stack")
+
+
+def test_the_key_of_a_run_names_the_library(toy):
+    from ackclock.sweep import engine_identity
+
+    assert f"+toy-1@{stacks.load(toy).digest[:16]}" in engine_identity()
+
+
+@pytest.mark.deep
+def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
+    folder = shutil.copytree(ROOT / "examples/stacks/smoltcp", tmp_path / "smoltcp", ignore=shutil.ignore_patterns("target"))
+    subprocess.run(["make"], cwd=folder, check=True, capture_output=True)
+    built = folder / "libsmoltcp_stack.so"
+    assert [f for f in stacks.check(built) if not f.holds] == []
+    code = (
+        "from ackclock import Scenario, run, stacks; "
+        f"stacks.load({str(built)!r}); f = lambda n: {{'congestion_control': n}}; "
+        f"d = run(Scenario.from_dict({{'duration': '20 s', 'network': {PATH!r}, "
+        "'flows': [f('stack:smoltcp:cubic'), f('cubic')]}), seed=1); print(*d.flows['goodput_bps'], *d.flows['failed'])"
+    )
+    *goodputs, one, two = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert min(map(float, goodputs)) > 1e6
+    assert (one, two) == ("False", "False")
