@@ -16,13 +16,14 @@ ALLOWED = {
     "pcc": {"core"},
     "quinn": {"core"},
     "link": {"core", "net"},
+    "native": {"core", "cc"},
     "sim": {"core", "cc", "tcp", "net", "pcc", "quinn"},
     "script": {"core", "cc", "tcp"},
     "capture": set(),
     "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
     "wasm": {"schema", "core", "cc", "sim"},
-    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "quinn", "sim", "script", "capture"},
+    "python": {"schema", "core", "cc", "tcp", "net", "native", "pcc", "quinn", "sim", "script", "capture"},
 }
 
 
