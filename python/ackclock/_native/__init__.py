@@ -42,6 +42,7 @@ FLAGS = (
 )  # fmt: skip
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<said>.+)$", re.MULTILINE)
+_USED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? note: (?:in expansion of|expanded from)", re.MULTILINE)
 _UNKNOWN = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?_?(?P<name>\w+)")
 _WORDS = {"in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32}
 """Words of a file, and what the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
@@ -161,10 +162,13 @@ def _asked(arguments: list[str], file: str) -> None:
     if done.returncode == 0:
         return
     if error := _ERROR.search(done.stderr):
-        said = shown(error["said"].replace("\u2018", "'").replace("\u2019", "'"))
+        said = shown(re.sub(r" \[-W[^\]]*\]$", "", error["said"]))
         lacks = "has no member named" in said or "undeclared" in said or "implicit declaration" in said
         allowed = "what the simulator's connection has (ackclock_kernel.h)" if lacks else f"a file that {Path(compiler).name} compiles"
-        raise InputError(f"{error['file']}, line {error['line']}: found {said}; allowed: {allowed}")
+        place = error
+        if Path(error["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
+            place = next((used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), error)
+        raise InputError(f"{place['file']}, line {place['line']}: found {said}; allowed: {allowed}")
     if unknown := _UNKNOWN.search(done.stderr):
         raise InputError(
             f"{file}: found a call of {unknown['name']}, which is nowhere; allowed: its own functions, and those of ackclock_kernel.h"

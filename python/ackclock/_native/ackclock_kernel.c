@@ -655,7 +655,7 @@ static int begin(struct connection *c)
 
 	GUARDED(c, "module_init", answer = ackclock_module_init());
 	if (answer)
-		snprintf(c->said, sizeof(c->said), "module_init: it returns %d", answer);
+		snprintf(c->said, sizeof(c->said), "module_init: found that it returns %d; allowed: 0", answer);
 	return answer;
 }
 

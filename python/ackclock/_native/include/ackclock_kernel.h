@@ -89,7 +89,7 @@ typedef struct { int unused; } spinlock_t;
 #define sizeof_field(type, member) sizeof(((type *)0)->member)
 #define BUILD_BUG_ON_MSG(wrong, said) _Static_assert(!(wrong), said)
 #define BUILD_BUG_ON(wrong) \
-	_Static_assert(!(wrong), "BUILD_BUG_ON(" #wrong "): mostly, a connection's state is larger than ICSK_CA_PRIV_SIZE (104 bytes)")
+	_Static_assert(!(wrong), "BUILD_BUG_ON(" #wrong "), where a connection has ICSK_CA_PRIV_SIZE = 104 bytes")
 #define static_assert(...) _Static_assert(__VA_ARGS__, "static_assert")
 #define __ACK_PICK(a, b, op) ({ __typeof__(a) __a = (a); __typeof__(b) __b = (b); __a op __b ? __a : __b; })
 #define min(a, b) __ACK_PICK(a, b, <)
