@@ -100,6 +100,8 @@ pub struct CController {
     pub needs: u32,
     pub name: *const c_char,
     pub variables: *const c_char,
+    pub buffer_windows: u32,
+    pub reserved: u32,
     pub open: Option<unsafe extern "C" fn(*const CHost) -> *mut c_void>,
     pub close: Option<unsafe extern "C" fn(*mut c_void)>,
     pub said: Option<Said>,

@@ -65,6 +65,7 @@ impl NativeController {
                 reduces: needs(abi::NEEDS_REDUCES),
                 own_start: needs(abi::NEEDS_OWN_START),
                 seed: true,
+                buffer_windows: hooks.buffer_windows.min(100) as u8,
                 ..Needs::default()
             },
             report: report.clone(),
@@ -382,7 +383,7 @@ mod tests {
         assert_eq!(std::mem::size_of::<CWindow>(), 32);
         assert_eq!(std::mem::size_of::<CRate>(), 72);
         assert_eq!(std::mem::size_of::<CAck>(), 184);
-        assert_eq!(std::mem::size_of::<abi::CController>(), 8 + 22 * 8);
+        assert_eq!(std::mem::size_of::<abi::CController>(), 8 + 23 * 8);
     }
 
     #[test]

@@ -649,6 +649,13 @@ static int set_parameters(const char *options, char *why, size_t room)
 	return 0;
 }
 
+/* How many windows the send buffer holds; a module may want to look at a connection for that. */
+static int buffer(struct connection *c)
+{
+	GUARDED(c, "sndbuf_expand", controller.buffer_windows = module->sndbuf_expand(sock(c)));
+	return 0;
+}
+
 static int begin(struct connection *c)
 {
 	int answer = 0;
@@ -686,6 +693,10 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 #endif
 	if (module->flags & TCP_CONG_NEEDS_ECN)
 		controller.needs |= ACKCLOCK_NEEDS_EXACT_ECN;
+	if (module->sndbuf_expand && buffer(&nobody)) {
+		snprintf(why, room, "%s", nobody.said);
+		return NULL;
+	}
 	if (module->pkts_acked)
 		controller.on_syn_acked = cc_on_syn_acked;
 	if (module->cong_control) {

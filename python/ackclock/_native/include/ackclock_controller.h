@@ -104,6 +104,8 @@ struct ackclock_controller {
 	uint32_t needs;        /* ACKCLOCK_NEEDS_... */
 	const char *name;      /* of its random numbers, and in messages */
 	const char *variables; /* names for record.controller, with commas between them, 8 at most; NULL: none */
+	uint32_t buffer_windows; /* windows for which the send buffer is to have room; 0: two */
+	uint32_t reserved;
 
 	void *(*open)(const struct ackclock_host *host); /* NULL: no memory */
 	void (*close)(void *cc);
