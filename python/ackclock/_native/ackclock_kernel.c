@@ -421,7 +421,7 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 	const struct ack_sample sample = {
 		.pkts_acked = ack->covered,
 		.rtt_us = ack->rtt == ACKCLOCK_NONE ? -1 : (s32)(ack->rtt / 1000),
-		.in_flight = ack->since_sent,
+		.in_flight = ack->since_sent * ack->smss, /* bytes */
 	};
 	u32 flags = CA_ACK_WIN_UPDATE;
 
