@@ -105,7 +105,9 @@ typedef struct { int unused; } spinlock_t;
 #define clamp_val(v, low, high) clamp_t(__typeof__(v), v, low, high)
 #define min_not_zero(a, b) ({ __typeof__(a) __x = (a); __typeof__(b) __y = (b); __x == 0 ? __y : __y == 0 ? __x : min(__x, __y); })
 #define swap(a, b) do { __typeof__(a) __t = (a); (a) = (b); (b) = __t; } while (0)
-#define abs(x) ({ __typeof__(x) __v = (x); __v < 0 ? -__v : __v; })
+#define abs(x) ({ \
+	__typeof__(_Generic((x), unsigned int: 0, unsigned long: 0L, unsigned long long: 0LL, default: (x))) __v = (x); \
+	__v < 0 ? -__v : __v; })
 #define abs_diff(a, b) ({ __typeof__(a) __m = (a); __typeof__(b) __n = (b); __m > __n ? __m - __n : __n - __m; })
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 #define DIV_ROUND_UP_ULL(n, d) DIV_ROUND_UP((u64)(n), (u64)(d))
