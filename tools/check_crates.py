@@ -17,13 +17,14 @@ ALLOWED = {
     "quinn": {"core", "cc"},
     "stack": {"core"},
     "link": {"core", "net"},
+    "native": {"core", "cc"},
     "sim": {"core", "cc", "tcp", "net", "pcc", "quinn", "stack"},
     "script": {"core", "cc", "tcp"},
     "capture": set(),
     "fuzz": {"core", "cc", "tcp", "script", "capture"},
     "guest": {"core", "net", "pcc", "script", "sim"},
     "wasm": {"schema", "core", "cc", "sim"},
-    "python": {"schema", "core", "cc", "tcp", "net", "pcc", "quinn", "stack", "sim", "script", "capture"},
+    "python": {"schema", "core", "cc", "tcp", "net", "native", "pcc", "quinn", "stack", "sim", "script", "capture"},
 }
 
 

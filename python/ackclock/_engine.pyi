@@ -5,6 +5,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
 
 __all__ = [
     "Ack",
+    "Fault",
+    "Library",
     "Rate",
     "Refusal",
     "Scenario",
@@ -52,6 +54,29 @@ __all__ = [
 ]
 
 _Place: TypeAlias = tuple[int, int, int]
+
+class Fault(RuntimeError):
+    """What a controller in a library did wrong."""
+
+@final
+class Library:
+    """A library with a controller, loaded: what the user's code does from here on, it does in this process.
+
+    Parameters
+    ----------
+    path
+        Of the library.
+    options
+        Lines NAME=VALUE.
+    file
+        What messages call it.
+    """
+
+    def __new__(cls, path: str, options: str, file: str) -> Library: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def __name__(self) -> str: ...
 
 class Refusal(ValueError):
     """A value that a scenario may not have: `args` are key, what was found, what is allowed."""
@@ -285,7 +310,7 @@ def version() -> str: ...
 def build() -> str: ...
 def profile() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
-def check_conformance(class_: Callable[[], object]) -> dict[str, Any] | None: ...
+def check_conformance(class_: Callable[[], object] | Library) -> dict[str, Any] | None: ...
 def run(
     scenario: Scenario | str,
     seed: int,

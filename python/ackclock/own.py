@@ -1,6 +1,6 @@
-"""Your own controllers by file: `wary.py:Wary` can be used wherever the name of a controller can.
+"""Your own controllers by file: `wary.py:Wary` and `tcp_mine.c` can be used wherever the name of a controller can.
 
-A file of Python is a program. Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
+Such a file is a program: a class of Python, or a module of Linux in C (`_native`). Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
 from a file has to say that such names in it are meant (`own_code=True`, `--own-code`).
 
 The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
@@ -22,12 +22,15 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Never
 
+from ackclock import _native
 from ackclock._files import reads
 from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote, said
 
-__all__ = ["OwnClass", "anchored", "classes", "described", "named", "refuse", "short"]
+__all__ = ["OwnClass", "anchored", "classes", "copied", "described", "named", "refuse", "short"]
 
-_NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)")
+_NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<c>.+\.c)")
+FORMS = "FILE.py:CLASS or FILE.c"
+"""What a name of a file looks like, for messages."""
 
 LARGEST = 2**20
 """Bytes of a file."""
@@ -35,16 +38,16 @@ LARGEST = 2**20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnClass:
-    """A class in a file, and its options: plain values that can be sent to a worker.
+    """A class in a file, or a file of C, and its options: plain values that can be sent to a worker.
 
     Parameters
     ----------
     file, name
-        Where it is.
+        Where it is; of a file of C, the name is that of the file.
     options
-        Keyword arguments of the class, as JSON.
+        Keyword arguments of the class, or parameters of the module, as JSON.
     digest
-        Hash of the file when the scenario was compiled.
+        Hash of the file when the scenario was compiled; of C, with the compiler's version.
     """
 
     file: str
@@ -57,8 +60,13 @@ class OwnClass:
         """What the compiled scenario calls it."""
         return f"{self.name}@{self.digest}" + ("" if self.options == "{}" else self.options)
 
+    @property
+    def is_c(self) -> bool:
+        """Whether it is a file of C."""
+        return self.name.endswith(".c")
+
     def load(self) -> Callable[[], Any]:
-        """The class, or a function that makes its instances with the options.
+        """The class, or a function that makes its instances with the options; the library that a file of C was compiled to.
 
         Raises
         ------
@@ -67,6 +75,8 @@ class OwnClass:
         UnavailableError
             If the file has changed since the scenario was compiled.
         """
+        if self.is_c:
+            return _native.load(self.file, self.options, self.digest)  # type: ignore[no-any-return]
         if _digest(self.file) != self.digest:
             raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
         module = _module(self.file, self.digest)
@@ -85,20 +95,35 @@ class OwnClass:
 
 
 def named(text: object) -> bool:
-    """Whether a controller's name is that of a file: `FILE.py:CLASS`."""
+    """Whether a controller's name is that of a file: `FILE.py:CLASS`, or `FILE.c`."""
     return isinstance(text, str) and _NAMED.fullmatch(text) is not None
 
 
 def anchored(text: str, folder: Path) -> str:
     """The name with its file as seen from a folder."""
     found = _NAMED.fullmatch(text)
-    return text if found is None else f"{(folder / found['file']).resolve()}:{found['name']}"
+    if found is None:
+        return text
+    return f"{(folder / (found['c'] or found['file'])).resolve()}" + (f":{found['name']}" if found["name"] else "")
 
 
 def short(text: str) -> str:
     """The name without its folders."""
     found = _NAMED.fullmatch(text)
-    return text if found is None else f"{Path(found['file']).name}:{found['name']}"
+    if found is None:
+        return text
+    return Path(found["c"]).name if found["c"] else f"{Path(found['file']).name}:{found['name']}"
+
+
+def copied(text: str, folder: Path) -> str:
+    """Copy the files of a name into a folder, which is made if need be; the name without its folders."""
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        return text
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in _native.files(found["c"]) if found["c"] else [Path(found["file"])]:
+        (folder / file.name).write_bytes(file.read_bytes())
+    return short(text)
 
 
 def described(text: str, options: Mapping[str, Any]) -> OwnClass:
@@ -111,9 +136,11 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
     """
     found = _NAMED.fullmatch(text)
     if found is None:
-        raise ScenarioError(key="congestion_control", found=quote(text), allowed="FILE.py:CLASS")
-    file = str(Path(found["file"]).resolve())
+        raise ScenarioError(key="congestion_control", found=quote(text), allowed=FORMS)
+    file = str(Path(found["c"] or found["file"]).resolve())
     written = json.dumps(dict(options), sort_keys=True, separators=(",", ":"))
+    if found["c"]:
+        return OwnClass(file=file, name=Path(file).name, options=written, digest=_native.digest(file))
     return OwnClass(file=file, name=found["name"], options=written, digest=_digest(file))
 
 
@@ -135,7 +162,7 @@ def refuse(names: Iterable[tuple[str, str]], *, source: str = "") -> None:
     Raises
     ------
     ScenarioError
-        If one of them names a file of Python.
+        If one of them names a file.
     """
     for key, value in names:
         if named(value):

@@ -14,6 +14,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 
+use crate::native::PyLibrary;
+
 /// What went wrong first.
 pub struct Failure {
     pub class: String,
@@ -35,7 +37,8 @@ impl Failure {
         });
         let kind =
             Python::attach(|py| self.error.get_type(py).name().map(|n| n.to_string()).unwrap_or_default());
-        format!("controller {}, {} at {seconds:.6} s: {kind}: {said}", self.class, self.hook)
+        let kind = if kind == "Fault" { String::new() } else { format!("{kind}: ") };
+        format!("controller {}, {} at {seconds:.6} s: {kind}{said}", self.class, self.hook)
     }
 }
 
@@ -47,8 +50,11 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Makes controllers of `class`, which leave failures in `slot`.
+/// Makes controllers of `class`, a class of Python or a library, which leave failures in `slot`.
 pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
+    if let Ok(library) = class.bind(py).cast::<PyLibrary>() {
+        return library.get().maker(slot);
+    }
     let (class, slot) = (class.clone_ref(py), slot.clone());
     Maker::new(move || Box::new(PyController::new(&class, &slot)) as Custom)
 }

@@ -6,6 +6,7 @@ mod capture;
 mod controller;
 mod interrupt;
 mod many;
+mod native;
 mod scenario;
 mod schema;
 mod stack;
@@ -42,6 +43,8 @@ mod _engine {
     use super::interrupt::PyStop;
     #[pymodule_export]
     use super::many::{run_batch, run_many};
+    #[pymodule_export]
+    use super::native::{Fault, PyLibrary};
     #[pymodule_export]
     use super::scenario::{
         compiled_unjudged, describe_quantity, dimensions, mean_bps, path_facts, quantity, read_share,
@@ -152,8 +155,9 @@ fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDic
 #[pyfunction]
 fn check_conformance<'py>(py: Python<'py>, class_: Py<PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let slot = Slot::default();
+    let maker = controller::maker(py, &class_, &slot);
     let outcome = ackclock_cc::conformance::check(
-        || controller::PyController::new(&class_, &slot),
+        || ackclock_cc::Controller::Custom(maker.make()),
         || !controller::failed(&slot) && py.check_signals().is_ok(),
     );
     py.check_signals()?;

@@ -70,7 +70,7 @@ pub struct Registry {
     pub names: fn() -> Vec<&'static str>,
     /// What names outside it begin with, the pattern of what follows, and whether that follows.
     pub others: &'static [Other],
-    /// Whether `FILE.py:CLASS` names a user's own, too.
+    /// Whether `FILE.py:CLASS` and `FILE.c` name a user's own, too.
     pub files: bool,
 }
 
@@ -92,8 +92,11 @@ impl Registry {
     }
 }
 
-/// Whether a controller's name is that of a class in a file: `FILE.py:CLASS`.
+/// Whether a controller's name is that of a file: of a class in it, `FILE.py:CLASS`, or of C, `FILE.c`.
 pub fn is_own(name: &str) -> bool {
+    if name.len() > 2 && name.ends_with(".c") {
+        return !name.contains('\n');
+    }
     let Some((file, class)) = name.rsplit_once(':') else { return false };
     let mut class = class.chars();
     file.len() > 3

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ackclock import _engine
 from ackclock._engine import Ack, Rate, Window
-from ackclock.errors import ControllerError, InputError, quote, said
+from ackclock.errors import ControllerError, InputError, quote
 
 if TYPE_CHECKING:
     from ackclock.scenario import Scenario
@@ -100,7 +100,7 @@ def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None
     Parameters
     ----------
     controller
-        The class, or a function that makes an instance.
+        The class, or a function that makes an instance; or what a file of C was compiled to.
     closed_loop
         Whether it sends over the three paths, too.
 
@@ -109,8 +109,10 @@ def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None
     ControllerError
         Names class, hook, and the rule that was broken or what was raised.
     """
-    if not callable(controller):
+    if not callable(controller) and not isinstance(controller, _engine.Library):
         raise InputError(f"controller: found {quote(controller)}; allowed: a class")
+    from ackclock._results.run import problem
+
     outcome = _engine.check_conformance(controller)
     if outcome is None:
         return _check_closed_loop(controller) if closed_loop else None
@@ -118,7 +120,7 @@ def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None
         name, hook, time_s, cause = outcome["failure"]
         if isinstance(cause, KeyboardInterrupt):
             raise cause
-        raise ControllerError(controller=name, hook=hook, time_s=time_s, problem=said(cause)) from cause
+        raise ControllerError(controller=name, hook=hook, time_s=time_s, problem=problem(cause)) from cause
     rule, hook, found = outcome["broken"]
     name = getattr(controller, "__name__", repr(controller))
     raise ControllerError(

@@ -466,7 +466,7 @@ def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type
     for name, made in controllers.items():
         if not isinstance(name, str) or not name:
             raise InputError(f"controllers: found {quote(name)} for a name; allowed: text")
-        if not callable(made):
+        if not callable(made) and not isinstance(made, _engine.Library):
             raise InputError(f"controllers: {name}: found {quote(made)}; allowed: a class")
     return dict(controllers)
 
@@ -479,8 +479,13 @@ def _raise_failure(raw: Mapping[str, Any]) -> None:
     if isinstance(cause, KeyboardInterrupt):
         raise cause
     raise ControllerError(
-        controller=controller, hook=hook, time_s=time_s, problem=said(cause)
+        controller=controller, hook=hook, time_s=time_s, problem=problem(cause)
     ) from cause  # sys.exit, too
+
+
+def problem(cause: BaseException) -> str:
+    """What a controller did wrong; of one in C, the engine says all of it."""
+    return str(cause) if isinstance(cause, _engine.Fault) else said(cause)
 
 
 def _source(made: Any) -> str:

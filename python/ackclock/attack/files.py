@@ -67,17 +67,14 @@ def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed |
 
 def _worst(found: Found, folder: Path) -> str:
     """The scenario of the worst case; a controller's file lies beside it."""
-    from ackclock.own import named
+    from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
     scenario = found.runs.scenario(found.worst)
     text = scenario.to_toml()
     for _, name in scenario.controllers():
         if named(name):
-            file = Path(name.rpartition(":")[0])
-            (folder / "own").mkdir(exist_ok=True)
-            (folder / "own" / file.name).write_bytes(file.read_bytes())
-            text = text.replace(quoted(name), quoted(f"own/{file.name}:{name.rpartition(':')[2]}"))
+            text = text.replace(quoted(name), quoted(f"own/{copied(name, folder / 'own')}"))
     return f"# {conclusion(found)}\n{text}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ackclock.cli import _run, _terminal
-from ackclock.cli._options import NOTHING, Json, Kernels, file_name, use, whole_number
+from ackclock.cli._options import NOTHING, Controllers, Json, Kernels, file_name, use, whole_number
 from ackclock.errors import InputError, one_of, quote
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def diff(
         ),
     ] = None,
     kernel: Kernels = None,
+    controller: Controllers = NOTHING,
     as_json: Json = False,
 ) -> None:
     """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""
@@ -81,6 +82,8 @@ def diff(
         raise InputError("--jobs: found it without --drawn and --seeds; allowed: together with one of them")
     if seeds is not None and (file is None or figure is not None):
         raise InputError("--seeds: found it without a file or beside --figure; allowed: with FILE")
+    if controller and file is None:
+        raise InputError("--controller: found it without a file; allowed: with FILE")
     _check_network(network)
     if figure is not None:
         if figure.suffix not in (".svg", ".pdf", ".png"):
@@ -100,6 +103,8 @@ def diff(
     scenario = load(file)
     for text in change:
         scenario = _run.changed(scenario, text)
+    for text in controller:
+        scenario = _run.controlled(scenario, text)
     if seeds is not None:
         _over_seeds(scenario, seeds, seed, kind, jobs or _terminal.cpus(), None, as_json=as_json)
         return

@@ -37,15 +37,17 @@ def scenario_file(row: str, cell: str, arm: str) -> str:
 
 def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> str:
     """What runs the worst cell of a row again, in the folder of the evaluation."""
+    from ackclock.own import named
+
     worst = row.worst
     assert worst is not None, "the row was tested"
-    own = " --own-code" if arm == "candidate" and evaluation.plan.candidate.controller.count(".py:") else ""
+    own = " --own-code" if arm == "candidate" and named(evaluation.plan.candidate.controller) else ""
     return f"ackclock run {scenario_file(row.row.id, worst.cell.id, arm)} --seed {worst.worst_seed}{own}"
 
 
 def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
     """Each cell under each arm, as it was run. A controller's file lies beside them."""
-    from ackclock.own import named
+    from ackclock.own import copied, named
     from ackclock.scenario._toml import quoted
 
     for (row, cell, arm), scenario in evaluation.scenarios.items():
@@ -54,9 +56,7 @@ def write_scenarios(evaluation: Evaluation, folder: Path) -> None:
         text = scenario.to_toml()
         for _, name in scenario.controllers():
             if named(name):
-                file = Path(name.rpartition(":")[0])
-                (folder / "cells" / file.name).write_bytes(file.read_bytes())
-                text = text.replace(quoted(name), quoted(f"../{file.name}:{name.rpartition(':')[2]}"))
+                text = text.replace(quoted(name), quoted(f"../{copied(name, folder / 'cells')}"))
         place.write_text(text, encoding="utf-8")
 
 

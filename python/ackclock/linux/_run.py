@@ -16,7 +16,8 @@ from typing import Any
 from ackclock import _engine
 from ackclock._results.result import Batch, Run
 from ackclock._results.run import check_arguments
-from ackclock.errors import InputError, one_of, quote
+from ackclock._native import operations
+from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.linux import _cache, _guest, _translate
 from ackclock.linux._cache import Kernel
 from ackclock.linux._guest import Columns, Outcome
@@ -77,7 +78,7 @@ def run(
     """
     seed = check_arguments(scenario, seed)
     which = _cache.installed(kernel)
-    text = scenario.to_engine_json(capture=None if pcap is None else pcap_at)
+    text = _text(scenario, which, None if pcap is None else pcap_at)
     job = _job(text, seed, network, which)
     place = None if pcap is None else Path(pcap)
     outcome = play(text, seed, network=network, cpu=cpu, wall_limit_s=wall_limit_s, capture=place, kernel=kernel)
@@ -165,7 +166,7 @@ def run_batch(
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds: found {seeds[:5]}; allowed: one seed or more, each once")
     kernel = _cache.installed()
-    text = scenario.to_engine_json()
+    text = _text(scenario, kernel)
     plans = [_job(text, seed, network, kernel) for seed in seeds]
     cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
     available = sorted(os.sched_getaffinity(0))
@@ -209,7 +210,27 @@ def check(scenario: Scenario, *, network: NetworkKind = "auto") -> None:
     UnavailableError
         If there is no kernel.
     """
-    _job(scenario.to_engine_json(), 1, network, _cache.installed())
+    kernel = _cache.installed()
+    _job(_text(scenario, kernel), 1, network, kernel)
+
+
+def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = None) -> str:
+    """The scenario compiled for this kernel: a controller in C goes by the name under which it is built in."""
+    text = scenario.to_engine_json(capture=capture)
+    for one in scenario.own():
+        if not one.is_c:
+            continue
+        if one.options != "{}":
+            raise InputError(f"{one.name}: found congestion_control_options; allowed: none, with the linux backend")
+        built = kernel.about.get("files", {}).get(one.name)
+        if built != _cache.hash_of([Path(one.file).read_bytes()]):
+            found = "another state of it" if built else "none of this name"
+            raise UnavailableError(
+                f"{one.name}: the kernel was built with {found}; `ackclock linux build --controller {one.name}` builds it in"
+            )
+        name = json.dumps(f"kernel:{operations(one.file)}")
+        text = text.replace(json.dumps(f"custom:{one.key}"), name)
+    return text
 
 
 def _job(text: str, seed: int, network: NetworkKind, kernel: Kernel) -> dict[str, Any]:

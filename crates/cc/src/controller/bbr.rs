@@ -221,6 +221,7 @@ impl CongestionControl for Bbr {
             rate: true,
             pacing: true,
             seed: true,
+            buffer_windows: 3,
             vars: &["estimate_bps", "min_rtt_s", "mode", "pacing_gain", "cwnd_gain"],
             ..Needs::default()
         }

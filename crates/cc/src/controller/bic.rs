@@ -95,8 +95,11 @@ impl CongestionControl for Bic {
         }
     }
 
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
-        *self = Bic::default();
+    /// Every timeout, one within a recovery or in a row, too.
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if state == CaState::Loss {
+            *self = Bic::default();
+        }
     }
 }
 

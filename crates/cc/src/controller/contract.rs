@@ -127,6 +127,8 @@ pub struct Needs {
     pub hystart: bool,
     /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
     pub own_start: bool,
+    /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
+    pub buffer_windows: u8,
     /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
     pub vars: &'static [&'static str],
 }

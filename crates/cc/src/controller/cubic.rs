@@ -13,6 +13,7 @@ mod kernel;
 mod rfc9438;
 
 use ackclock_core::schema::FLAG;
+use ackclock_core::trace::CaState;
 use ackclock_core::{table, Span, Time};
 
 use self::kernel::KernelCurve;
@@ -160,7 +161,11 @@ impl CongestionControl for Cubic {
         left.max(2)
     }
 
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
+    /// Every timeout, one within a recovery or in a row, too.
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if state != CaState::Loss {
+            return;
+        }
         self.delay_min = 0;
         match &mut self.curve {
             Curve::Kernel(curve) => curve.reset(),

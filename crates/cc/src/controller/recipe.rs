@@ -17,6 +17,11 @@ impl Maker {
     pub fn new(make: impl Fn() -> Custom + Send + Sync + 'static) -> Maker {
         Maker(Arc::new(make))
     }
+
+    /// A controller.
+    pub fn make(&self) -> Custom {
+        (self.0)()
+    }
 }
 
 #[derive(Clone)]
@@ -60,7 +65,7 @@ impl Recipe {
     pub fn make(&self) -> Controller {
         match &self.source {
             Source::BuiltIn(_, _, make) => make(),
-            Source::Own(Maker(make)) => Controller::Custom(make()),
+            Source::Own(maker) => Controller::Custom(maker.make()),
         }
     }
 

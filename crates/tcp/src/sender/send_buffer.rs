@@ -9,7 +9,6 @@
 
 use std::collections::VecDeque;
 
-use ackclock_cc::Controller;
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
@@ -404,7 +403,7 @@ impl Sender {
         wrote
     }
 
-    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, three times for BBR. Whether it may take more than before.
+    /// Linux `tcp_sndbuf_expand`: twice what cwnd takes in memory, if the controller asks for no more. Whether it may take more than before.
     #[inline]
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
@@ -423,10 +422,9 @@ impl Sender {
     /// Windows that the buffer holds (Linux `sndbuf_expand`).
     #[inline]
     pub(super) fn buffer_factor(&self) -> u64 {
-        if matches!(self.cc, Controller::Bbr(_)) {
-            3
-        } else {
-            2
+        match self.config.controller.needs().buffer_windows {
+            0 => 2,
+            asked => u64::from(asked),
         }
     }
 }

@@ -356,9 +356,9 @@ impl Sender {
             self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
             self.look_at_slow_start(now, Some(SlowStartEnd::Timeout));
             self.cc.on_rto(&mut self.window, now);
-            self.slow_start.on_rto();
             self.init_undo();
         }
+        self.slow_start.on_rto();
         // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be under way.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
