@@ -5,6 +5,7 @@ mod calls;
 mod compare;
 pub mod constant;
 pub mod control;
+pub mod lateness;
 mod machine;
 mod report;
 mod simulated;

@@ -32,6 +32,8 @@ pub const FIN: u8 = 16;
 const HISTORY: u8 = SACKED | LOST | RETRANS | EVER_RETRANS;
 /// Linked in the list by time of transmission.
 const LINKED: u8 = 32;
+/// Not to be linked again until it is sent again.
+const LEFT_OUT: u8 = 64;
 
 /// End of the list by time of transmission.
 const NIL: u32 = u32::MAX;
@@ -324,7 +326,7 @@ impl Scoreboard {
         segment.delivered = delivered;
         segment.next_at_rexmit = next;
         segment.rexmit = segment.rexmit.saturating_add(1);
-        segment.flags |= EVER_RETRANS;
+        segment.flags = (segment.flags | EVER_RETRANS) & !LEFT_OUT;
         if counts && !segment.is(RETRANS) {
             segment.flags |= RETRANS;
             self.retrans_out += 1;
@@ -354,14 +356,20 @@ impl Scoreboard {
         marked
     }
 
-    /// Take back every loss mark (undo), and put what was marked back into the time-ordered list. Differs: Linux leaves
-    /// segments marked by RACK out of its list until sent again. Work grows with the window; undo is rare.
+    /// Segment `n` stays out of the time-ordered list until it is sent again, whatever is taken back (Linux
+    /// `tcp_rack_detect_loss`, `tcp_sacktag_walk`).
+    pub fn leave_out(&mut self, n: u64) {
+        self.get_mut(n).flags |= LEFT_OUT;
+    }
+
+    /// Take back every loss mark (undo), and put what was marked back into the time-ordered list, but for what is to be left out.
+    /// Work grows with the window; undo is rare.
     pub fn unmark_all_lost(&mut self) {
         let mut by_time = Vec::with_capacity(self.packets_out() as usize);
         for n in self.first..self.next {
             self.get_mut(n).flags &= !LOST;
             self.unlink(n);
-            if !self.get(n).is(SACKED) {
+            if !self.get(n).is(SACKED | LEFT_OUT) {
                 by_time.push((self.get(n).xmit, n));
             }
         }

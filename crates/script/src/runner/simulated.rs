@@ -11,6 +11,7 @@ mod wire;
 
 use ackclock_core::Time;
 
+use super::lateness::Lateness;
 use super::tap::Tap;
 use super::{unsupported, Answer, Machine, Profile, Stop, START};
 use crate::ast::{Action, Call, Packet, Script};
@@ -29,6 +30,7 @@ pub struct Simulated<'a> {
     call_began: Time,
     /// When it wants to be looked at, whatever happens.
     wake: Time,
+    lateness: Lateness,
 }
 
 impl Simulated<'_> {
@@ -41,6 +43,7 @@ impl Simulated<'_> {
             options: Options::default(),
             call_began: START,
             wake: Time::NEVER,
+            lateness: Lateness::default(),
         }
     }
 
@@ -61,11 +64,11 @@ impl Machine for Simulated<'_> {
     }
 
     fn now(&self) -> Time {
-        self.stack.now
+        self.stack.at
     }
 
     fn step(&mut self, until: Time) -> Result<(), Stop> {
-        let wake = if self.wake > self.stack.now { self.wake } else { Time::NEVER };
+        let wake = if self.wake > self.stack.at { self.wake } else { Time::NEVER };
         self.stack.step(until.min(wake));
         self.settle();
         Ok(())
@@ -76,6 +79,8 @@ impl Machine for Simulated<'_> {
     }
 
     fn inject(&mut self, line: u32, packet: &Packet) -> Result<(), Stop> {
+        let late = self.lateness.next(self.stack.at);
+        self.stack.pass(self.stack.at + late);
         match packet {
             Packet::Icmp(p) => self.icmp(line, p)?,
             Packet::Tcp(p) => {

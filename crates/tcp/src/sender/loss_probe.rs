@@ -29,9 +29,9 @@ impl LossProbe {
         self.is_out() && self.again
     }
 
-    /// A DSACK that ends at `end` reports it: the original had arrived.
-    pub fn explains(&self, end: u64) -> bool {
-        self.again && self.high_seq == Some(end)
+    /// A DSACK that ends at `end` reports it. If it was data sent before, the original had arrived.
+    pub fn ends_at(&self, end: u64) -> bool {
+        self.high_seq == Some(end)
     }
 
     /// Its answer is not waited for any more.
@@ -138,13 +138,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dsack_up_to_its_end_explains_a_probe_of_old_data_only_rfc_8985_section_7_4_2() {
+    fn a_dsack_up_to_its_end_is_of_the_probe_until_its_answer_came_rfc_8985_section_7_4_2() {
         let old = LossProbe { high_seq: Some(5_001), again: true };
         assert!(old.is_out() && old.is_retransmission());
-        assert!(old.explains(5_001) && !old.explains(4_001));
+        assert!(old.ends_at(5_001) && !old.ends_at(4_001));
         let mut new = LossProbe { high_seq: Some(5_001), again: false };
-        assert!(new.is_out() && !new.is_retransmission() && !new.explains(5_001));
+        assert!(new.is_out() && !new.is_retransmission() && new.ends_at(5_001));
         new.end();
-        assert!(!new.is_out() && !new.explains(5_001));
+        assert!(!new.is_out() && !new.ends_at(5_001));
     }
 }

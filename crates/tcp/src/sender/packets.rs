@@ -105,6 +105,10 @@ impl Sender {
         let end = self.board.get(last).end - self.board.get(last).is(FIN) as u64;
         let queue = self.queue.as_mut().expect("invariant: seen above");
         queue.begin(start, end, last > n);
+        if start > self.snd_una {
+            queue.cut_sent(start);
+        }
+        queue.cut_sent(end);
         n
     }
 

@@ -229,6 +229,14 @@ impl SendQueue {
         self.ends.push_back(end);
     }
 
+    /// What was sent is cut at `at`: its two parts never leave as one packet again (Linux `tcp_fragment`).
+    pub fn cut_sent(&mut self, at: u64) {
+        let n = self.ends.partition_point(|&end| end < at);
+        if self.ends.get(n).is_some_and(|&end| end > at) {
+            self.ends.insert(n, at);
+        }
+    }
+
     /// Packets of new data sent and not yet acknowledged.
     pub fn packets_out(&self, snd_una: u64) -> usize {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)

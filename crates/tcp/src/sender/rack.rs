@@ -148,6 +148,7 @@ impl Sender {
             let due = s.xmit + self.rack.rtt + reo_wnd;
             if due <= now {
                 self.mark_lost(n);
+                self.board.leave_out(n);
             } else {
                 wait = wait.max(due - now);
             }

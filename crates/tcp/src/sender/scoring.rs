@@ -19,9 +19,8 @@ impl Sender {
         };
         let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
         if let Some(&(start, end)) = blocks.first() {
-            // Reversed, or of what was never sent: no report of anything. (Linux `tcp_dsack_seen`. Differs: there a range
-            // longer than any window offered counts for nothing, here one that ends beyond snd_nxt.)
-            let possible = start < end && end <= self.snd_nxt;
+            // Reversed, or longer than the window offered: no report of anything (Linux `tcp_dsack_seen`, by the largest window).
+            let possible = start < end && (end <= self.snd_nxt || end - start <= self.snd_wnd);
             if possible && self.is_dsack(seg, start, end) {
                 self.on_dsack((start, end), prior_una, seg.ack, w);
             }
@@ -66,6 +65,8 @@ impl Sender {
     ) {
         let segments = (end - start).div_ceil(self.smss as u64).max(1);
         self.stats.dsacks_received += segments;
+        let of_probe = end - start <= self.smss as u64 && self.loss_probe.ends_at(end);
+        w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
             if self.stats.dsacks_received > self.stats.retransmissions {
                 return; // of what was never sent again (Linux `tcp_dsack_seen`)
@@ -73,7 +74,6 @@ impl Sender {
             self.delivered += segments; // so is a retransmission that was needless
         }
         w.dsack = true;
-        w.dsack_tlp |= end - start <= self.smss as u64 && self.loss_probe.explains(end);
         // A DSACK without reordering, or of a timer-driven probe, says nothing about RACK's window.
         if !w.dsack_tlp {
             self.rack.saw_dsack();
@@ -90,7 +90,7 @@ impl Sender {
     fn on_dsack_outstanding(&mut self, start: u64, end: u64, ack: u64, w: &mut AckWork) {
         let una = self.snd_una.max(ack);
         let crosses = start <= una && end > una; // Linux `tcp_is_sackblock_valid`
-        if crosses || (end <= una && !self.undo.possible()) {
+        if crosses || end > self.snd_nxt || (end <= una && !self.undo.possible()) {
             return;
         }
         let from = self.board.at_or_after(start.max(self.snd_una), self.smss);
@@ -114,7 +114,7 @@ impl Sender {
 
     pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
-        let rfc_6675 = self.config.next_seg_rules;
+        let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
         let rack = &mut self.rack;
         let mut rates = self.rates.as_deref_mut();
         let mut delivered = 0u32;
@@ -122,6 +122,9 @@ impl Sender {
             let s = *board.get(n);
             if !board.mark_sacked(n, rfc_6675) {
                 return;
+            }
+            if by_time {
+                board.leave_out(n);
             }
             rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, min_rtt);
             if let Some(rates) = rates.as_deref_mut() {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 
 use ackclock_core::{Flags, Span, Time};
 use ackclock_script::ast::{Action, Call, Expr, Packet, Script};
+use ackclock_script::runner::lateness::{shown, Lateness};
 use ackclock_script::runner::{unsupported, Answer, Machine, Stop, Tap, START};
 use ackclock_script::{Options, Setup};
 
@@ -21,17 +22,6 @@ const TIMER: u64 = 0;
 const DEVICE: u64 = 1;
 const BELL: u64 = 2;
 
-/// Packets are a little late; what happens at one instant gets one time.
-const GRAIN: u64 = 50_000;
-/// Packets that arrive within this of one another arrive later and later: a host needs time for each, and Linux tells
-/// 1 ms from more than 1 ms (`tcp_tso_should_defer`).
-const CLOSE: Span = Span::from_ms(10);
-/// A packet is so late at least, ns: timers of its instant come first.
-const EARLIEST: u64 = 6_000;
-/// By so much later is the next one.
-const STEP: u64 = 1_000;
-/// And so late at most: within the grain.
-const LATEST: u64 = 40_000;
 /// Ports of peers that connect, one after the other.
 const FIRST_PEER: u16 = 40_000;
 
@@ -58,8 +48,7 @@ pub struct Kernel {
     /// Descriptor of the connection.
     subject: Option<i64>,
     connects: bool,
-    /// When the last packet arrived, and how late it was, ns.
-    arrival: (Time, u64),
+    lateness: Lateness,
 }
 
 fn io(line: u32, error: std::io::Error) -> Stop {
@@ -107,7 +96,7 @@ impl Kernel {
             una: 0,
             subject: None,
             connects: false,
-            arrival: (START, EARLIEST - STEP),
+            lateness: Lateness::default(),
         })
     }
 
@@ -187,8 +176,8 @@ impl Machine for Kernel {
         sys::arm(self.timer.as_raw_fd(), FIRST + until.since(START).0).map_err(failed)?;
         loop {
             self.poll.wait(&mut ready).map_err(failed)?;
-            let since = (sys::monotonic() - FIRST) / GRAIN * GRAIN;
-            self.now = self.now.max((START + Span(since)).min(until));
+            let since = Span(sys::monotonic() - FIRST);
+            self.now = self.now.max(shown(START + since).min(until));
             let sent = ready.contains(&DEVICE) && self.collect().map_err(failed)?;
             let returned = ready.contains(&BELL);
             if returned {
@@ -243,11 +232,9 @@ impl Machine for Kernel {
             },
             Packet::Udp(_) => return unsupported(line, "a packet of another protocol"),
         };
-        let (before, late) = self.arrival;
-        let late = if self.now.since(before) < CLOSE { (late + STEP).min(LATEST) } else { EARLIEST };
-        sys::sleep_until(FIRST + self.now.since(START).0 + late);
+        let late = self.lateness.next(self.now);
+        sys::sleep_until(FIRST + (self.now.since(START) + late).0);
         sys::write(self.device(), &bytes).map_err(|e| io(line, e))?;
-        self.arrival = (self.now, late);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use ackclock_tcp::{Connection, State};
 use super::host::{Host, SocketOptions};
 use super::wire;
 use crate::ast::TcpPacket;
+use crate::runner::lateness::shown;
 use crate::runner::tap::Tap;
 use crate::setup::Qdisc;
 
@@ -23,7 +24,10 @@ pub struct Agreed {
 
 #[derive(Default)]
 pub struct Stack {
+    /// The host's clock.
     pub now: Time,
+    /// The script's.
+    pub at: Time,
     pub conn: Option<Connection>,
     pub host: Host,
     pub agreed: Agreed,
@@ -42,7 +46,7 @@ pub struct Stack {
 
 impl Stack {
     pub fn new(now: Time) -> Stack {
-        Stack { now, ..Stack::default() }
+        Stack { now, at: now, ..Stack::default() }
     }
 
     /// A connection begins: what the one before sent or met is nobody's any more.
@@ -55,13 +59,23 @@ impl Stack {
     pub fn step(&mut self, until: Time) {
         let deadline = self.conn.as_ref().map_or(Time::NEVER, Connection::next_deadline);
         if deadline > until {
-            self.now = until;
+            (self.now, self.at) = (self.now.max(until), until);
             return;
         }
         debug_assert!(deadline >= self.now, "a timer that was due is due again");
         self.now = self.now.max(deadline);
+        self.at = self.at.max(shown(self.now));
         let now = self.now;
         self.act(|conn| conn.on_timer(now));
+    }
+
+    /// The host's clock goes on to `until`, the script's does not.
+    pub fn pass(&mut self, until: Time) {
+        let at = self.at;
+        while self.now < until {
+            self.step(until);
+        }
+        self.at = at;
     }
 
     /// Do something to the connection; what it sends is captured.
@@ -126,6 +140,6 @@ impl Stack {
         if self.host.setup.qdisc == Qdisc::DropAll {
             return; // nobody sees what the device refuses
         }
-        self.tap.capture(self.now, packet, ecn);
+        self.tap.capture(self.at, packet, ecn);
     }
 }
