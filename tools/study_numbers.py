@@ -17,6 +17,12 @@ Every sentence of its publications, with claims, verdicts and causes, is another
     ...
     <!-- . -->
 
+So are its sentences over the population of paths:
+
+    <!-- paths prr -->
+    ...
+    <!-- . -->
+
     python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
     python tools/study_numbers.py --check  # exit code 1 if one of them differs
 """
@@ -31,7 +37,7 @@ from pathlib import Path
 
 from ackclock import studies
 from ackclock.errors import InputError
-from ackclock.study import SCALES, sentence
+from ackclock.study import SCALES, population, sentence
 from ackclock.study.claim import DIRECTION, MAGNITUDE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +46,9 @@ VERDICTS = re.compile(r"<!-- verdicts (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTA
 
 
 SENTENCES = re.compile(r"<!-- sentences (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
+
+
+PATHS = re.compile(r"<!-- paths (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
@@ -87,8 +96,19 @@ def sentences(match: re.Match[str]) -> str:
     return f"<!-- sentences {study.name} -->\n\n{sentence.table(study.sentences, study.claims, records)}\n\n<!-- . -->"
 
 
+def paths(match: re.Match[str]) -> str:
+    """The sentences over a study's population of paths, of the larger scale that has them."""
+    study = studies.get(match[1])
+    for scale in reversed(SCALES):
+        found = population.recorded(study.recorded(scale), [claim.id for claim in study.claims])
+        if found:
+            return f"<!-- paths {study.name} -->\n\n{found}\n\n<!-- . -->"
+    raise InputError(f"{study.name}: found no population of paths in its record; allowed: a study that has one")
+
+
 def renewed(text: str) -> str:
     """A document with the numbers of the records."""
+    text = PATHS.sub(paths, text)
     return SENTENCES.sub(sentences, VERDICTS.sub(verdicts, NUMBER.sub(number, text)))
 
 
