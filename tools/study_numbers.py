@@ -23,6 +23,12 @@ Verdicts that differ from those of an earlier version, each with a sentence why,
     ...
     <!-- . -->
 
+The sentences over the population of paths are a fourth:
+
+    <!-- paths prr -->
+    ...
+    <!-- . -->
+
     python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
     python tools/study_numbers.py --check  # exit code 1 if one of them differs
 """
@@ -37,7 +43,7 @@ from pathlib import Path
 
 from ackclock import studies
 from ackclock.errors import InputError
-from ackclock.study import SCALES, sentence
+from ackclock.study import SCALES, population, sentence
 from ackclock.study.claim import DIRECTION, MAGNITUDE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,6 +55,7 @@ SENTENCES = re.compile(r"<!-- sentences (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DO
 
 
 CHANGED = re.compile(r"<!-- changed (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
+PATHS = re.compile(r"<!-- paths (\w[\w-]*) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 
 def documents(root: Path = ROOT) -> list[Path]:
@@ -100,14 +107,27 @@ def changed(match: re.Match[str]) -> str:
     """What is judged otherwise than in an earlier version."""
     study = studies.get(match[1])
     if study.before is None:
-        raise InputError(f"changed {study.name}: found no verdicts of an earlier version; allowed: a study that keeps them")
+        raise InputError(
+            f"changed {study.name}: found no verdicts of an earlier version; allowed: a study that keeps them"
+        )
     records = tuple(study.recorded(scale) for scale in SCALES)
     return f"<!-- changed {study.name} -->\n\n{study.before.table(study.claims, records)}\n\n<!-- . -->"
+
+
+def paths(match: re.Match[str]) -> str:
+    """The sentences over a study's population of paths, of the larger scale that has them."""
+    study = studies.get(match[1])
+    for scale in reversed(SCALES):
+        found = population.recorded(study.recorded(scale), [claim.id for claim in study.claims])
+        if found:
+            return f"<!-- paths {study.name} -->\n\n{found}\n\n<!-- . -->"
+    raise InputError(f"{study.name}: found no population of paths in its record; allowed: a study that has one")
 
 
 def renewed(text: str) -> str:
     """A document with the numbers of the records."""
     text = CHANGED.sub(changed, text)
+    text = PATHS.sub(paths, text)
     return SENTENCES.sub(sentences, VERDICTS.sub(verdicts, NUMBER.sub(number, text)))
 
 

@@ -192,6 +192,8 @@ class Claim:
         Why it is so, each tested by an intervention, with a verdict of its own.
     guesses
         Why it may be so: sentences that were not tested, and that the page calls guesses.
+    intervention
+        What is exchanged or taken away, where the direction itself is the test of a cause ("due to", "contributes"). Empty: it is none.
     """
 
     id: str
@@ -203,6 +205,7 @@ class Claim:
     not_comparable: str | None = None
     causes: tuple[Cause, ...] = ()
     guesses: tuple[str, ...] = ()
+    intervention: str = ""
 
     def __post_init__(self) -> None:
         if self.direction is None and self.magnitude is None and self.not_comparable is None:

@@ -8,15 +8,21 @@ is a share, and the report says on which paths it is what.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
+from ackclock.judge.bound import Bound
 from ackclock.judge.estimates import NOTHING, Array
+from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate, proportion_interval
+from ackclock.report import Table, TableCell
+
+if TYPE_CHECKING:
+    from ackclock.study.record import Record
 
 GROUPS = 5
 """Groups of equally many paths into which a property divides them."""
@@ -136,3 +142,120 @@ def told(table: pl.DataFrame, most: int = 3) -> str:
     """The properties that explain most, in words."""
     named = [f"{r['property']} ({100 * r['explained']:.0f} %)" for r in table.head(most).iter_rows(named=True)]
     return ", ".join(named)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OnPaths:
+    """A sentence over a population of paths.
+
+    Parameters
+    ----------
+    key
+        Of its evidence.
+    text
+        The sentence.
+    way
+        For each path 1 if it is so, -1 if it is the other way round, 0 if there is no difference that counts, NaN if it is not known.
+    properties
+        Of the paths: name in words -> values.
+    """
+
+    key: str
+    text: str
+    way: Array = field(repr=False)
+    properties: Mapping[str, Array] = field(repr=False)
+
+    @property
+    def shares(self) -> tuple[Estimate, Estimate]:
+        """Shares of the paths on which it holds, and on which it is the other way round, percent."""
+        known = np.isfinite(self.way)
+        return share(np.where(known, self.way > 0, np.nan)), share(np.where(known, self.way < 0, np.nan))
+
+    @property
+    def explained(self) -> pl.DataFrame:
+        """How much of the way each property explains (`explains`)."""
+        return explains(self.way, self.properties)
+
+    @property
+    def verdict(self) -> str:
+        """On most of the paths, at 95 %: "holds", "fails" (on fewer than half of them), or "undecided"."""
+        holds, _ = self.shares
+        return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
+
+    def evidence(self) -> list[Evidence]:
+        """Shares, and the three properties that explain most of where it holds. None of it weighs."""
+        found = [
+            Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
+            for e, (what, name) in zip(
+                self.shares,
+                (("paths on which it is so", "holds_on"), ("paths on which it is the other way round", "reverse_on")),
+                strict=True,
+            )
+        ]
+        return found + [
+            Evidence(
+                label=f"{self.text}: of where it is so, explained by {row['property']}",
+                value=100 * row["explained"],
+                bound=Bound(),
+                unit="%",
+                weighs=False,
+                key=f"{self.key}_{place}",
+            )
+            for place, row in zip(PLACES, self.explained.iter_rows(named=True), strict=False)
+        ]
+
+
+HALF = 50
+"""Percent of the paths."""
+PLACES = ("first", "second", "third")
+"""Keys of the properties that explain most."""
+
+
+def verdicts(sentences: Iterable[OnPaths]) -> Table:
+    """Each sentence over the population."""
+    return Table(
+        caption=(
+            "Each sentence over the population: on which share of the paths it is so, and the other way round, with 95 % intervals; whether it is so on most of them; and the three "
+            "properties of a path that alone explain most of the variance of where it is so."
+        ),
+        header=("sentence", "so on", "the other way round on", "on most paths", "explained by"),
+        rows=tuple(
+            (
+                TableCell(text=s.text, kind="head"),
+                *(f"{e.value:.0f} % ({e.low:.0f} to {e.high:.0f})" for e in s.shares),
+                s.verdict,
+                TableCell(text=told(s.explained), kind="text"),
+            )
+            for s in sentences
+        ),
+    )
+
+
+def recorded(record: Record, claims: Iterable[str]) -> str:
+    """The same table of a record, in Markdown: a row for each sentence beside its claim; empty if the record has none."""
+    rows = []
+    for claim in claims:
+        evidence = {
+            e["key"]: (label, e)
+            for half in record.claims.get(claim, {}).values()
+            for label, e in half["evidence"].items()
+            if "key" in e
+        }
+        for key in (key.removesuffix("_holds_on") for key in evidence if key.endswith("_holds_on")):
+            label, _ = evidence[f"{key}_holds_on"]
+            shares = [_share(evidence[f"{key}_{name}"][1]) for name in ("holds_on", "reverse_on")]
+            by = [evidence[f"{key}_{place}"] for place in PLACES if f"{key}_{place}" in evidence]
+            if not by:
+                continue
+            told_by = ", ".join(f"{text.rpartition('explained by ')[2]} ({e['value']:.0f} %)" for text, e in by)
+            rows.append(f"| {claim} | {label.rpartition(': ')[0]} | {' | '.join(shares)} | {told_by} |")
+    head = (
+        "| claim | sentence | so on, of the paths | the other way round on | explained by |",
+        "| --- | --- | --- | --- | --- |",
+    )
+    return "\n".join((*head, *rows)) if rows else ""
+
+
+def _share(e: Mapping[str, Any]) -> str:
+    low, high = e["interval"]
+    return f"{e['value']:.0f} % ({low:.0f} to {high:.0f})"

@@ -29,7 +29,7 @@ class Record:
     taken
         "version" and "date" of the run.
     claims
-        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key".
+        Claim -> half -> "verdict" and "evidence": label -> "value", "interval", "unit", "key", and "weighs" where it does not.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +62,17 @@ class Record:
                         value=_number(found["value"]), low=low, high=high, unit=found["unit"], taken=self.told
                     )
         return None
+
+    def numbers(self, claim: str, half: str) -> list[str]:
+        """The numbers that decide a half, with their intervals, as text; of a record of an earlier version all of its numbers."""
+        found = self.claims.get(claim, {}).get(half, {}).get("evidence", {})
+        quoted = (
+            Quoted(value=_number(e["value"]), low=low, high=high, unit=e["unit"])
+            for e in found.values()
+            if e.get("weighs", True)
+            for low, high in (_ends(e),)
+        )
+        return [number.text("i") for number in quoted]
 
     def changed(self, outcomes: Sequence[Outcome]) -> list[str]:
         """Verdicts that differ from those recorded, one line each."""
@@ -190,4 +201,5 @@ def _entry(e: Evidence) -> dict[str, Any]:
         "interval": None if e.interval is None else [_kept(x) for x in e.interval],
         "unit": e.unit,
         **({"key": e.key} if e.key else {}),
+        **({} if e.weighs else {"weighs": False}),
     }

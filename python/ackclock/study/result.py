@@ -14,7 +14,7 @@ from ackclock._files import refused, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
 from ackclock.study import kernel_record, specification
-from ackclock.study.claim import MAGNITUDE, Judged, Outcome, Tables
+from ackclock.study.claim import DIRECTION, MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.note import Quoted, fill
 from ackclock.study.reading import Curve
@@ -403,7 +403,7 @@ def claim_row(
         What became of it under other readings.
     """
     before = recorded or {}
-    removed = {cause.name: cause.intervention for cause in outcome.claim.causes}
+    removed = {DIRECTION: outcome.claim.intervention} | {c.name: c.intervention for c in outcome.claim.causes}
     halves = tuple(
         replace(
             _half(name, verdict.value, verdict.symbol, outcome.halves.get(name), str(before.get(name, verdict))),

@@ -80,6 +80,25 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
     )
 
 
+MOST = 4
+"""So many numbers of a cause stand in its row; the report has the others."""
+
+
+def measured(record: Record, claim: str, half: str) -> str:
+    """The numbers that decide a half, with their intervals; empty if it is not recorded."""
+    found = record.numbers(claim, half)
+    more = f" and {len(found) - MOST} more" if len(found) > MOST else ""
+    return "; ".join(found[:MOST]) + more
+
+
+def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = "") -> str:
+    """Verdicts of both scales, and the numbers of the larger one that has any."""
+    words = told([tuple(str(r.verdicts(claim).get(half) or "") for r in records)])
+    numbers = next(filter(None, (measured(r, claim, half) for r in reversed(records))), "")
+    asked = f"{reading}: " if reading and numbers else ""
+    return ", ".join(filter(None, (words or "not recorded yet", asked + numbers)))
+
+
 def row(sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...]) -> tuple[str, str, str, str, str]:
     """Place, words, claims, verdicts and causes of a sentence, as the document's table has them."""
     found, causes = [], []
@@ -91,11 +110,13 @@ def row(sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...
             direction, magnitude = "not comparable", ""
         much = f"how much {magnitude}" if magnitude else ""
         found.append(f"{name} " + (", ".join(filter(None, (direction, much))) or "not recorded yet"))
-        for cause in claim.causes:
-            words = told([tuple(str(r.verdicts(name).get(cause.name) or "") for r in records)])
+        if claim.intervention and claim.direction:
             causes.append(
-                f"{name} because {cause.because}: {words or 'not recorded yet'} (changed: {cause.intervention})"
+                f"{name} is itself an intervention: {answered(records, name, DIRECTION, claim.direction.reading)} (changed: {claim.intervention})"
             )
+        for cause in claim.causes:
+            answer = answered(records, name, cause.name, cause.criterion.reading)
+            causes.append(f"{name} because {cause.because}: {answer} (changed: {cause.intervention})")
         causes += [f"{name}, a guess: {guess}" for guess in claim.guesses]
     what = "; ".join(
         filter(None, (", ".join(sentence.claims), sentence.beside, f"none: {sentence.none}" if sentence.none else ""))

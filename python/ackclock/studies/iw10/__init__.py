@@ -24,6 +24,7 @@ from ackclock.studies.iw10 import (
     tails,
     two_testbeds,
     why,
+    writes,
 )
 from ackclock.study import Publication, Study
 from ackclock.study.kernel import KernelPart
@@ -57,6 +58,7 @@ STUDY = Study(
     ),
     chapters=(
         bursts.CHAPTER,
+        writes.CHAPTER,
         rounds.CHAPTER,
         loss.CHAPTER,
         lengths.CHAPTER,

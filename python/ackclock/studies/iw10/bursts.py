@@ -1,4 +1,4 @@
-"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33, I34).
+"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33).
 
 Length: all of it is one experiment on the slow link, and its claims share the scenarios and the counting of drops.
 """
@@ -20,6 +20,7 @@ from ackclock.studies.iw10.readings import ACKS as ACKNOWLEDGED
 from ackclock.studies.iw10.testbed import FAST, SLOW
 from ackclock.study import (
     Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -43,6 +44,13 @@ ACKS: dict[str, dict[str, Any]] = {
     EVERY_ACK: {"delayed_ack": False},
 }
 """How the client acknowledges -> settings."""
+
+HELD = "as Linux, and it never offers more than three segments"
+HELD_STACK: dict[str, Any] = {
+    "initial_receive_window": 3,
+    "receive_buffer": f"{3 * testbed.SEGMENT} bytes",
+}
+"""The intervention of I30: windows that do not grow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +90,8 @@ class Case:
     @property
     def stack(self) -> dict[str, Any]:
         """Settings of the hosts."""
+        if self.acks == HELD:
+            return HELD_STACK
         return ACKS[self.acks or (DELAYED_ACKS if self.window == 10 else EVERY_ACK)]
 
     @property
@@ -124,8 +134,12 @@ HOSTS: tuple[tuple[int, Case], ...] = tuple(
             for s in SPACINGS_S
         ),
     )
+) + tuple(
+    (others, Case(name=f"{s:g} s apart, held", window=3, times_s=_spaced(s, 1 + others), drops=None, acks=HELD))
+    for others in (1, 2)
+    for s in SPACINGS_S
 )
-"""Batches of five on hosts that acknowledge in each way: alone, and with one or two others."""
+"""Batches of five on hosts that acknowledge in each way: alone, and with one or two others; and with windows that do not grow."""
 
 SEND_BUFFER = 16384
 """Default of tcp_wmem, bytes."""
@@ -356,6 +370,28 @@ def i30(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
+def held(tables: Tables) -> Sequence[Evidence]:
+    """Batches of five IW3 with one other, and with two, if no window grows beyond three segments."""
+    one, two = (_drops(tables, 3, others, HELD) for others in (1, 2))
+    return [
+        Evidence(
+            label="windows of three segments throughout, one other batch, 0.5 to 5 s apart: most drops",
+            value=float(max(one)),
+            bound=exactly(0),
+            unit="packets",
+            key="held_one",
+        ),
+        Evidence(
+            label="the same, two other batches: most drops",
+            value=float(max(two)),
+            bound=Bound(),
+            unit="packets",
+            weighs=False,
+            key="held_two",
+        ),
+    ]
+
+
 def _burst(tables: Tables, bound: Bound) -> list[Evidence]:
     value = float(tables["exact.send_buffer"]["segments"][0])
     return [
@@ -479,9 +515,16 @@ CLAIMS: tuple[Claim, ...] = (
             reads=(ACKNOWLEDGED,),
         ),
         note=(
-            "One other batch is enough: up to {one} are dropped, and {two} with two others. The opening bursts alone would fit."
+            "One other batch is enough: up to {one} are dropped, and {two} with two others. The opening bursts alone would fit: if clients never offer more than three segments, {held_one} are dropped with one "
+            "other batch, {held_two} with two. So the sentence is right of windows that do not grow."
         ),
-        guesses=("the second batch meets the windows that the first one has grown to",),
+        causes=(
+            Cause(
+                because="the other batch meets windows that have grown",
+                intervention="clients never offer more than three segments",
+                criterion=Criterion(measure=held, reading="nothing is dropped with one other batch", cell="the same"),
+            ),
+        ),
     ),
     Claim(
         id="I33",
@@ -497,16 +540,7 @@ CLAIMS: tuple[Claim, ...] = (
             printed="9 pkts",
             reading="A packet takes 456 bytes beside its payload, as in the kernels of 2010; 373 to 599 give nine as well, today's 832 eight.",
         ),
-        note="What such a burst changes is a reading of the set-up.",
-    ),
-    Claim(
-        id="I34",
-        place="slides: Linux kernel bugs (or features?)",
-        statement="Certain sizes of response always trigger an RST at the end.",
-        not_comparable=(
-            "the slide gives neither sizes nor cause; a host resets a connection when an application closes it with data unread, and clients here "
-            "read all that comes. It would change neither completion times nor loss of data"
-        ),
+        note="What such a burst changes is a reading of the set-up. Other sizes of writes: I36.",
     ),
 )
 

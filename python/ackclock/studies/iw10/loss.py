@@ -11,7 +11,7 @@ from ackclock.judge.estimates import Array, median, minus, quotient
 from ackclock.plot import Figure
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.studies.iw10 import causes, loaded, testbed
+from ackclock.studies.iw10 import causes, loaded, paths, testbed
 from ackclock.studies.iw10.loaded import cells, link
 from ackclock.studies.iw10.readings import COUNTS, EXTREME, LENGTH, MIXED, SETUP
 from ackclock.studies.iw10.style import bars, estimates, panels, percent
@@ -94,7 +94,7 @@ def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                     weighs=rate == SLOW and (mode, load) in PLOTTED,
                 )
             )
-    return found
+    return [*found, *paths.on_paths(tables, "more_lost")]
 
 
 def _modest(tables: Tables) -> list[tuple[str, str, float]]:
@@ -213,6 +213,7 @@ CLAIMS: tuple[Claim, ...] = (
         direction=Criterion(
             measure=Stated(above(0), i1), reading="in the median over runs", cell=_PLOTS, bound="stated"
         ),
+        note="Over a population of paths IW10 loses more on {more_lost_holds_on:i}, and less on {more_lost_reverse_on:i}.",
     ),
     Claim(
         id="I2",

@@ -1,4 +1,5 @@
-"""A population of paths and loads: on how many of them the slides' sentences hold, and which property decides (beside I6, I7, I11).
+"""A population of paths and loads: on how many of them the slides' sentences hold, and which property decides (beside I1, I6, I7, I11,
+I12 and I13).
 
 The testbed has two links. Here rate, round-trip time, queue, load and number of simultaneous opens are drawn.
 """
@@ -20,7 +21,7 @@ from ackclock.studies.iw10 import testbed
 from ackclock.studies.iw10.testbed import IW3, IW10, SEGMENTS
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.population import Drawn, draw, explains, share, told
+from ackclock.study.population import Drawn, OnPaths, draw, explains, share, told, verdicts
 
 PROPERTIES = (
     Drawn(
@@ -112,14 +113,19 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `paths.times`: arm, path, its properties, seed, mean_s and p50_s of the transactions that count.
+        `paths.times`: arm, path, its properties, seed, mean_s, p50_s and p95_s of the transactions that count; `paths.links`: arm, path, its
+        properties, and the columns of the bottleneck.
     """
 
     def keep(one: Mapping[str, float]) -> Any:
         def times(batch: Batch) -> pl.DataFrame:
             total = pl.col("total_s")
             counted = testbed.transactions_of(batch).filter(pl.col("start_s") >= duration_s(one) / 6)
-            return counted.group_by("seed").agg(mean_s=total.mean(), p50_s=total.median()).sort("seed")
+            return (
+                counted.group_by("seed")
+                .agg(mean_s=total.mean(), p50_s=total.median(), p95_s=total.quantile(0.95))
+                .sort("seed")
+            )
 
         return times
 
@@ -129,8 +135,8 @@ def run(plan: Plan) -> Data:
             keys={"arm": arm, **one},
             stream=f"paths {one['path']:.0f}",
             seeds=RUNS,
-            needs={"transactions": testbed.TRANSACTION_COLUMNS},
-            keep={"times": keep(one)},
+            needs={"transactions": testbed.TRANSACTION_COLUMNS, "links": testbed.LINK_COLUMNS},
+            keep={"times": keep(one), "links": testbed.bottleneck_of},
         )
         for one in drawn(plan.count(quick=120, paper=400))
         for arm in (IW3, IW10)
@@ -139,14 +145,24 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Of each path: its properties, the mean time of IW10 over that of IW3, and how much of IW3's median its four round trips are."""
+    """Of each path: its properties, the mean time of IW10 over that of IW3, how much of IW3's median its four round trips are, and what
+    IW10 has more in loss (points), queue (packets) and tail (p95 over median, ratio).
+    """
     t = tables["paths.times"]
     names = (*(p.name for p in PROPERTIES), "packets", "bdp")
-    per = t.group_by("path", "arm").agg(pl.col("mean_s").mean(), pl.col("p50_s").mean(), pl.col(names).first())
+    per = t.group_by("path", "arm").agg(pl.col("mean_s", "p50_s", "p95_s").mean(), pl.col(names).first())
+    links = tables["paths.links"].group_by("path", "arm").agg(pl.col("plr", "mean_queue").mean())
+    per = per.join(links, on=("path", "arm"))
     three, ten = (per.filter(arm=arm).sort("path") for arm in (IW3, IW10))
-    both = three.drop("arm").join(ten.select("path", ten_s="mean_s"), on="path").sort("path")
+    measured = ("mean_s", "p50_s", "p95_s", "plr", "mean_queue")
+    both = three.drop("arm").join(ten.select("path", pl.col(measured).name.prefix("ten_")), on="path").sort("path")
+    tails = (pl.col("ten_p95_s") / pl.col("ten_p50_s")) / (pl.col("p95_s") / pl.col("p50_s"))
     return both.with_columns(
-        ratio=pl.col("ten_s") / pl.col("mean_s"), rounds=4 * pl.col("rtt") / 1e3 / pl.col("p50_s")
+        ratio=pl.col("ten_mean_s") / pl.col("mean_s"),
+        rounds=4 * pl.col("rtt") / 1e3 / pl.col("p50_s"),
+        lost=100 * (pl.col("ten_plr") - pl.col("plr")),
+        longer=pl.col("ten_mean_queue") / pl.col("mean_queue"),
+        tail=tails,
     ).filter(pl.col("ratio").is_finite())
 
 
@@ -154,27 +170,55 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
     return frame[name].to_numpy().astype(np.float64)
 
 
-def hurts(tables: Tables) -> list[Evidence]:
-    """Shares of paths on which IW10 is slower, or faster, by 5 % or more."""
-    ratio = _column(ratios(tables), "ratio")
-    return [
-        Evidence.of(
-            share(values.astype(np.float64)),
-            f"population: paths on which IW10 takes {text}",
-            Bound(),
-            unit="%",
-            weighs=False,
-            key=key,
-        )
-        for values, text, key in (
-            (ratio > 1 + HURT, "5 % longer or more", "paths_slower"),
-            (ratio < 1 - HURT, "5 % less or more", "paths_faster"),
-        )
-    ]
+def _ways(values: Array, low: float, high: float) -> Array:
+    """1 above `high`, -1 below `low`, 0 between, NaN where nothing is known."""
+    way = np.where(values > high, 1.0, np.where(values < low, -1.0, 0.0))
+    return np.where(np.isfinite(values), way, np.nan)
+
+
+POINTS = 0.1
+"""Percentage points of loss: fewer count as none."""
+SENTENCES = ("faster", "more_lost", "longer_queue", "longer_tail", "rounds")
+
+
+def sentence(tables: Tables, key: str) -> OnPaths:
+    """One sentence over the population."""
+    frame = ratios(tables)
+    if key == "rounds":
+        frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))
+    text, way = {
+        "faster": ("IW10 is faster than IW3, by 5 % or more", -_ways(_column(frame, "ratio"), 1 - HURT, 1 + HURT)),
+        "more_lost": (
+            "IW10 loses more than IW3, by 0.1 points or more",
+            _ways(_column(frame, "lost"), -POINTS, POINTS),
+        ),
+        "longer_queue": (
+            "the mean queue is longer with IW10, by 5 % or more",
+            _ways(_column(frame, "longer"), 1 - HURT, 1 + HURT),
+        ),
+        "longer_tail": (
+            "95 % over median is more with IW10, by 5 % or more",
+            _ways(_column(frame, "tail"), 1 - HURT, 1 + HURT),
+        ),
+        "rounds": (
+            "up to half load, from 2 Mb/s up, four round trips are more than half of the median with IW3",
+            np.where(_column(frame, "rounds") > 0.5, 1.0, -1.0),
+        ),
+    }[key]
+    return OnPaths(
+        key=key, text=text, way=way, properties={words: _column(frame, name) for name, words in NAMES.items()}
+    )
+
+
+def on_paths(tables: Tables, key: str) -> list[Evidence]:
+    """The sentence over the population; nothing where there is none, as on the kernel."""
+    return sentence(tables, key).evidence() if "paths.times" in tables else []
 
 
 def keeps(tables: Tables) -> list[Evidence]:
     """Shares of paths on which IW10 has an advantage, by load."""
+    if "paths.times" not in tables:
+        return []
     frame = ratios(tables)
     return [
         Evidence.of(
@@ -194,6 +238,8 @@ def keeps(tables: Tables) -> list[Evidence]:
 
 def dominated(tables: Tables) -> list[Evidence]:
     """Share of paths on which round trips are more than half of the median time with IW3, and their rate."""
+    if "paths.times" not in tables:
+        return []
     frame = ratios(tables).filter(pl.col("load") <= 0.5)
     fast = frame.filter(pl.col("rate") >= 2)
     return [
@@ -221,7 +267,7 @@ NAMES = {
 
 
 def explained(tables: Tables) -> pl.DataFrame:
-    """How much of the logarithm of the ratio each property explains."""
+    """How much of the logarithm of the ratio of times each property explains."""
     frame = ratios(tables)
     return explains(np.log(_column(frame, "ratio")), {text: _column(frame, name) for name, text in NAMES.items()})
 
@@ -270,7 +316,10 @@ def blocks(tables: Tables) -> Sequence[Block]:
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),
         figure(tables),
-        paragraph(f"The three properties that explain most of the ratio's logarithm: {told(explained(tables))}."),
+        verdicts(sentence(tables, key) for key in SENTENCES),
+        paragraph(
+            f"The three properties that explain most of the logarithm of the ratio of times: {told(explained(tables))}."
+        ),
     )
 
 

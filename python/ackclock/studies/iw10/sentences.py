@@ -18,8 +18,9 @@ testbed setup | some differences to be investigated | I29
 testbed at NCSU | equal delay in both directions by netem, rate and queue by HTB |  | none: the set-up, as read
 testbed at NCSU | details at a page of the laboratory |  | none: no longer public; reading *set-up* has pairs that differ
 kernel bugs | FIN regardless of cwnd: IW10 is really IW11 | I26 | reading *set-up*, eleven segments
-kernel bugs | send-side buffers limit the initial burst; nine packets | I33 | reading *set-up*, first burst of nine
-kernel bugs | certain sizes always trigger RST at the end | I34
+kernel bugs | TSO, tcp_wmem, size of writes, splitting of buffers may limit the initial burst | I36 | figure *write sizes*
+kernel bugs | TSO off and the default tcp_wmem: nine packets in the first burst | I33 I36 | reading *set-up*, first burst of nine
+kernel bugs | certain sizes always trigger RST at the end | I34 | table of closes: a client that leaves data unread
 tools | `initcwnd` on a route |  | reading *mixed*
 tools | `initrwnd` is in iproute2 |  | none: about a tool; `initial_receive_window` does the same
 tools | netperf, iperf |  | reading *arrivals*: its request-response test waits for answers; reading *connect*

@@ -1,5 +1,5 @@
 """A population of paths: on how many of them the sentences about the rules hold, and which property of a path decides (P4, and
-beside P3, P5, P10 and P11).
+beside T3, P2, P3, P5, P6, P10 and P11).
 
 Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from
 a quarter of a bandwidth-delay product to eight of them.
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ackclock import Batch
 from ackclock.judge.estimates import Array, percent_more
 from ackclock.judge.intervals import Estimate
 from ackclock.plot import OKABE_ITO, Figure, new
@@ -22,7 +23,7 @@ from ackclock.studies.prr import path
 from ackclock.studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, prr
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.population import Drawn, draw, explains, share, told
+from ackclock.study.population import Drawn, OnPaths, draw, share, verdicts
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
 PACKET = 1500
@@ -123,15 +124,25 @@ def run(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `paths.fetches`: rule, path, its properties, seed and what a fetch met.
+        `paths.fetches`: rule, path, its properties, seed and what a fetch met; `paths.ends`: rule, path, its properties, recoveries and those of
+        them that ended below ssthresh.
     """
+
+    def ends(batch: Batch) -> pl.DataFrame:
+        short = pl.col("cwnd_before_exit") < pl.col("ssthresh")
+        return batch.recoveries.select(short.sum().alias("short"), pl.len().alias("recoveries"))
+
+    def fetches(batch: Batch) -> pl.DataFrame:
+        return batch.fetches.select("seed", *AGAIN)
+
     cells = [
         Cell(
             scenario=scenario(rule, one),
             keys={"rule": rule, **one},
             stream=f"paths {one['path']:.0f}",
             seeds=FETCHES,
-            needs={"fetches": AGAIN},
+            needs={"fetches": AGAIN, "recoveries": ("cwnd_before_exit", "ssthresh")},
+            keep={"fetches": fetches, "ends": ends},
         )
         for one in drawn(plan.count(quick=150, paper=500))
         for rule in RULES
@@ -174,6 +185,11 @@ def properties(tables: Tables) -> pl.DataFrame:
     return tables["paths.fetches"].select(names).unique("path").sort("path")
 
 
+SIMILAR = 3.0
+"""Percent of the time up to which two rules take similarly long, as in P6."""
+SHORT_POINTS = 1.0
+"""Percentage points of recoveries that end below ssthresh: fewer count as none."""
+
 SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
     "retransmissions": ("data_retransmissions", RFC6675, "", 0.5, "RFC 6675 retransmits more than PRR"),
     "lost": ("lost_retransmits", RFC6675, "", 1.0, "RFC 6675 loses more retransmissions than PRR"),
@@ -196,21 +212,66 @@ def _all(tables: Tables, key: str) -> Estimate:
     return percent_more(*over_all(tables, column, first, second or prr(tables)))
 
 
-def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
-    """The sentence over the population: by how much over all paths, and the shares of paths on which it holds, and its reverse."""
-    way = table(tables, key)["way"].to_numpy()
-    text = SENTENCES[key][4]
-    differ = np.where(way == 0, np.nan, way > 0)
-    shares = (
-        ("holds_on", "paths on which it does", (way > 0).astype(np.float64)),
-        ("reverse_on", "paths on which it is the other way round", (way < 0).astype(np.float64)),
-        ("of_those", "the first, of the paths on which they differ", differ),
+def similar(tables: Tables) -> pl.DataFrame:
+    """Paths on which RFC 6675 and PRR take similarly long; -1: they do not."""
+    found = ways(tables, "total_s", RFC6675, prr(tables), 0)
+    return found.with_columns(way=pl.when(pl.col("percent").abs() <= SIMILAR).then(1.0).otherwise(-1.0))
+
+
+def short_ends(tables: Tables) -> pl.DataFrame:
+    """By how many points more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
+    per = tables["paths.ends"].with_columns(share=100 * pl.col("short") / pl.col("recoveries"))
+    halving, other = (per.filter(rule=rule).select("path", "share") for rule in (RATE_HALVING, prr(tables)))
+    both = halving.join(other, on="path", suffix="_prr", maintain_order="left").filter(
+        pl.col("share").is_finite() & pl.col("share_prr").is_finite()
     )
+    points = pl.col("share") - pl.col("share_prr")
+    way = pl.when(points.abs() < SHORT_POINTS).then(0.0).otherwise(points.sign())
+    found = both.select("path", percent=points, way=way)
+    return properties(tables).join(found, on="path", maintain_order="left").filter(pl.col("way").is_not_null())
+
+
+SIMILAR_TEXT = "RFC 6675 takes as long as PRR within 3 %"
+ENDS_TEXT = "more recoveries end below ssthresh with rate halving than with PRR"
+
+
+def sentence(tables: Tables, key: str) -> OnPaths:
+    """One sentence over the population."""
+    if key == "similar":
+        found, text = similar(tables), SIMILAR_TEXT
+    elif key == "ends":
+        found, text = short_ends(tables), ENDS_TEXT
+    else:
+        found, text = table(tables, key), SENTENCES[key][4]
+    return OnPaths(
+        key=key,
+        text=text,
+        way=found["way"].to_numpy().astype(np.float64),
+        properties={words: found[name].to_numpy().astype(np.float64) for name, words in NAMES.items()},
+    )
+
+
+EVERY = ("ends", "timeouts", "retransmissions", "lost", "longer", "similar", "crb", "timeouts_6675")
+
+
+def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
+    """The sentence over the population: by how much over all paths, the shares of paths on which it holds, and its reverse, and what explains it."""
+    found = sentence(tables, key)
+    if key not in SENTENCES:
+        return found.evidence()
+    differ = np.where(found.way == 0, np.nan, found.way > 0)
     return [
-        Evidence.of(_all(tables, key), f"{text}: over all paths", bound, unit="%", weighs=weighs, key=f"{key}_all"),
-        *(
-            Evidence.of(share(values), f"{text}: {what}", _ANY, unit="%", weighs=False, key=f"{key}_{name}")
-            for name, what, values in shares
+        Evidence.of(
+            _all(tables, key), f"{found.text}: over all paths", bound, unit="%", weighs=weighs, key=f"{key}_all"
+        ),
+        *found.evidence(),
+        Evidence.of(
+            share(differ),
+            f"{found.text}: so, of the paths on which they differ",
+            _ANY,
+            unit="%",
+            weighs=False,
+            key=f"{key}_of_those",
         ),
     ]
 
@@ -226,20 +287,12 @@ NAMES = {
 }
 
 
-def explained(tables: Tables, key: str) -> pl.DataFrame:
-    """How much of the way the two differ each property of a path explains."""
-    found = table(tables, key)
-    return explains(
-        found["way"].to_numpy().astype(np.float64), {text: found[name].to_numpy() for name, text in NAMES.items()}
-    )
-
-
 def figure(tables: Tables) -> Figure:
     """Share of paths on which each sentence holds, and what decides."""
     rows = []
     for key in SENTENCES:
         way = table(tables, key)["way"].to_numpy()
-        by = {r["property"]: r["explained"] for r in explained(tables, key).iter_rows(named=True)}
+        by = {r["property"]: r["explained"] for r in sentence(tables, key).explained.iter_rows(named=True)}
         rows.append(
             {
                 "sentence": SENTENCES[key][4],
@@ -304,14 +357,13 @@ def blocks(tables: Tables) -> Sequence[Block]:
         f"{p.name} {p.kind}, {p.a:g}{f' and {p.b:g}' if p.b else ''} {p.unit}".rstrip() + f" ({p.source})"
         for p in PROPERTIES
     )
-    most = "; ".join(f"{text}: {told(explained(tables, key))}" for key, (*_, text) in SENTENCES.items())
     return (
         paragraph(
             f"One path can be on either side of an edge: a queue of nine packets, or of ten. Here paths are drawn: {drawn_as}. Every rule meets "
             "the same losses on each."
         ),
         figure(tables),
-        paragraph(f"The three properties that explain most of where a sentence holds. {most}."),
+        verdicts(sentence(tables, key) for key in EVERY),
     )
 
 

@@ -49,8 +49,8 @@ STACK: dict[str, dict[str, Any]] = {
 ARMS = (*RULES, *STACK)
 
 
-def scenario(setting: str, arm: str, clients: int) -> Scenario:
-    """One population whose senders use one rule."""
+def scenario(setting: str, arm: str, clients: int, **changed: Any) -> Scenario:
+    """One population whose senders use one rule; `changed` replaces keys of its workload."""
     rule = arm.partition(", ")[0]
     return Scenario.from_dict(
         {
@@ -60,7 +60,7 @@ def scenario(setting: str, arm: str, clients: int) -> Scenario:
             "flows": [
                 {
                     **path.host(recovery=rule, **STACK.get(arm, {})),
-                    "workload": {"kind": "population", "clients": clients, **SETTINGS[setting]},
+                    "workload": {"kind": "population", "clients": clients, **SETTINGS[setting], **changed},
                 }
             ],
         }

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, ratio, ratios_apart
+from ackclock.judge.estimates import Array, bootstrap, ratio, ratios_apart
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, quantile_interval
-from ackclock.studies.prr import fetches
+from ackclock.studies.prr import fetches, paths, why
 from ackclock.studies.prr import population as pop
 from ackclock.studies.prr.path import LOW, MIDDLE, where
 from ackclock.studies.prr.rules import FORM, PRR, RATE_HALVING, RFC6675, RULES, SERIES, label, name_of, prr
 from ackclock.study import (
     Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -134,6 +135,35 @@ def start_quantiles(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
+def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
+    """Of the share of the Web population's recoveries for which something is so, what is left with responses ten times as long."""
+    own = _counts(rows_of(tables, arm, WEB), counted)
+    with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
+    without = why.longer(tables, arm, counted)
+
+    def of(a: Array, b: Array, c: Array, d: Array) -> Array:
+        return np.asarray(100 * (c.mean(axis=1) / d.mean(axis=1)) / (a.mean(axis=1) / b.mean(axis=1)))
+
+    n = min(with_it[0].size, without[0].size)
+    return Evidence.of(
+        bootstrap(of, *(x[:n] for x in (*with_it, *without))),
+        f"{WEB}: of the share that {what}, what is left with responses ten times as long",
+        below(50),
+        unit="%",
+        key=key,
+    )
+
+
+def drains(tables: Tables) -> Sequence[Evidence]:
+    """Recoveries that start below ssthresh."""
+    return [_left(tables, PRR, STARTS_BELOW, "starts below ssthresh", "left_longer")]
+
+
+def out_of_data(tables: Tables) -> Sequence[Evidence]:
+    """Recoveries that PRR ends below ssthresh."""
+    return [_left(tables, PRR, ENDS_BELOW, "PRR ends below ssthresh", "left_longer")]
+
+
 def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The share itself."""
     return [
@@ -158,7 +188,7 @@ def exit_slack(rows: pl.DataFrame) -> Array:
 
 def p2(tables: Tables) -> Sequence[Evidence]:
     """Recoveries that end below ssthresh: rate halving's share less PRR's."""
-    return _ends_apart(tables, (CELL, WEB))
+    return [*_ends_apart(tables, (CELL, WEB)), *paths.on_paths(tables, "ends")]
 
 
 def v2(tables: Tables) -> Sequence[Evidence]:
@@ -369,9 +399,18 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         note=(
             "A target of 0.7 lies closer to the window than one of 0.5. How often: {cell:n} % on the testbed, {video:n} % of the video population, and {web:n} % of the "
-            "Web population."
+            "Web population; of this share {left_longer:i} is left with responses ten times as long."
         ),
-        guesses=("in the Web population responses end soon after the loss, so that what is in flight drains",),
+        causes=(
+            Cause(
+                because="in the Web population responses end soon after the loss, so that what is in flight drains",
+                intervention="responses ten times as long",
+                criterion=Criterion(
+                    measure=drains, reading="less than half of the share is left", cell="the Web population"
+                ),
+            ),
+        ),
+        intervention="CUBIC's reduction to 0.7 against one to 0.5",
     ),
     Claim(
         id="P15",
@@ -383,6 +422,7 @@ CLAIMS: tuple[Claim, ...] = (
             cell="the Web and the video population",
             bound="stated",
         ),
+        intervention="FACK exchanged for three duplicate ACKs",
         note=(
             "Web: {web_dupacks:i} more than with three duplicate ACKs, {web_no_sack:i} more than without SACK; video: {video_dupacks:i} and {video_no_sack:i}."
         ),
@@ -420,15 +460,25 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         note=(
             "The median with PRR is {cell_median} on the testbed, {video_median} in the video population and {web_median} in the Web population, whose responses are "
-            "short."
+            "short. With responses ten times as long {left_longer:i} of the share that PRR ends below ssthresh is left. Over the population of paths more recoveries end below ssthresh with rate halving on {ends_holds_on:i} of the "
+            "paths, and fewer on {ends_reverse_on:i}."
         ),
-        guesses=("where PRR ends below ssthresh, the response ran out of data, or a timeout came first",),
+        causes=(
+            Cause(
+                because="where PRR ends below ssthresh, the response ran out of data",
+                intervention="responses ten times as long",
+                criterion=Criterion(
+                    measure=out_of_data, reading="less than half of the share is left", cell="the Web population"
+                ),
+            ),
+        ),
     ),
     Claim(
         id="V1",
         place=_INDIA,
         statement="In transfers of video, too, CUBIC's small reduction of the window contributes to recoveries that start with pipe below ssthresh.",
         direction=Criterion(measure=v1, reading="as P1", cell="the video population", bound="stated"),
+        intervention="CUBIC's reduction to 0.7 against one to 0.5",
         note="{apart_video:i} more of them than with a reduction to one half.",
     ),
     Claim(
@@ -464,7 +514,12 @@ def scenarios() -> Mapping[str, Scenario]:
 
 CHAPTER = Chapter(
     title="Where recoveries start and how they end",
-    experiments=(Experiment(name="population", title="Web and long-RTT video clients", run=pop.run, weight=20),),
+    experiments=(
+        Experiment(name="population", title="Web and long-RTT video clients", run=pop.run, weight=20),
+        Experiment(
+            name="longer", title="Web clients whose responses are ten times as long", run=why.run_longer, weight=3
+        ),
+    ),
     claims=CLAIMS,
     blocks=blocks,
     scenarios=scenarios,

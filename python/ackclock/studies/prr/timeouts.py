@@ -12,10 +12,10 @@ from ackclock.judge.estimates import percent_more
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.stats import Estimate
-from ackclock.studies.prr import fetches, paths
+from ackclock.studies.prr import fetches, paths, why
 from ackclock.studies.prr.path import HIGH, LOSSES, PAGE_LABELS, PAGES, percent, where
 from ackclock.studies.prr.rules import FORM, PRR, RATE_HALVING, RFC6675, RULES, SERIES, prr, share_text
-from ackclock.study import Bound, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, between
+from ackclock.study import Bound, Cause, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, between
 
 _SLIDES = "IETF-84 slides"
 
@@ -203,9 +203,19 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         note=(
             "Over all cells {pooled:i} more, in the video population {video:i}, in the Web population {web:i}. Of those in recovery, which "
-            "are a part, {pooled_recovery:i} more over all cells. Over the population of paths {timeouts_all:i}, and more on {timeouts_holds_on:i} of the paths."
+            "are a part, {pooled_recovery:i} more over all cells. In the Web population with responses ten times as long {longer:i} more. Over the population of paths {timeouts_all:i}, and more on {timeouts_holds_on:i} of the paths."
         ),
-        guesses=("a short response hardly ever has a recovery that a rule could save from its timeout",),
+        causes=(
+            Cause(
+                because="the Web population's responses are too short for a recovery that a rule could save from its timeout",
+                intervention="responses ten times as long",
+                criterion=Criterion(
+                    measure=why.more_timeouts,
+                    reading="rate halving has more timeouts than PRR",
+                    cell="the Web population",
+                ),
+            ),
+        ),
     ),
     Claim(
         id="P11",

@@ -1,4 +1,4 @@
-"""Interventions on fetch latency: what is left of an effect of T3, T6, P6 and P10 when its supposed cause is taken away."""
+"""Interventions: what is left of an effect of T3, T6, P1, P2, P3, P6 and P10 when its supposed cause is taken away."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import gain, minus, quotient
+from ackclock.judge.estimates import Array, gain, minus, percent_more, quotient
 from ackclock.stats import Estimate
-from ackclock.studies.prr import burst_loss, path
-from ackclock.studies.prr.fetches import compared, paired
+from ackclock.studies.prr import burst_loss, path, population
+from ackclock.studies.prr.fetches import NEEDS, compared, paired
 from ackclock.studies.prr.path import HIGH, LARGE, LOSSES, LOW, PAGE_LABELS, PAGES, where
 from ackclock.studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
 from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
@@ -126,4 +127,51 @@ def in_bursts(tables: Tables) -> Sequence[Evidence]:
             )
             for n, e in cost.items()
         ),
+    ]
+
+
+LONGER = {"kind": "lognormal", "median": "30 kB", "sigma": 1.354}
+"""Ten times the Web population's responses."""
+
+
+def run_longer(plan: Plan) -> Data:
+    """The Web population with responses ten times as long.
+
+    Returns
+    -------
+    Data
+        `longer.fetches` and `longer.recoveries`, keys arm, seed.
+    """
+    cells = [
+        Cell(
+            scenario=population.scenario("Web", rule, 250, bytes=LONGER),
+            keys={"arm": rule},
+            stream="population longer",
+            seeds=plan.count(quick=10, paper=40),
+            needs=NEEDS,
+        )
+        for rule in (RATE_HALVING, PRR)
+    ]
+    return collect("longer", cells, plan)
+
+
+def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
+    """Recoveries of a rule, with longer responses, for which something is so, and all of them, by seed."""
+    own = tables["longer.recoveries"].filter(arm=arm)
+    per = own.group_by("seed").agg(counted.sum().alias("some"), pl.len().alias("all")).sort("seed")
+    return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)
+
+
+def more_timeouts(tables: Tables) -> Sequence[Evidence]:
+    """Timeouts of rate halving beyond those of PRR where responses are ten times as long."""
+    per = tables["longer.fetches"].group_by("arm", "seed").agg(pl.col("data_rtos").sum()).sort("seed")
+    x, y = (per.filter(arm=arm)["data_rtos"].to_numpy().astype(np.float64) for arm in (RATE_HALVING, PRR))
+    return [
+        Evidence.of(
+            percent_more(x, y),
+            "Web population, responses ten times as long: more timeouts",
+            above(0, margin=1),
+            unit="%",
+            key="longer",
+        )
     ]

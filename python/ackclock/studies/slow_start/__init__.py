@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock.studies.slow_start import careful, causes, exits, findings, noise, resume
+from ackclock.studies.slow_start import careful, causes, exits, findings, noise, population, resume
 from ackclock.study import Publication, Study
 
 STUDY = Study(
@@ -42,7 +42,7 @@ STUDY = Study(
             where="Computer Networks 55(9), 2011; its text was not read, HyStart is as Linux has it",
         ),
     ),
-    chapters=(exits.CHAPTER, noise.CHAPTER, resume.CHAPTER, careful.CHAPTER, causes.CHAPTER),
+    chapters=(exits.CHAPTER, noise.CHAPTER, resume.CHAPTER, careful.CHAPTER, causes.CHAPTER, population.CHAPTER),
     findings=findings.findings,
     headline=findings.headline,
     record=Path(__file__).with_name("recorded.json"),
