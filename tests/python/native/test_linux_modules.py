@@ -59,12 +59,21 @@ def path(name: str, i: int) -> dict[str, Any]:
         link["loss"] = {"kind": "bernoulli", "p": f"{r.choice([0.05, 0.1, 0.5, 1, 2])} %"}
     if i % 3 == 0 and name != "nv":
         lasts, arrivals = r.choice([250, 400, 700, 1500]), r.choice(["wait", "lost"])
-        link["outage"] = {"at": f"{r.uniform(0.5, 2):.3f} s", "every": "2500 ms", "lasts": f"{lasts} ms", "arrivals": arrivals}
+        link["outage"] = {
+            "at": f"{r.uniform(0.5, 2):.3f} s",
+            "every": "2500 ms",
+            "lasts": f"{lasts} ms",
+            "arrivals": arrivals,
+        }
     kind = r.choice(["bulk", "bulk", "throttled", "transfer"]) if name != "vegas" else "bulk"
     if kind == "transfer":
         flow["workload"] = {"kind": "transfer", "bytes": f"{r.choice([100, 1000, 5000])} kB"}
     if kind == "throttled":
-        flow["workload"] = {"kind": "throttled", "rate": f"{rate * 0.6:.1f} Mbit/s", "chunk": f"{r.choice([4, 64, 300])} KiB"}
+        flow["workload"] = {
+            "kind": "throttled",
+            "rate": f"{rate * 0.6:.1f} Mbit/s",
+            "chunk": f"{r.choice([4, 64, 300])} KiB",
+        }
     return {
         "duration": f"{r.choice([5, 10])} s",
         "network": {"bottleneck": link, "reverse": {"bottleneck": {"delay": f"{delay} ms"}}},
@@ -111,5 +120,5 @@ def test_a_module_passes_the_test_of_conformance_where_ours_does(name):
 
 
 def test_what_the_header_lacks_is_said():
-    with pytest.raises(InputError, match="tcp_lp.c, line .* has no member named 'rx_opt'"):
+    with pytest.raises(InputError, match=r"tcp_lp\.c, line .* has no member named 'rx_opt'"):
         own.described(f"{FOLDER}/tcp_lp.c", {}).load()
