@@ -162,18 +162,18 @@ def _asked(arguments: list[str], file: str) -> None:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
     if done.returncode == 0:
         return
-    if error := _ERROR.search(done.stderr):
-        said = shown(re.sub(r" \[-W[^\]]*\]$", "", error["said"]))
+    if wrong := _ERROR.search(done.stderr):
+        said = shown(re.sub(r" \[-W[^\]]*\]$", "", wrong["said"]))
         lacks = "has no member named" in said or "undeclared" in said or "implicit declaration" in said
         allowed = (
             "what the simulator's connection has (ackclock_kernel.h)"
             if lacks
             else f"a file that {Path(compiler).name} compiles"
         )
-        place = error
-        if Path(error["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
+        place = wrong
+        if Path(wrong["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
             place = next(
-                (used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), error
+                (used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), wrong
             )
         raise InputError(f"{place['file']}, line {place['line']}: found {said}; allowed: {allowed}")
     if unknown := _UNKNOWN.search(done.stderr):
