@@ -123,7 +123,12 @@ impl NativeController {
 
     /// Call a hook with the window, and take over what it set.
     #[inline]
-    fn call(&mut self, hook: &'static str, window: &mut Window, call: impl FnOnce(*mut c_void, *mut CWindow) -> c_int) {
+    fn call(
+        &mut self,
+        hook: &'static str,
+        window: &mut Window,
+        call: impl FnOnce(*mut c_void, *mut CWindow) -> c_int,
+    ) {
         if self.cc.is_null() {
             return;
         }

@@ -111,11 +111,12 @@ def load(file: str, options: str, expected: str) -> Any:
 
 def _lines(file: str, options: Mapping[str, Any]) -> str:
     lines = []
-    for name, value in options.items():
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
+    for name, given in options.items():
+        value = int(given) if isinstance(given, float) and given.is_integer() else given
         if not isinstance(value, bool | int) or not re.fullmatch(r"\w+", name):
-            raise InputError(f"{file}: option {quote(name)}: found {quote(value)}; allowed: a whole number, true or false")
+            raise InputError(
+                f"{file}: option {quote(name)}: found {quote(value)}; allowed: a whole number, true or false"
+            )
         lines.append(f"{name}={str(value).lower()}")
     return "\n".join(lines)
 
@@ -161,13 +162,19 @@ def _asked(arguments: list[str], file: str) -> None:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
     if done.returncode == 0:
         return
-    if error := _ERROR.search(done.stderr):
-        said = shown(re.sub(r" \[-W[^\]]*\]$", "", error["said"]))
+    if wrong := _ERROR.search(done.stderr):
+        said = shown(re.sub(r" \[-W[^\]]*\]$", "", wrong["said"]))
         lacks = "has no member named" in said or "undeclared" in said or "implicit declaration" in said
-        allowed = "what the simulator's connection has (ackclock_kernel.h)" if lacks else f"a file that {Path(compiler).name} compiles"
-        place = error
-        if Path(error["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
-            place = next((used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), error)
+        allowed = (
+            "what the simulator's connection has (ackclock_kernel.h)"
+            if lacks
+            else f"a file that {Path(compiler).name} compiles"
+        )
+        place = wrong
+        if Path(wrong["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
+            place = next(
+                (used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), wrong
+            )
         raise InputError(f"{place['file']}, line {place['line']}: found {said}; allowed: {allowed}")
     if unknown := _UNKNOWN.search(done.stderr):
         raise InputError(
@@ -196,7 +203,9 @@ def _version(asked: str, path: str) -> tuple[str, str] | None:
     if place is None:
         return None
     try:
-        done = subprocess.run([place, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=False)
+        done = subprocess.run(
+            [place, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     lines = done.stdout.splitlines()

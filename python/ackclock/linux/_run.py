@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _engine
+from ackclock._native import operations
 from ackclock._results.result import Batch, Run
 from ackclock._results.run import check_arguments
-from ackclock._native import operations
 from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.linux import _cache, _guest, _translate
 from ackclock.linux._cache import Kernel

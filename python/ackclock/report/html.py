@@ -71,7 +71,13 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
 
 def in_lab(toml: str) -> bool:
     """Whether the lab may have it: it has no files beside it, and no stack of others."""
-    return ".py:" not in toml and '.c"' not in toml and '"custom:' not in toml and '"mahimahi"' not in toml and _link.runs_in_page(toml)
+    return (
+        ".py:" not in toml
+        and '.c"' not in toml
+        and '"custom:' not in toml
+        and '"mahimahi"' not in toml
+        and _link.runs_in_page(toml)
+    )
 
 
 def _section(section: Section, drawn: Drawn, *, short: bool) -> dict[str, Any]:

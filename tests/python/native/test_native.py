@@ -127,7 +127,9 @@ def test_threads_cannot_be_seen():
 
 
 def test_a_file_is_run_only_if_its_reader_says_so():
-    with pytest.raises(ScenarioError, match=r"tcp_mine\.c\", a program that the run would execute; allowed: with --own"):
+    with pytest.raises(
+        ScenarioError, match=r"tcp_mine\.c\", a program that the run would execute; allowed: with --own"
+    ):
         ackclock.load("s.toml")
     assert [main(command) for command in (["run", "s.toml"], ["sweep", "run", "sw.toml"])] == [2, 2]
 
@@ -167,7 +169,9 @@ def test_a_sweep_makes_keeps_and_makes_again(tmp_path):
 def test_it_passes_the_test_of_conformance_or_is_told_what_it_broke(tmp_path):
     check(own.described("tcp_mine.c", {}).load())
     (tmp_path / "tcp_mine.c").write_text(MINE.replace("* keep / 100", "* 2"))
-    with pytest.raises(AckclockError, match=r"controller tcp_mine\.c, on_congestion_event .* breaks the rule reduction"):
+    with pytest.raises(
+        AckclockError, match=r"controller tcp_mine\.c, on_congestion_event .* breaks the rule reduction"
+    ):
         check(own.described("tcp_mine.c", {}).load())
 
 
@@ -210,7 +214,9 @@ def test_what_is_wrong_is_one_line(tmp_path, capsys, changed, into, said):
 
 
 def test_a_recursion_without_end_is_one_line_on_any_thread(tmp_path):
-    deep = "static int deep(volatile int *p) { volatile int x[1000]; x[0] = *p; return deep(x) + x[1]; }\nstatic int keep"
+    deep = (
+        "static int deep(volatile int *p) { volatile int x[1000]; x[0] = *p; return deep(x) + x[1]; }\nstatic int keep"
+    )
     text = MINE.replace("static int keep", deep).replace("ca->losses++;", "ca->losses += deep((int *)ca);")
     (tmp_path / "tcp_mine.c").write_text(text)
     with pytest.raises(AckclockError, match="needs too much stack"):
@@ -241,7 +247,9 @@ def test_functions_of_a_file_beside_it_are_taken_from_there(tmp_path):
     )
     whole = ackclock.run(scenario()).digest
     split = MINE.replace("#include <net/tcp.h>", '#include <net/tcp.h>\n#include "part.h"')
-    (tmp_path / "tcp_mine.c").write_text(split.replace("return max(tcp_snd_cwnd(tcp_sk(sk)) * keep / 100, 2U)", "return part(sk)"))
+    (tmp_path / "tcp_mine.c").write_text(
+        split.replace("return max(tcp_snd_cwnd(tcp_sk(sk)) * keep / 100, 2U)", "return part(sk)")
+    )
     assert ackclock.run(scenario()).digest == whole
     (tmp_path / "part.c").unlink()
     with pytest.raises(AckclockError, match="found a call of part, which is nowhere"):

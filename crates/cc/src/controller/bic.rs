@@ -129,6 +129,16 @@ mod tests {
     }
 
     #[test]
+    fn a_timeout_within_a_recovery_is_forgotten_for_too() {
+        let (mut c, mut w) = (Bic::default(), Window::new(1000));
+        c.on_state(&mut w, CaState::Recovery, Time::ZERO);
+        c.ssthresh(&w, 1000);
+        assert_eq!(c.last_max_cwnd, 1000);
+        c.on_state(&mut w, CaState::Loss, Time::ZERO); // no new ssthresh: `on_rto` is not called
+        assert_eq!(c.last_max_cwnd, 0);
+    }
+
+    #[test]
     fn gives_a_fifth_and_remembers_less_after_a_loss_below_the_maximum() {
         let mut c = Bic::default();
         assert_eq!(c.ssthresh(&Window::new(1000), 1000), 799);

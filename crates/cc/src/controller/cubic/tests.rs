@@ -80,7 +80,7 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
         let mut c = Cubic::new(params);
         let mut w = Window::new(100);
         w.ssthresh = c.ssthresh(&w, 100);
-        c.on_rto(&mut Window::new(10), Time::ZERO);
+        c.on_state(&mut Window::new(10), CaState::Loss, Time::ZERO);
         w.cwnd = w.ssthresh; // slow start has passed
         let rtt = Span::from_ms(100);
         for round in 0..50_u64 {

@@ -1,0 +1,123 @@
+"""Linux's own modules, out of the tree that `ackclock linux build` keeps: each runs as a file, and is our controller of its name in every
+ACK. They are read there; nothing of them is in this repository.
+
+| module | where it is not ours |
+| --- | --- |
+| vegas | grows where the window is not the limit; ours does not (the conformance rule application-limited) |
+| nv | a decision takes a window of one segment to two; ours never raises one |
+| lp | needs the peer's timestamps, which the header does not have |
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ackclock
+from ackclock import Scenario, own
+from ackclock.controllers import check
+from ackclock.errors import ControllerError, InputError
+from ackclock.linux import _cache
+
+MODULES = {
+    name: name
+    for name in (
+        "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "nv", "scalable", "vegas", "veno", "yeah",
+    )
+} | {"westwood": "westwood-plus"}  # fmt: skip
+"""Name of a module -> of our controller."""
+
+
+def _folder() -> Path | None:
+    trees = sorted(_cache.folder().glob("tree-*/net/ipv4/tcp_yeah.c"))
+    return trees[0].parent if trees else None
+
+
+FOLDER = _folder()
+pytestmark = [
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C"),
+    pytest.mark.skipif(FOLDER is None, reason="no tree of Linux in the cache: `ackclock linux build` makes one"),
+]
+
+
+def path(name: str, i: int) -> dict[str, Any]:
+    """A drawn path and what is sent over it; every third one has outages, every fourth one marks."""
+    r = random.Random(i)
+    rate, delay = r.choice([2, 5, 10, 20, 50, 100]), r.choice([2, 10, 20, 40, 80])
+    packets = max(2, round(rate * 2 * delay / 12 * r.choice([0.25, 0.5, 1, 2])))
+    link: dict[str, Any] = {"rate": f"{rate} Mbit/s", "delay": f"{delay} ms"}
+    link["queue"] = {"kind": "drop-tail", "limit": f"{packets} packets"}
+    flow: dict[str, Any] = {"workload": {"kind": "bulk"}}
+    if i % 4 == 3:
+        link["queue"] = {"kind": "threshold", "limit": "100 packets", "mark": "20 packets"}
+        flow["stack"] = {"ecn": "ask"}
+    if r.random() < 0.5:
+        link["loss"] = {"kind": "bernoulli", "p": f"{r.choice([0.05, 0.1, 0.5, 1, 2])} %"}
+    if i % 3 == 0 and name != "nv":
+        lasts, arrivals = r.choice([250, 400, 700, 1500]), r.choice(["wait", "lost"])
+        link["outage"] = {
+            "at": f"{r.uniform(0.5, 2):.3f} s",
+            "every": "2500 ms",
+            "lasts": f"{lasts} ms",
+            "arrivals": arrivals,
+        }
+    kind = r.choice(["bulk", "bulk", "throttled", "transfer"]) if name != "vegas" else "bulk"
+    if kind == "transfer":
+        flow["workload"] = {"kind": "transfer", "bytes": f"{r.choice([100, 1000, 5000])} kB"}
+    if kind == "throttled":
+        flow["workload"] = {
+            "kind": "throttled",
+            "rate": f"{rate * 0.6:.1f} Mbit/s",
+            "chunk": f"{r.choice([4, 64, 300])} KiB",
+        }
+    return {
+        "duration": f"{r.choice([5, 10])} s",
+        "network": {"bottleneck": link, "reverse": {"bottleneck": {"delay": f"{delay} ms"}}},
+        "flows": [flow],
+        "record": {"trace": "all"},
+    }
+
+
+def same(name: str, i: int) -> None:
+    made = []
+    for controller in (MODULES[name], f"{FOLDER}/tcp_{name}.c"):
+        values = path(name, i)
+        values["flows"][0]["congestion_control"] = controller
+        made.append(ackclock.run(Scenario.from_dict(values), seed=i + 1))
+    ours, module = made
+    if not ours.acks.equals(module.acks):
+        rows = zip(ours.acks.iter_rows(named=True), module.acks.iter_rows(named=True), strict=False)
+        first = next(({k: (a[k], b[k]) for k in a if a[k] != b[k]}, a["t_s"]) for a, b in rows if a != b)
+        pytest.fail(f"{name}, path {i}: {first}")
+    assert ours.digest == module.digest
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_our_controller_in_every_ack(name):
+    same(name, 3)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_our_controller_on_thirty_paths(name):
+    for i in range(30):
+        same(name, i)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_passes_the_test_of_conformance_where_ours_does(name):
+    made = own.described(f"{FOLDER}/tcp_{name}.c", {}).load()
+    if name not in ("vegas", "nv"):
+        return check(made, closed_loop=False)
+    with pytest.raises(ControllerError, match="breaks the rule application-limited"):
+        check(made, closed_loop=False)
+    return None
+
+
+def test_what_the_header_lacks_is_said():
+    with pytest.raises(InputError, match=r"tcp_lp\.c, line .* has no member named 'rx_opt'"):
+        own.described(f"{FOLDER}/tcp_lp.c", {}).load()
