@@ -453,6 +453,31 @@ impl Scoreboard {
         pieces
     }
 
+    /// SACKed segments side by side are in one buffer (Linux `tcp_shifted_skb`): if one of them was sent again, so was the whole,
+    /// and it was sent when the first one was. Calls `joined` with the offsets between which nothing is cut any more. A segment whose
+    /// retransmission is under way stays alone, and so does one of another length.
+    pub fn join_sacked(&mut self, mut joined: impl FnMut(u64, u64)) {
+        for i in 0..self.sacked.len() {
+            let (mut n, end) = self.sacked[i];
+            while n < end {
+                let head = *self.get(n);
+                let alike = |s: &Outstanding| s.len == head.len && !s.is(RETRANS);
+                let mut last = n + 1;
+                while alike(&head) && last < end && alike(self.get(last)) {
+                    last += 1;
+                }
+                let ever = (n..last).fold(0, |flags, n| flags | self.get(n).flags & EVER_RETRANS);
+                for n in n..last {
+                    let segment = self.get_mut(n);
+                    segment.flags |= ever;
+                    segment.xmit = head.xmit;
+                }
+                joined(head.start(), self.get(last - 1).end);
+                n = last;
+            }
+        }
+    }
+
     /// Forget every SACK (reneging, RFC 2018 §8).
     pub fn forget_sacks(&mut self) {
         for n in self.first..self.next {

@@ -95,8 +95,10 @@ impl CongestionControl for Bic {
         }
     }
 
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
-        *self = Bic::default();
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if state == CaState::Loss {
+            *self = Bic::default(); // with every timeout, also one in Recovery (Linux `bictcp_state`)
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod kernel;
 mod rfc9438;
 
 use ackclock_core::schema::FLAG;
+use ackclock_core::trace::CaState;
 use ackclock_core::{table, Span, Time};
 
 use self::kernel::KernelCurve;
@@ -161,10 +162,16 @@ impl CongestionControl for Cubic {
     }
 
     fn on_rto(&mut self, _window: &mut Window, _now: Time) {
-        self.delay_min = 0;
-        match &mut self.curve {
-            Curve::Kernel(curve) => curve.reset(),
-            Curve::Rfc(curve) => curve.reset(),
+        if let Curve::Rfc(curve) = &mut self.curve {
+            self.delay_min = 0;
+            curve.reset();
+        }
+    }
+
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if let (Curve::Kernel(curve), CaState::Loss) = (&mut self.curve, state) {
+            self.delay_min = 0; // with every timeout, also one in Recovery (Linux `cubictcp_state`)
+            curve.reset();
         }
     }
 

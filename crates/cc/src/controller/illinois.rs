@@ -5,6 +5,7 @@
 //! networks" (2006); integer arithmetic of Linux `tcp_illinois`. alpha in 1/128 (0.3 to 10), beta in 1/64 (1/8 to 1/2),
 //! delays in us; d_a mean, d_m greatest queueing delay.
 
+use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::{AckSample, Arrival, CongestionControl};
@@ -142,7 +143,10 @@ impl CongestionControl for Illinois {
         (window.cwnd - decrement as u32).max(2)
     }
 
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if state != CaState::Loss {
+            return;
+        }
         (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
         (self.rtt_low, self.rtt_above) = (0, false);
         self.start_round(self.snd_nxt);

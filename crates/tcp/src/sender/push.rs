@@ -237,6 +237,15 @@ impl SendQueue {
         }
     }
 
+    /// What was sent from `start` to `end` is one packet.
+    pub fn join_sent(&mut self, start: u64, end: u64) {
+        self.cut_sent(start);
+        self.cut_sent(end);
+        let inside = |ends: &VecDeque<u64>, at: u64| ends.partition_point(|&e| e < at);
+        let (from, to) = (inside(&self.ends, start + 1), inside(&self.ends, end));
+        self.ends.drain(from..to);
+    }
+
     /// Packets of new data sent and not yet acknowledged.
     pub fn packets_out(&self, snd_una: u64) -> usize {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)

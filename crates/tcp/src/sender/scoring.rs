@@ -37,6 +37,10 @@ impl Sender {
             if b > a && self.board.get(b - 1).end > end {
                 b -= 1; // a block that ends within a segment does not cover it
             }
+            if let (Some(queue), true) = (&mut self.queue, b > a) {
+                queue.cut_sent(self.board.get(a).start()); // (Linux `tcp_match_skb_to_sack`)
+                queue.cut_sent(self.board.get(b - 1).end);
+            }
             self.sack_range(now, a, b, w);
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {

@@ -188,7 +188,7 @@ impl Sender {
         }
         let len = match &self.queue {
             None => {
-                let len = self.next_alone(available, outstanding)?;
+                let len = self.next_alone(available, outstanding, probe)?;
                 if self.patience.device != Takes::All && !self.device_takes(now, len) {
                     return None;
                 }
@@ -200,9 +200,9 @@ impl Sender {
         Some(self.send_new(now, len, fin))
     }
 
-    /// Bytes of the next segment of new data, if `available` may leave now.
+    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` waits for nobody.
     #[inline]
-    fn next_alone(&self, available: u64, outstanding: u32) -> Option<u32> {
+    fn next_alone(&self, available: u64, outstanding: u32, probe: bool) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let mut len = available.min(self.smss as u64);
         if len > room {
@@ -212,7 +212,7 @@ impl Sender {
             len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
         }
         let len = len as u32;
-        (len == self.smss || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
+        (len == self.smss || probe || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
     }
 
     /// Whether new data may leave, as far as cwnd, receiver and Nagle go (Linux `tcp_may_send_now`).
@@ -220,7 +220,7 @@ impl Sender {
         let available = self.stream.from(self.snd_nxt);
         available > 0
             && self.board.pipe() < self.window.cwnd
-            && self.next_alone(available, self.board.packets_out()).is_some()
+            && self.next_alone(available, self.board.packets_out(), false).is_some()
     }
 
     /// Whether the next segment, with the FIN that is due and `available` bytes, leaves whatever the window.
