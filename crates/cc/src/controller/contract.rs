@@ -127,6 +127,8 @@ pub struct Needs {
     pub hystart: bool,
     /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
     pub own_start: bool,
+    /// Its window grows also where it is not the limit.
+    pub unlimited: bool,
     /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
     pub vars: &'static [&'static str],
 }

@@ -317,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cut_stays_cut_and_what_was_joined_is_one_packet() {
+        let mut q = queue(1 << 20);
+        [2_001, 4_001, 6_001].iter().for_each(|&end| q.sent_up_to(end, 1));
+        q.cut_sent(3_001);
+        q.cut_sent(4_001);
+        q.cut_sent(9_001); // never sent
+        assert_eq!((q.sent_in(2_001), q.sent_in(3_001), q.packets_out(1)), (3_001, 4_001, 4));
+        q.join_sent(1_001, 5_001);
+        assert_eq!((q.sent_in(1), q.sent_in(1_001), q.sent_in(5_001)), (1_001, 5_001, 6_001));
+    }
+
+    #[test]
     fn half_the_largest_window_forces_one() {
         let mut q = queue(32_792); // buffers of 16 segments
         write(&mut q, 1, 40_000, 1);

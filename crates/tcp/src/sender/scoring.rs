@@ -166,7 +166,7 @@ impl Sender {
             w.una_advanced = true;
         }
         let mut reord: Option<(u64, u64)> = None;
-        let mut acked_to = None;
+        let (mut acked_to, mut joined) = (None, None);
         while let Some(s) = self.board.pop_acked(seg.ack) {
             let n = self.board.first - 1;
             let count = (self.board.first - s.first) as u32;
@@ -180,6 +180,12 @@ impl Sender {
                 w.last_ackt = Some(s.xmit);
                 reord.get_or_insert((s.first, s.start));
                 w.orig_sack_acked |= s.first_end <= self.high_seq;
+            }
+            if s.is(SACKED) {
+                let (ever, sent) = joined.unwrap_or((false, s.first_xmit));
+                joined = Some((ever | s.is(EVER_RETRANS), sent));
+            } else {
+                joined = None;
             }
             if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
                 rates.on_delivered(n, s.xmit, s.end);
@@ -197,6 +203,9 @@ impl Sender {
             if s.end == seg.ack {
                 break; // as a rule it ends where a segment does
             }
+        }
+        if let Some((ever, sent)) = joined {
+            self.board.cut_sacked(ever, sent);
         }
         let prior_una = self.snd_una;
         self.snd_una = prior_una.max(seg.ack);

@@ -9,8 +9,8 @@ use super::mtu_probe::Attempt;
 use super::patience::Takes;
 use super::timers::TimerKind;
 use super::Sender;
-use crate::config::FinRule;
-use crate::scoreboard::FIN;
+use crate::config::{Detection, FinRule};
+use crate::scoreboard::{FIN, RETRANS};
 
 /// What the sender decides of a segment; the connection writes the rest of its header.
 #[derive(Clone, Copy)]
@@ -135,6 +135,9 @@ impl Sender {
         if self.board.pipe() == 0 {
             self.start_anew(now);
         }
+        if counts && self.config.detection == Detection::Rack && self.board.get(n).is(RETRANS) {
+            self.board.leak();
+        }
         self.board.retransmitted(n, clock, self.delivered as u32, counts);
         self.stamp(clock, n, true);
         self.stats.retransmissions += 1;
@@ -212,7 +215,8 @@ impl Sender {
             len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
         }
         let len = len as u32;
-        (len == self.smss || probe || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
+        (len == self.smss || probe || self.stream.is_closed() || !self.waits_for_more(outstanding))
+            .then_some(len)
     }
 
     /// Whether new data may leave, as far as cwnd, receiver and Nagle go (Linux `tcp_may_send_now`).
