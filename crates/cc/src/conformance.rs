@@ -5,7 +5,7 @@
 //! |---|---|
 //! | window | cwnd is 1 at least and never beyond its clamp; a target window is 2 at least; a pacing rate is positive |
 //! | reduction | a target window is not above cwnd |
-//! | application-limited | an ACK of a sender that its window does not limit does not raise cwnd |
+//! | application-limited | an ACK of a sender that its window does not limit does not raise cwnd, unless the controller says that it does |
 //! | undo | a reduction that was a mistake is taken back: the window is what it was, at least |
 //! | ecn | marks on every ACK, with a reduction in each round trip, do not let the window grow |
 //! | growth | a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two |
@@ -315,7 +315,7 @@ impl<C: CongestionControl> Path<C> {
         self.cc.on_sample(&mut self.window, &ack);
         self.look("on_sample")?;
         self.grow(&ack)?;
-        if !limited && !self.needs.control && self.window.cwnd > before {
+        if !limited && !self.needs.control && !self.needs.unlimited && self.window.cwnd > before {
             let found = format!("cwnd rose from {before} to {}", self.window.cwnd);
             return Err(self.broken("application-limited", "on_ack", found));
         }

@@ -133,6 +133,8 @@ pub struct Scoreboard {
     pub lost_out: u32,
     /// Retransmissions in flight.
     pub retrans_out: u32,
+    /// Of those, what no segment accounts for.
+    leaked: u32,
 }
 
 impl Default for Scoreboard {
@@ -147,6 +149,7 @@ impl Default for Scoreboard {
             sacked_out: 0,
             lost_out: 0,
             retrans_out: 0,
+            leaked: 0,
         }
     }
 }
@@ -335,6 +338,13 @@ impl Scoreboard {
         self.link_newest(n);
     }
 
+    /// A segment whose retransmission counts as in flight is about to be sent again: Linux counts that, too, and never takes it
+    /// back (`tcp_retransmit_skb`, "retrans_out leaked"; a timeout in spite of F-RTO, which took no retransmission back).
+    pub fn leak(&mut self) {
+        self.retrans_out += 1;
+        self.leaked += 1;
+    }
+
     /// Mark a segment lost; a lost retransmission is marked again. Says what changed.
     pub fn mark_lost(&mut self, n: u64) -> Marked {
         let segment = self.get_mut(n);
@@ -407,7 +417,7 @@ impl Scoreboard {
         self.next = self.first;
         self.sacked.clear();
         (self.oldest, self.newest) = (NIL, NIL);
-        (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, 0);
+        (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, self.leaked);
         for whole in all {
             let payload = whole.len - whole.is(FIN) as u32;
             let mut start = whole.start();
@@ -451,6 +461,41 @@ impl Scoreboard {
             self.link_newest(n);
         }
         pieces
+    }
+
+    /// SACKed segments side by side are in one buffer (Linux `tcp_shifted_skb`): if one of them was sent again, so was the whole,
+    /// and it was sent when the first one was. Calls `joined` with the offsets between which nothing is cut any more. A segment whose
+    /// retransmission is under way stays alone, and so does one of another length.
+    pub fn join_sacked(&mut self, mut joined: impl FnMut(u64, u64)) {
+        for i in 0..self.sacked.len() {
+            let (mut n, end) = self.sacked[i];
+            while n < end {
+                let head = *self.get(n);
+                let alike = |s: &Outstanding| s.len == head.len && !s.is(RETRANS);
+                let mut last = n + 1;
+                while alike(&head) && last < end && alike(self.get(last)) {
+                    last += 1;
+                }
+                let ever = (n..last).fold(0, |flags, n| flags | self.get(n).flags & EVER_RETRANS);
+                for n in n..last {
+                    let segment = self.get_mut(n);
+                    segment.flags |= ever;
+                    segment.xmit = head.xmit;
+                }
+                joined(head.start(), self.get(last - 1).end);
+                n = last;
+            }
+        }
+    }
+
+    /// An ACK ended within SACKed segments side by side: the rest of their buffer has its past, that one of them was `ever` sent
+    /// again, and `sent`, when the first one was.
+    pub fn cut_sacked(&mut self, ever: bool, sent: Time) {
+        if self.head().is_some_and(|head| head.is(SACKED) && !head.is(RETRANS)) {
+            let head = self.get_mut(self.first);
+            head.flags |= if ever { EVER_RETRANS } else { 0 };
+            head.xmit = sent;
+        }
     }
 
     /// Forget every SACK (reneging, RFC 2018 §8).

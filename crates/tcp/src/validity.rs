@@ -5,6 +5,7 @@ use ackclock_core::{Flags, Segment, Span, Time};
 
 use crate::config::RtoStyle;
 use crate::connection::Connection;
+use crate::ticks::Ticks;
 
 /// Linux `tcp_invalid_ratelimit`.
 const ANSWER_INTERVAL: Span = Span::from_ms(500);
@@ -89,7 +90,8 @@ impl Connection {
     /// `tcp_invalid_ratelimit`).
     fn answers(&mut self, now: Time) -> bool {
         let interval = self.config.validate.unwrap_or(ANSWER_INTERVAL);
-        let held = self.last_answer.is_some_and(|last| now.since(last) < interval);
+        let ticks = Ticks::of(&self.config); // Linux counts ticks
+        let held = self.last_answer.is_some_and(|last| ticks.between(last, now) < interval);
         if !held {
             self.last_answer = Some(now);
         }

@@ -95,10 +95,9 @@ impl CongestionControl for Bic {
         }
     }
 
-    /// Every timeout, one within a recovery or in a row, too.
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
         if state == CaState::Loss {
-            *self = Bic::default();
+            *self = Bic::default(); // with every timeout, also one in Recovery (Linux `bictcp_state`)
         }
     }
 }

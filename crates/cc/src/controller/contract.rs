@@ -129,6 +129,8 @@ pub struct Needs {
     pub own_start: bool,
     /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
     pub buffer_windows: u8,
+    /// Its window grows also where it is not the limit.
+    pub unlimited: bool,
     /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
     pub vars: &'static [&'static str],
 }

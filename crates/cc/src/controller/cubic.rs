@@ -161,15 +161,17 @@ impl CongestionControl for Cubic {
         left.max(2)
     }
 
-    /// Every timeout, one within a recovery or in a row, too.
-    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
-        if state != CaState::Loss {
-            return;
+    fn on_rto(&mut self, _window: &mut Window, _now: Time) {
+        if let Curve::Rfc(curve) = &mut self.curve {
+            self.delay_min = 0;
+            curve.reset();
         }
-        self.delay_min = 0;
-        match &mut self.curve {
-            Curve::Kernel(curve) => curve.reset(),
-            Curve::Rfc(curve) => curve.reset(),
+    }
+
+    fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
+        if let (Curve::Kernel(curve), CaState::Loss) = (&mut self.curve, state) {
+            self.delay_min = 0; // with every timeout, also one in Recovery (Linux `cubictcp_state`)
+            curve.reset();
         }
     }
 

@@ -143,13 +143,13 @@ impl CongestionControl for Illinois {
         (window.cwnd - decrement as u32).max(2)
     }
 
-    /// Every timeout, one within a recovery or in a row, too.
     fn on_state(&mut self, _window: &mut Window, state: CaState, _now: Time) {
-        if state == CaState::Loss {
-            (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
-            (self.rtt_low, self.rtt_above) = (0, false);
-            self.start_round(self.snd_nxt);
+        if state != CaState::Loss {
+            return;
         }
+        (self.alpha, self.beta) = (ALPHA_SCALE, BETA_MAX);
+        (self.rtt_low, self.rtt_above) = (0, false);
+        self.start_round(self.snd_nxt);
     }
 }
 

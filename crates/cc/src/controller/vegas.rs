@@ -2,8 +2,7 @@
 //!
 //! Sources: Brakmo, Peterson, "TCP Vegas: end to end congestion avoidance on a global internet" (JSAC 1995); Linux
 //! `tcp_vegas`. diff = cwnd (rtt - base_rtt)/base_rtt with the round's least RTT; alpha 2, beta 4, gamma 1 packets.
-//!
-//! Differs: does not grow while the window is not the limit, which the kernel's does.
+//! As in the kernel it grows by its own rule also while the window is not the limit.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -33,13 +32,11 @@ impl Vegas {
             window.cwnd = window.cwnd.min((cwnd * base / rtt) as u32 + 1);
             window.ssthresh = window.ssthresh.min(window.cwnd);
         } else if window.in_slow_start() {
-            if ack.cwnd_limited {
-                window.slow_start(ack.acked);
-            }
+            window.slow_start(ack.acked);
         } else if self.diff > BETA {
             window.cwnd -= 1;
             window.ssthresh = window.ssthresh.min(window.cwnd);
-        } else if self.diff < ALPHA && ack.cwnd_limited {
+        } else if self.diff < ALPHA {
             window.cwnd += 1;
         }
         window.cwnd = window.cwnd.max(2).min(window.cwnd_clamp);
@@ -65,7 +62,7 @@ impl CongestionControl for Vegas {
                 self.adjust(window, ack);
             }
             self.rounds.start(ack.snd_nxt);
-        } else if window.in_slow_start() && ack.cwnd_limited {
+        } else if window.in_slow_start() {
             window.slow_start(ack.acked);
         }
     }
@@ -83,7 +80,7 @@ impl CongestionControl for Vegas {
     }
 
     fn needs(&self) -> Needs {
-        Needs { vars: &["base_rtt_s", "queued_packets"], ..Needs::default() }
+        Needs { unlimited: true, vars: &["base_rtt_s", "queued_packets"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {
@@ -133,6 +130,17 @@ mod tests {
         round(&mut c, &mut w, &mut una, 110_000); // ten
         round(&mut c, &mut w, &mut una, 110_000);
         assert!(w.cwnd < at, "{}", w.cwnd);
+    }
+
+    /// Linux `tcp_vegas_cong_avoid` does not ask `tcp_is_cwnd_limited`.
+    #[test]
+    fn a_window_that_is_not_the_limit_grows_in_slow_start_all_the_same() {
+        let mut c = Vegas::default();
+        let mut w = Window::new(10);
+        let ack = AckSample::from(Arrival { cwnd_limited: false, snd_una: 0, ..arrival(0, 2) });
+        c.on_state(&mut w, CaState::Open, Time::ZERO);
+        c.on_ack(&mut w, &ack);
+        assert_eq!(w.cwnd, 12);
     }
 
     #[test]

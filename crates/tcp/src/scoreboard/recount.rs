@@ -22,7 +22,7 @@ impl Scoreboard {
             while ranges.next_if(|r| r.1 <= n).is_some() {}
             assert_eq!(ranges.peek().is_some_and(|r| r.0 <= n), s.is(SACKED), "{n} in {:?}", board.sacked);
         }
-        assert_eq!((board.lost_out, board.retrans_out), (lost, retrans));
+        assert_eq!((board.lost_out, board.retrans_out), (lost, retrans + board.leaked));
         if sack {
             assert_eq!(board.sacked_out, sacked);
         }

@@ -56,6 +56,7 @@ impl Sender {
         }
         let waits = last
             && !ends
+            && !probe // Nagle's algorithm is off for it (Linux `tcp_send_loss_probe`)
             && match round {
                 Round::Plain => self.waits_for_more(self.board.packets_out()),
                 Round::Corked => true,

@@ -237,6 +237,15 @@ impl SendQueue {
         }
     }
 
+    /// What was sent from `start` to `end` is one packet.
+    pub fn join_sent(&mut self, start: u64, end: u64) {
+        self.cut_sent(start);
+        self.cut_sent(end);
+        let inside = |ends: &VecDeque<u64>, at: u64| ends.partition_point(|&e| e < at);
+        let (from, to) = (inside(&self.ends, start + 1), inside(&self.ends, end));
+        self.ends.drain(from..to);
+    }
+
     /// Packets of new data sent and not yet acknowledged.
     pub fn packets_out(&self, snd_una: u64) -> usize {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)
@@ -305,6 +314,18 @@ mod tests {
         write(&mut q, 1, 2_000, 1);
         write(&mut q, 2_001, 2_000, 1);
         assert_eq!(marks(&q, 20), [4_001]);
+    }
+
+    #[test]
+    fn what_was_cut_stays_cut_and_what_was_joined_is_one_packet() {
+        let mut q = queue(1 << 20);
+        [2_001, 4_001, 6_001].iter().for_each(|&end| q.sent_up_to(end, 1));
+        q.cut_sent(3_001);
+        q.cut_sent(4_001);
+        q.cut_sent(9_001); // never sent
+        assert_eq!((q.sent_in(2_001), q.sent_in(3_001), q.packets_out(1)), (3_001, 4_001, 4));
+        q.join_sent(1_001, 5_001);
+        assert_eq!((q.sent_in(1), q.sent_in(1_001), q.sent_in(5_001)), (1_001, 5_001, 6_001));
     }
 
     #[test]

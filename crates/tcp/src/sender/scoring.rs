@@ -37,6 +37,10 @@ impl Sender {
             if b > a && self.board.get(b - 1).end > end {
                 b -= 1; // a block that ends within a segment does not cover it
             }
+            if let (Some(queue), true) = (&mut self.queue, b > a) {
+                queue.cut_sent(self.board.get(a).start()); // (Linux `tcp_match_skb_to_sack`)
+                queue.cut_sent(self.board.get(b - 1).end);
+            }
             self.sack_range(now, a, b, w);
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
@@ -162,7 +166,7 @@ impl Sender {
             w.una_advanced = true;
         }
         let mut reord: Option<(u64, u64)> = None;
-        let mut acked_to = None;
+        let (mut acked_to, mut joined) = (None, None);
         while let Some(s) = self.board.pop_acked(seg.ack) {
             let n = self.board.first - 1;
             let count = (self.board.first - s.first) as u32;
@@ -176,6 +180,12 @@ impl Sender {
                 w.last_ackt = Some(s.xmit);
                 reord.get_or_insert((s.first, s.start));
                 w.orig_sack_acked |= s.first_end <= self.high_seq;
+            }
+            if s.is(SACKED) {
+                let (ever, sent) = joined.unwrap_or((false, s.first_xmit));
+                joined = Some((ever | s.is(EVER_RETRANS), sent));
+            } else {
+                joined = None;
             }
             if let (Some(rates), false) = (&mut self.rates, s.is(SACKED)) {
                 rates.on_delivered(n, s.xmit, s.end);
@@ -193,6 +203,9 @@ impl Sender {
             if s.end == seg.ack {
                 break; // as a rule it ends where a segment does
             }
+        }
+        if let Some((ever, sent)) = joined {
+            self.board.cut_sacked(ever, sent);
         }
         let prior_una = self.snd_una;
         self.snd_una = prior_una.max(seg.ack);

@@ -228,6 +228,7 @@ impl Sender {
     pub(super) fn set_state(&mut self, now: Time, state: CaState) {
         if state == CaState::Loss {
             self.tell_totals();
+            self.slow_start.on_rto();
         }
         self.cc.on_state(&mut self.window, state, now);
         self.ca_state = state;
@@ -358,7 +359,6 @@ impl Sender {
             self.cc.on_rto(&mut self.window, now);
             self.init_undo();
         }
-        self.slow_start.on_rto();
         // The loss window of one segment (RFC 5681 §3.1), on top of what RACK believes to be under way.
         self.window.cwnd = self.board.pipe() + 1;
         self.window.cwnd_cnt = 0;
@@ -384,6 +384,14 @@ impl Sender {
         let (now, first) = (self.clock(now), self.board.first);
         let reneged = self.board.get(first).is(SACKED);
         if reneged {
+            if self.config.detection == Detection::Rack {
+                let queue = &mut self.queue;
+                self.board.join_sacked(|start, end| {
+                    if let Some(queue) = queue {
+                        queue.join_sent(start, end);
+                    }
+                });
+            }
             self.board.forget_sacks(); // the receiver reneged (RFC 2018 §8): whatever was sent when
         }
         if !self.sack {

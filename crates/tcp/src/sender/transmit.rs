@@ -9,8 +9,8 @@ use super::mtu_probe::Attempt;
 use super::patience::Takes;
 use super::timers::TimerKind;
 use super::Sender;
-use crate::config::FinRule;
-use crate::scoreboard::FIN;
+use crate::config::{Detection, FinRule};
+use crate::scoreboard::{FIN, RETRANS};
 
 /// What the sender decides of a segment; the connection writes the rest of its header.
 #[derive(Clone, Copy)]
@@ -135,6 +135,9 @@ impl Sender {
         if self.board.pipe() == 0 {
             self.start_anew(now);
         }
+        if counts && self.config.detection == Detection::Rack && self.board.get(n).is(RETRANS) {
+            self.board.leak();
+        }
         self.board.retransmitted(n, clock, self.delivered as u32, counts);
         self.stamp(clock, n, true);
         self.stats.retransmissions += 1;
@@ -188,7 +191,7 @@ impl Sender {
         }
         let len = match &self.queue {
             None => {
-                let len = self.next_alone(available, outstanding)?;
+                let len = self.next_alone(available, outstanding, probe)?;
                 if self.patience.device != Takes::All && !self.device_takes(now, len) {
                     return None;
                 }
@@ -200,9 +203,9 @@ impl Sender {
         Some(self.send_new(now, len, fin))
     }
 
-    /// Bytes of the next segment of new data, if `available` may leave now.
+    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` waits for nobody.
     #[inline]
-    fn next_alone(&self, available: u64, outstanding: u32) -> Option<u32> {
+    fn next_alone(&self, available: u64, outstanding: u32, probe: bool) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
         let mut len = available.min(self.smss as u64);
         if len > room {
@@ -212,7 +215,8 @@ impl Sender {
             len = room; // a receiver with less than a segment of room gets what fits; Linux waits for its probe timer
         }
         let len = len as u32;
-        (len == self.smss || self.stream.is_closed() || !self.waits_for_more(outstanding)).then_some(len)
+        (len == self.smss || probe || self.stream.is_closed() || !self.waits_for_more(outstanding))
+            .then_some(len)
     }
 
     /// Whether new data may leave, as far as cwnd, receiver and Nagle go (Linux `tcp_may_send_now`).
@@ -220,7 +224,7 @@ impl Sender {
         let available = self.stream.from(self.snd_nxt);
         available > 0
             && self.board.pipe() < self.window.cwnd
-            && self.next_alone(available, self.board.packets_out()).is_some()
+            && self.next_alone(available, self.board.packets_out(), false).is_some()
     }
 
     /// Whether the next segment, with the FIN that is due and `available` bytes, leaves whatever the window.

@@ -80,6 +80,7 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
         let mut c = Cubic::new(params);
         let mut w = Window::new(100);
         w.ssthresh = c.ssthresh(&w, 100);
+        c.on_rto(&mut Window::new(10), Time::ZERO);
         c.on_state(&mut Window::new(10), CaState::Loss, Time::ZERO);
         w.cwnd = w.ssthresh; // slow start has passed
         let rtt = Span::from_ms(100);
@@ -91,6 +92,19 @@ fn after_an_rto_the_first_stage_has_no_memory_of_w_max() {
         // with W_max = 100 remembered it would stand near 100 after 5 s; K = 0 gives 70 + 0.4 * 5^3 = 120
         assert!(w.cwnd > 105, "{:?}: {}", params.form, w.cwnd);
     }
+}
+
+/// Linux resets where the state becomes Loss; ssthresh is not set anew there if the timer strikes in Recovery.
+#[test]
+fn the_kernels_form_forgets_w_max_with_a_timeout_in_recovery() {
+    let mut c = Cubic::new(CubicParams::LINUX);
+    let mut w = Window { ssthresh: 10, ..Window::new(10) };
+    assert_eq!(c.ssthresh(&Window::new(100), 100), 70);
+    c.on_state(&mut w, CaState::Recovery, Time::ZERO);
+    c.on_state(&mut w, CaState::Loss, Time::ZERO);
+    // without W_max the window grows by a twentieth in a round trip, with it by a half
+    (0..20).for_each(|_| c.on_ack(&mut w, &AckSample::from(arrival(0, 1))));
+    assert_eq!(w.cwnd, 11);
 }
 
 #[test]

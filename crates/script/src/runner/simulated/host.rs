@@ -4,7 +4,7 @@
 use ackclock_cc::controller::{Options, Recipe, Value};
 use ackclock_cc::slow_start::HyStartParams;
 use ackclock_cc::{Rule, SlowStartConfig};
-use ackclock_core::Span;
+use ackclock_core::{Span, Time};
 use ackclock_tcp::{
     AccEcnRules, Buffers, Config, EcnUse, KeepAlive, MtuProbing, Pacing, SendLimit, Switches, Tso,
 };
@@ -123,6 +123,12 @@ impl Host {
     /// Ticks per second.
     pub fn hz(&self) -> i64 {
         self.base.hz.max(1) as i64
+    }
+
+    /// Ticks of its clock until `at`, which begin between two of a script's milliseconds (Linux `tcp_jiffies32`).
+    pub fn ticks(&self, at: Time) -> u64 {
+        let tick = self.base.tick().0.max(1);
+        (at.0 + tick / 2) / tick
     }
 
     /// MSS to advertise.

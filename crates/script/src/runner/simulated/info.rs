@@ -28,7 +28,8 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
     let synchronized = !matches!(i.state, State::SynSent | State::SynReceived);
     let times = conn.times(stack.now);
     let books = conn.ledger().copied().unwrap_or_default();
-    let ms_since = |t: ackclock_core::Time| stack.now.since(t).as_us() as i64 / 1_000;
+    let ticks = |t: ackclock_core::Time| stack.host.ticks(t) as i64;
+    let ms_since = |t: ackclock_core::Time| (ticks(stack.now) - ticks(t)) * 1_000 / stack.host.hz();
     let ticks_us = |s: Span| us(s) * stack.host.hz() / 1_000_000 * 1_000_000 / stack.host.hz();
     let mut names = vec![
         ("tcpi_rttvar", us(i.mdev)),
