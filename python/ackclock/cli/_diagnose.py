@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from ackclock import _files
 from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
-from ackclock.cli._options import Json, Report, file_name, whole_number
+from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import NONE, seconds, share
 
@@ -65,7 +66,9 @@ def diagnose(
     which: Annotated[
         bool, typer.Option("--which", help="Say which congestion control it was: run each over the same path.")
     ] = False,
-    report: Report = None,
+    report: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write all of it as one page (HTML).")
+    ] = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -102,7 +105,10 @@ def diagnose(
         from ackclock.diagnose._page import page
         from ackclock.report import write
 
-        made = page(found, fit=fitted, outcomes=outcomes, identity=identity, name=capture.name, command=_again(capture))
+        asked = [("--which", which), ("--what-if", what_if), ("--anonymise", anonymise)]
+        more = [option for option, given in asked if given]
+        again = shlex.join(["ackclock", "diagnose", capture.name, *more, "--report", report.name])
+        made = page(found, fit=fitted, outcomes=outcomes, identity=identity, name=capture.name, command=again)
         write(made, report, what=f"--report {report}")
     if as_json:
         told = found.summary()
@@ -126,12 +132,6 @@ def diagnose(
     for file in (csv, plot, scenario, report):
         if file is not None:
             _terminal.say(f"written: {file}")
-
-
-def _again(capture: Path) -> str:
-    import shlex
-
-    return f"ackclock diagnose {shlex.quote(capture.name)} --report FILE"
 
 
 def _identified(found: Diagnosis) -> Identity:

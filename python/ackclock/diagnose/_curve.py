@@ -31,6 +31,10 @@ class Sent:
         Of each packet of new data: the offset of its end, and the bytes in flight with it.
     lost
         Segments, counted from 1, and which of their transmissions was lost; 0 is the first.
+    lost_acks
+        Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
+    acks
+        How many came.
     ecn
         What its SYN asks for: `off`, `ask` or `accecn`.
     marks
@@ -42,6 +46,8 @@ class Sent:
     ends: Floats
     flights: Floats
     lost: tuple[tuple[int, int], ...]
+    lost_acks: tuple[int, ...]
+    acks: int
     ecn: str
     marks: int
     large: float
@@ -83,14 +89,48 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
         marks = plain.filter(heard & ((pl.col("flags") & ECE) > 0)).height
+    lost_acks, acks = _lost_acks(packets, server, mss)
     return Sent(
         ends=rows["end"].to_numpy().astype(np.float64),
         flights=(rows["end"] - rows["una"]).to_numpy().astype(np.float64),
         lost=_lost(packets, own, mss),
+        lost_acks=lost_acks,
+        acks=acks,
         ecn=ecn,
         marks=marks,
         large=float((rows["length"] > mss).mean() or 0.0),  # type: ignore[arg-type]
     )
+
+
+MOST_ACKS = 200_000
+"""Of which lost ones are looked for."""
+
+
+def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
+    """Where nothing is missing at the receiver, an ACK that covers several times as much as usual stands for those that were lost."""
+    import polars as pl
+
+    back = packets.filter(pl.col("from_server") != server).select("kind", "ack").head(2 * MOST_ACKS)
+    steps: list[tuple[int, int]] = []  # number of the packet, bytes that it newly covers
+    count, una, hole, pending = 0, 0, False, 0
+    for kind, ack in back.iter_rows():
+        if kind in ("sack", "dsack"):
+            hole, pending = True, 0
+            continue
+        if pending:
+            steps.append((count, pending))
+        count, pending = count + 1, 0
+        if ack is None or ack != ack or ack <= una:
+            continue
+        if una > 0 and not hole:
+            pending = int(ack - una)
+        una, hole = ack, False
+    usual = sorted(step for _, step in steps)[len(steps) // 2] if steps else 0
+    lost: list[int] = []
+    for number, step in steps:
+        missing = round(step / usual) - 1 if usual >= mss and step >= 2 * usual else 0
+        lost += [number + len(lost) + i for i in range(min(missing, 20))]
+    return tuple(lost), count
 
 
 def _lost(packets: pl.DataFrame, own: Any, mss: int) -> tuple[tuple[int, int], ...]:

@@ -50,8 +50,11 @@ IN_RACE = 4.0
 
 CLEARLY = 0.1
 
-FAR = 2.0
+FAR = 1.5
 """How many times as far from its own runs as these are from each other a capture may be."""
+
+OTHERWISE, WIDE = 0.2, 0.5
+"""Share of the parts in which a candidate may do something else: after a lost ACK many go another way. And by how much, then."""
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
@@ -214,7 +217,20 @@ def mirrored(found: Diagnosis, *, controller: str, slack: float = 1.0) -> Scenar
             values["network.bottleneck.delay"] = f"{delay} ns"
     if found.replay is not None and found.replay.paced:
         values["flows.0.stack.pacing"] = True
-    return scenario.set_all(values)
+    return _with_window(scenario.set_all(values), found.connection["most_window"])
+
+
+def _with_window(scenario: Scenario, most: float | None) -> Scenario:
+    """A receiver's buffer offers a little less than its size: one trial tells how much."""
+    import ackclock
+    from ackclock import units
+
+    buffer = scenario.flows[0].stack.receive_buffer
+    if buffer is None or not most:
+        return scenario
+    offered = ackclock.run(scenario).acks["rwnd"].max()
+    wanted = units.whole(buffer, units.SIZE) + round(most - offered)  # type: ignore[operator]
+    return scenario.set("flows.0.stack.receive_buffer", f"{max(wanted, 1)} B")
 
 
 def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
@@ -264,7 +280,7 @@ def identify(
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
             for at in range(first, last):
-                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss))
+                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown))
                 if progress is not None:
                     progress(min(sum(map(len, runs.values())) / total, 1.0))
 
@@ -304,8 +320,9 @@ def _fitting(names: Sequence[str], shown: Sent) -> tuple[list[str], list[tuple[s
     return fitting, left_out
 
 
-def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int) -> Curve:
-    """A candidate over the fitted path, or one that is a little off, each with a seed of its own."""
+def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
+    """A candidate over the fitted path, or one that is a little off, each with a seed of its own. It loses the ACKs that the capture has
+    lost, and every other run as many, but drawn ones."""
     import ackclock
     from ackclock import units
 
@@ -321,6 +338,11 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
             "network.bottleneck.delay": f"{delay} ns",
         }
     )
+    if shown.lost_acks:
+        many = {"kind": "bernoulli", "p": min(len(shown.lost_acks) / shown.acks, 0.5)}
+        lost = many if at % 2 else {"kind": "listed", "packets": list(shown.lost_acks)}
+        back = {"rate": f"{rate} bit/s", "delay": f"{delay} ns", "loss": lost}
+        scenario = scenario.set("network.reverse", {"bottleneck": back})
     return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
 
 
@@ -330,6 +352,15 @@ def _apart(one: Curve, other: Curve) -> float:
 
     missing = abs(one.reached - other.reached)
     return float(np.abs(one.logs - other.logs).mean()) + missing
+
+
+def _likely(own: Curve, other: Curve, scale: float) -> float:
+    """Mean log-likelihood of a part of the data."""
+    import numpy as np
+
+    off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
+    usual = (1 - OTHERWISE) * np.exp(-off / scale) / scale
+    return float(np.log(usual + OTHERWISE * np.exp(-off / WIDE) / WIDE).mean())
 
 
 def _judged(
@@ -348,13 +379,13 @@ def _judged(
     cells = len(own.logs)
     pieces = min(cells, ROUNDS * (losses + 1) + 10)
     floor = float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
-    likely, spread, distance = {}, {}, {}
+    likely, spread, distance, most = {}, {}, {}, {}
     for name in racers:
         made = runs[name]
-        spread[name] = float(np.mean([min(_apart(a, b) for b in made if b is not a) for a in made]))
+        nearest = [min(_apart(a, b) for b in made if b is not a) for a in made]
+        spread[name], most[name] = float(np.mean(nearest)), max(nearest)
         distance[name] = min(_apart(own, one) for one in made)
-        scale = floor + spread[name]
-        likely[name] = -pieces * (float(np.log(scale)) + distance[name] / scale)
+        likely[name] = pieces * max(_likely(own, one, floor + spread[name]) for one in made)
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
@@ -368,7 +399,7 @@ def _judged(
     ]
     same = [name for name in order if _same(runs[best], runs[name])]
     others = [name for name in order if name not in same and ratios[name] < DECIDED]
-    far = distance[best] > FAR * (spread[best] + floor)
+    far = distance[best] > FAR * (most[best] + floor)
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items()}}
     return Identity(
         names=() if far else tuple(same),
