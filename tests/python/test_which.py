@@ -67,6 +67,26 @@ def test_what_was_lost_is_what_the_network_dropped(tmp_path):
     assert len(found.sent.lost) <= run.rows("flows")[0]["retransmissions"]
 
 
+def test_lost_acks_are_mirrored_as_well(tmp_path):
+    """What a controller does depends on them: an ACK that covers four segments where two are usual stands for a lost one."""
+    scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", "bic")
+    back = {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [700, 1500]}}
+    _, path = captured(tmp_path, scenario.set("network.reverse", {"bottleneck": back}))
+    found = diagnose(path)
+    assert found.sent is not None
+    assert found.sent.lost_acks == (700, 1500)
+    told = identify(found, among=["bic", "cubic", "htcp", "copa"])
+    assert told.names == ("bic",)
+    assert told.candidates[0].distance < 1e-3
+
+
+def test_the_receivers_capture_names_it_too(tmp_path):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH), at="receiver")
+    found = diagnose(path)
+    assert found.at == "receiver"
+    assert identify(found, among=["bic", "cubic", "htcp", "reno", "bbr"]).names == ("htcp",)
+
+
 def test_a_mirrored_run_is_the_capture(tmp_path):
     """The same segments are lost, and it takes as long, although its queue is longer."""
     work = {"kind": "transfer", "bytes": "6 MB"}

@@ -35,6 +35,8 @@ class Sent:
         Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
     acks
         How many came.
+    first_flight
+        Bytes that left before the first ACK of data came.
     ecn
         What its SYN asks for: `off`, `ask` or `accecn`.
     marks
@@ -48,6 +50,7 @@ class Sent:
     lost: tuple[tuple[int, int], ...]
     lost_acks: tuple[int, ...]
     acks: int
+    first_flight: int
     ecn: str
     marks: int
     large: float
@@ -96,6 +99,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
         lost=_lost(packets, own, mss),
         lost_acks=lost_acks,
         acks=acks,
+        first_flight=int(first if (first := rows.filter(pl.col("una") <= 1)["end"].max()) is not None else 1) - 1,  # type: ignore[arg-type]
         ecn=ecn,
         marks=marks,
         large=float((rows["length"] > mss).mean() or 0.0),  # type: ignore[arg-type]
