@@ -18,10 +18,11 @@ from ackclock._results.limits import COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
+from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, replay
 from ackclock.diagnose._shift import as_sent
-from ackclock.diagnose._who import Candidate, Identity, identify, mirrored
+from ackclock.diagnose._who import Candidate, Identity, identify
 from ackclock.errors import InputError
 from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
 from ackclock.text import rate as told_rate

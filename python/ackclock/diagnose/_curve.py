@@ -5,6 +5,7 @@ Both are by position in the data, not by time: a mirrored run loses the same seg
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,9 @@ class Sent:
     ends, flights
         Of each packet of new data: the offset of its end, and the bytes in flight with it.
     lost
-        Segments, counted from 1, and which of their transmissions was lost; 0 is the first.
+        Segments, counted from 1 as if all were full, and which of their transmissions was lost; 0 is the first.
+    lost_in_order
+        The same segments, counted in the order in which they left first.
     lost_acks
         Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
     acks
@@ -48,6 +51,7 @@ class Sent:
     ends: Floats
     flights: Floats
     lost: tuple[tuple[int, int], ...]
+    lost_in_order: tuple[tuple[int, int], ...]
     lost_acks: tuple[int, ...]
     acks: int
     first_flight: int
@@ -92,11 +96,20 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
         marks = plain.filter(heard & ((pl.col("flags") & ECE) > 0)).height
+    lost = _lost(packets, own, mss)
+    starts = rows["before"].to_list() if lost else []
+    segments = (-(-(rows["end"] - rows["before"]) // mss)).cum_sum().to_list() if lost else []
+
+    def in_order(at: int) -> int:
+        i = bisect_right(starts, at) - 1
+        return (segments[i - 1] if i > 0 else 0) + (at - starts[i]) // mss + 1 if i >= 0 else 1
+
     lost_acks, acks = _lost_acks(packets, server, mss)
     return Sent(
         ends=rows["end"].to_numpy().astype(np.float64),
         flights=(rows["end"] - rows["una"]).to_numpy().astype(np.float64),
-        lost=_lost(packets, own, mss),
+        lost=tuple(((at - 1) // mss + 1, which) for at, which in lost),
+        lost_in_order=tuple((in_order(at), which) for at, which in lost),
         lost_acks=lost_acks,
         acks=acks,
         first_flight=int(first if (first := rows.filter(pl.col("una") <= 1)["end"].max()) is not None else 1) - 1,  # type: ignore[arg-type]
@@ -137,31 +150,29 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     return tuple(lost), count
 
 
-def _lost(packets: pl.DataFrame, own: Any, mss: int) -> tuple[tuple[int, int], ...]:
-    """A segment that was sent again was lost as often, without what was sent again for nothing."""
+def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
+    """Offsets of segments, and which transmission was lost: one that was sent again was lost as often, without what was for nothing."""
     import polars as pl
-
-    def segments(seq: int, length: int) -> range:
-        return range((seq - 1) // mss + 1, (seq + length - 2) // mss + 2)
 
     again: dict[int, int] = {}
     needless: dict[int, int] = {}
     twice: dict[int, int] = {}
     repeated = packets.filter(own & pl.col("kind").is_in(["retransmission", "needless"]) & (pl.col("length") > 0))
     for kind, seq, length in repeated.select("kind", "seq", "length").iter_rows():
-        for n in segments(seq, length):
-            again[n] = again.get(n, 0) + 1
+        for at in range(seq, seq + length, mss):
+            again[at] = again.get(at, 0) + 1
             if kind == "needless":
-                needless[n] = needless.get(n, 0) + 1
+                needless[at] = needless.get(at, 0) + 1
+    starts = sorted(again)
     named = packets.filter(~own & (pl.col("kind") == "dsack"))
     for seq, length in named.select("seq", "length").iter_rows():
-        for n in segments(max(seq, 1), min(length, 1 << 20)):
-            twice[n] = twice.get(n, 0) + 1
+        for at in starts[bisect_left(starts, seq) : bisect_left(starts, seq + length)]:
+            twice[at] = twice.get(at, 0) + 1
     lost = []
-    for n, times in again.items():
-        real = times - min(max(needless.get(n, 0), twice.get(n, 0)), times)
-        lost += [(n, which) for which in range(min(real, 256))]
-    return tuple(sorted(lost))
+    for at, times in again.items():
+        real = times - min(max(needless.get(at, 0), twice.get(at, 0)), times)
+        lost += [(at, which) for which in range(min(real, 256))]
+    return sorted(lost)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

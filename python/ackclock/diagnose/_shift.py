@@ -23,6 +23,8 @@ TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
 NEAR = 0.1
 """A measured tick may be this part off."""
 
+FIN = 0x01
+
 LEAST_TICKS = 50
 
 SLACK = 0.1
@@ -66,6 +68,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
             made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, row[8], row[9])))
         made.append((left, 1, at, row))
         nxt = max(nxt, seq + length if length else nxt)
+    if not any(row[7] & FIN for row in own):  # what left behind the last packet did not come any more before the capture ended
+        made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
     return pl.DataFrame(moved, schema=packets.schema, orient="row")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
+from ackclock.diagnose._mirror import mirrored
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["Candidate", "Identity", "candidates", "identify", "mirrored"]
+__all__ = ["Candidate", "Identity", "candidates", "identify"]
 
 CELLS = 200
 """Parts of the data in which the flight is compared, at most."""
@@ -61,10 +62,6 @@ DECIDED = 20.0
 
 ROUNDS = 3
 """Pieces of the data that say something of their own, between two losses."""
-
-SYN_BYTES = 60
-"""With its options."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
@@ -168,83 +165,6 @@ def candidates() -> tuple[str, ...]:
     return tuple(name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc", "quinn:")))
 
 
-def mirrored(found: Diagnosis, *, controller: str, slack: float = 1.0) -> Scenario:
-    """The model of a diagnosis, which loses what the capture lost, and nothing else.
-
-    Parameters
-    ----------
-    found
-        With conclusions.
-    controller
-        The sender's.
-    slack
-        How much longer its queue is than what stood in it at most: who fills it further loses there.
-
-    Raises
-    ------
-    InputError
-        If the capture allows no model.
-    """
-    from ackclock import units
-    from ackclock.diagnose._fit import model
-
-    scenario = model(found, controller=controller)
-    path, shown = found.path, found.sent
-    assert path is not None
-    assert shown is not None
-    assert path.base_rtt_s is not None
-    assert path.greatest_rtt_s is not None
-    assert path.wire_bps is not None
-    size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss
-    stood = (path.greatest_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
-    whole = min(int(found.connection["bytes"]), MOST_BYTES)
-    values: dict[str, Any] = {
-        "network.bottleneck.queue": {"kind": "drop-tail", "limit": f"{round(stood * (1 + slack)) + 20} packets"},
-        "network.bottleneck.loss": {"kind": "scripted", "drops": _drops(shown.lost)} if shown.lost else {"kind": "none"},
-        "flows.0.workload.bytes": f"{whole} B",
-        "record.trace": "flow",
-    }
-    if shown.ecn != "off":
-        values["flows.0.stack.ecn"] = "accecn" if shown.ecn == "accecn" else "ask"
-    if shown.large > 0.1:
-        values["flows.0.stack.tso"] = True
-    link = scenario.network.bottleneck
-    hand = found.connection["handshake_rtt_s"]
-    assert link is not None
-    if hand is not None and hand == hand:  # its packets are small and meet no queue of their own
-        delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
-        if 0 < delay < units.whole(link.delay, units.DURATION):
-            values["network.bottleneck.delay"] = f"{delay} ns"
-    if found.replay is not None and found.replay.paced:
-        values["flows.0.stack.pacing"] = True
-    return _with_window(scenario.set_all(values), found.connection["most_window"])
-
-
-def _with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """A receiver's buffer offers a little less than its size: one trial tells how much."""
-    import ackclock
-    from ackclock import units
-
-    buffer = scenario.flows[0].stack.receive_buffer
-    if buffer is None or not most:
-        return scenario
-    offered = ackclock.run(scenario).acks["rwnd"].max()
-    wanted = units.whole(buffer, units.SIZE) + round(most - offered)  # type: ignore[operator]
-    return scenario.set("flows.0.stack.receive_buffer", f"{max(wanted, 1)} B")
-
-
-def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
-    """Ranges of neighbours."""
-    made: list[dict[str, int]] = []
-    for which, n in sorted((which, n) for n, which in lost):
-        last = made[-1] if made else None
-        if last is not None and last["transmission"] == which and last["last"] == n - 1:
-            last["last"] = n
-        else:
-            made.append({"first": n, "last": n, "transmission": which})
-    return made
-
-
 def identify(
     found: Diagnosis, *, among: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Identity:
@@ -266,7 +186,7 @@ def identify(
     """
     try:
         whole = _compared(found)
-        base = mirrored(found, controller="reno")
+        base = mirrored(found, controller="reno", most_bytes=MOST_BYTES)
     except InputError as error:
         return Identity(refused=str(error))
     shown = found.sent
@@ -333,6 +253,7 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
     delay = round(units.whole(link.delay, units.DURATION) * (1 + delay_off * DELAY_OFF))
     scenario = base.set_all(
         {
+            "record.trace": "flow",
             "flows.0.congestion_control": name,
             "network.bottleneck.rate": f"{rate} bit/s",
             "network.bottleneck.delay": f"{delay} ns",
@@ -408,7 +329,7 @@ def _judged(
         candidates=tuple(ranked),
         left_out=tuple(left_out),
         curves=curves,
-        scenario=base.set("flows.0.congestion_control", best).set("record.trace", "none"),
+        scenario=base.set("flows.0.congestion_control", best),
         whole_bytes=whole,
     )
 
