@@ -202,11 +202,35 @@ def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
     assert found.path.losses_random == run.rows("flows")[0]["retransmissions"] - found.path.losses_between
 
 
-def test_nothing_is_concluded_from_the_wrong_place(tmp_path):
-    _, path = captured(tmp_path, ackclock.load("scripted-loss"), at="receiver")
+@pytest.mark.parametrize(("name", "within"), [("scripted-loss", 0.001), ("first", 0.01)])
+def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
+    """By its timestamps: when packets left, and which ACK had come before them."""
+    run, path = captured(tmp_path, ackclock.load(name), at="receiver")
+    found = diagnose(path)
+    assert found.at == "receiver"
+    agree(run, found, within=within)
+    assert found.connection["first_flight"] == 10 * found.mss or name == "scripted-loss"
+    assert found.sent is not None
+    assert len(found.sent.lost) == run.rows("flows")[0]["retransmissions"]
+
+
+def test_the_receivers_window_as_the_receiver_sees_it(tmp_path):
+    """A hundred ACKs in a tick of the timestamps: which of them released what is told by what they cover."""
+    run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW), at="receiver")
+    found = diagnose(path)
+    agree(run, found, within=0.001)
+    assert found.path is not None
+    assert found.path.wire_bps == pytest.approx(100e6, rel=0.001)
+    assert found.path.base_rtt_s == pytest.approx(run.rows("flows")[0]["min_rtt_s"], rel=0.02)
+
+
+def test_nothing_is_concluded_from_the_receiver_without_timestamps(tmp_path):
+    scenario = ackclock.load("scripted-loss").set("flows.0.stack", {"timestamps": False})
+    _, path = captured(tmp_path, scenario, at="receiver")
     found = diagnose(path)
     assert found.at == "receiver"
     assert found.causes == ()
+    assert found.sentence.startswith("No conclusion: its timestamps do not tell when packets left")
     assert "capture at the sender" in found.sentence
 
 

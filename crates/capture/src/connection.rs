@@ -142,6 +142,7 @@ impl Connection {
             ack: None,
             window: 0,
             flags: seg.flags,
+            timestamps: seg.timestamps.unwrap_or((0, 0)),
         };
         let mut sacks = [(0, 0, false); 4];
         let mut count = 0;
@@ -183,6 +184,8 @@ pub struct Row {
     pub window: u64,
     /// Flags of the header.
     pub flags: u16,
+    /// Timestamp and echo; 0 where there are none.
+    pub timestamps: (u32, u32),
 }
 
 /// What a capture holds.

@@ -177,6 +177,8 @@ fn packets(found: &Connections, begins_ns: i64) -> Table {
         ("ack", Column::F8(rows.iter().map(|row| maybe(row.ack.map(|ack| ack as f64))).collect())),
         ("window", Column::I8(rows.iter().map(|row| row.window as i64).collect())),
         ("flags", Column::U4(rows.iter().map(|row| row.flags.into()).collect())),
+        ("timestamp", Column::U4(rows.iter().map(|row| row.timestamps.0).collect())),
+        ("echo", Column::U4(rows.iter().map(|row| row.timestamps.1).collect())),
     ];
     Table::of("packets", columns)
 }

@@ -163,6 +163,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
         WorkloadConfig::Bulk(_)
             | WorkloadConfig::Transfer(_)
             | WorkloadConfig::Throttled(_)
+            | WorkloadConfig::Writes(_)
             | WorkloadConfig::Fetch(_)
             | WorkloadConfig::Transactions(_)
             | WorkloadConfig::Population(_)

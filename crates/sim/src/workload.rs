@@ -13,6 +13,7 @@ mod throttled;
 pub mod transactions;
 mod transfer;
 pub mod video;
+mod writes;
 
 use std::rc::Rc;
 
@@ -38,6 +39,7 @@ pub use throttled::{Throttled, ThrottledParams};
 pub use transactions::{Offered, Transactions, TransactionsParams};
 pub use transfer::{Transfer, TransferParams};
 pub use video::{Video, VideoParams};
+use writes::{Writes, WritesParams};
 
 /// The workloads: a line for the parameters of each, and one for each behaviour.
 macro_rules! workloads {
@@ -105,10 +107,10 @@ workloads! {
     params
         Bulk(BulkParams), Transfer(TransferParams), Fetch(FetchParams), Throttled(ThrottledParams),
         Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
-        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams);
+        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams), Writes(WritesParams);
     drivers
         Bulk(Bulk), Transfer(Transfer), Fetch(Box<Fetch>), Throttled(Box<Throttled>), Datagrams(Datagrams),
-        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>);
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>), Writes(Writes);
 }
 
 /// The contract of a workload's parameters: what they mean for a run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from ackclock import _files
 from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
-from ackclock.cli._options import Json, Report, file_name, whole_number
+from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.text import NONE, seconds, share
 
@@ -53,6 +54,14 @@ def diagnose(
             help="Write a scenario of the path (TOML), run it, and say how well it fits.",
         ),
     ] = None,
+    mirror: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="FILE",
+            help="The same, with the capture's losses one by one, and its application's writes.",
+        ),
+    ] = None,
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Run that scenario with one value changed after the other.")
     ] = False,
@@ -65,20 +74,22 @@ def diagnose(
     which: Annotated[
         bool, typer.Option("--which", help="Say which congestion control it was: run each over the same path.")
     ] = False,
-    report: Report = None,
+    report: Annotated[
+        Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write all of it as one page (HTML).")
+    ] = None,
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     as_json: Json = False,
 ) -> None:
     """Why is this transfer slow? Say what limited each moment of it, and what its path is like."""
     from ackclock.diagnose import diagnose as diagnosed
 
-    if controller is not None and scenario is None and not what_if:
-        raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario or --what-if")
+    if controller is not None and scenario is None and mirror is None and not what_if:
+        raise InputError(f"--controller: found {quote(controller)}; allowed: with --scenario, --mirror or --what-if")
     if report is not None:
         _terminal.writable_file(report, "--report")
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):
         raise InputError(f"--plot: found {quote(plot.name)}; allowed: a name that ends in .png, .pdf or .svg")
-    for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario")):
+    for file, option in ((csv, "--csv"), (plot, "--plot"), (scenario, "--scenario"), (mirror, "--mirror")):
         if file is not None:
             _terminal.writable_file(file, option)
     with _terminal.progress() as progress:
@@ -98,11 +109,15 @@ def diagnose(
     if controller is None:
         controller = identity.names[0] if identity is not None and identity.names else "cubic"
     fitted, outcomes = _fitted(capture, found, scenario, what_if, controller)
+    copied = None if mirror is None else _mirrored(capture, found, mirror, controller)
     if report is not None:
         from ackclock.diagnose._page import page
         from ackclock.report import write
 
-        made = page(found, fit=fitted, outcomes=outcomes, identity=identity, name=capture.name, command=_again(capture))
+        asked = [("--which", which), ("--what-if", what_if), ("--anonymise", anonymise)]
+        more = [option for option, given in asked if given]
+        again = shlex.join(["ackclock", "diagnose", capture.name, *more, "--report", report.name])
+        made = page(found, fit=fitted, outcomes=outcomes, identity=identity, name=capture.name, command=again)
         write(made, report, what=f"--report {report}")
     if as_json:
         told = found.summary()
@@ -110,6 +125,8 @@ def diagnose(
             told["which"] = identity.summary()
         if fitted is not None:
             told["fit"] = fitted.summary()
+        if copied is not None:
+            told["mirror"] = copied.summary()
         if outcomes:
             told["what_if"] = [asdict(outcome) for outcome in outcomes]
         _terminal.show_json(told)
@@ -118,20 +135,16 @@ def diagnose(
     if identity is not None:
         _show_identity(identity)
     if fitted is not None:
-        _terminal.show(_fit(fitted))
+        _terminal.show(_fit(fitted, "a model of the path, run"))
         if not fitted.holds:
             _terminal.warn(f"the model is no basis for what-if: it is {fitted.wrong}")
     if outcomes and fitted is not None:
         _terminal.show(_what_if(outcomes, fitted))
-    for file in (csv, plot, scenario, report):
+    if copied is not None:
+        _terminal.show(_fit(copied, "the same losses and writes, run"))
+    for file in (csv, plot, scenario, mirror, report):
         if file is not None:
             _terminal.say(f"written: {file}")
-
-
-def _again(capture: Path) -> str:
-    import shlex
-
-    return f"ackclock diagnose {shlex.quote(capture.name)} --report FILE"
 
 
 def _identified(found: Diagnosis) -> Identity:
@@ -178,13 +191,28 @@ def _fitted(
         raise InputError(f"{path}: {error}") from None
 
 
-def _fit(fitted: Fit) -> Table:
+def _mirrored(path: Path, found: Diagnosis, mirror: Path, controller: str) -> Fit:
+    from ackclock.diagnose import fit
+
+    try:
+        made = _terminal.interruptible(
+            lambda: fit(found, controller=controller, mirror=True, seeds=1), doing=lambda: "running the mirror"
+        )
+        _files.write(mirror, made.scenario.to_toml(), f"--mirror {mirror}")
+        return made
+    except ScenarioError as error:
+        raise InputError(f"--controller: {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _fit(fitted: Fit, title: str) -> Table:
     from rich.table import Table
 
     from ackclock.diagnose._page import quantity_rows
 
     table = Table(
-        title="a model of the path, run",
+        title=title,
         title_justify="left",
         caption="least and most over seeds; of shares the error is the difference",
         caption_justify="left",

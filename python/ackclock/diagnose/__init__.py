@@ -18,9 +18,11 @@ from ackclock._results.limits import COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
+from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, replay
-from ackclock.diagnose._who import Candidate, Identity, identify, mirrored
+from ackclock.diagnose._shift import as_sent
+from ackclock.diagnose._who import Candidate, Identity, identify
 from ackclock.errors import InputError
 from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
 from ackclock.text import rate as told_rate
@@ -212,17 +214,24 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     assert found.packets is not None
     server = row["way"] == "server"
     mss = _segment(found.packets, server)
-    played = replay(found.packets, server=server, mss=mss)
+    packets = found.packets
     if at == "unknown":
-        at = _guess(played, row)
-    if at != "sender":
-        refused = (
-            f"the capture was taken {'at the receiver' if at == 'receiver' else 'on the way' if at == 'between' else 'nobody knows where'}, "
-            "and what a sender waits for shows only beside it: capture at the sender"
-        )
+        at = _guess(replay(packets, server=server, mss=mss), row)
+    if at == "receiver":
+        moved = as_sent(packets, server=server)
+        why = "its timestamps do not tell when packets left" if moved is None else ""
+    else:
+        moved = packets if at == "sender" else None
+        why = f"it was taken {'on the way' if at == 'between' else 'nobody knows where'}"
+    if moved is None:
+        refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
         return Diagnosis(
             connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
         )
+    shown = sent(moved, server=server, mss=mss)
+    if at == "receiver":
+        row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
+    played = replay(moved, server=server, mss=mss)
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)
@@ -240,7 +249,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         sentence=told,
         mss=mss,
         replay=played,
-        sent=sent(found.packets, server=server, mss=mss),
+        sent=shown,
     )
 
 

@@ -5,6 +5,7 @@ Both are by position in the data, not by time: a mirrored run loses the same seg
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,15 @@ class Sent:
     ends, flights
         Of each packet of new data: the offset of its end, and the bytes in flight with it.
     lost
-        Segments, counted from 1, and which of their transmissions was lost; 0 is the first.
+        Segments, counted from 1 as if all were full, and which of their transmissions was lost; 0 is the first.
+    lost_in_order
+        The same segments, counted in the order in which they left first.
+    lost_acks
+        Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
+    acks
+        How many came.
+    first_flight
+        Bytes that left before the first ACK of data came.
     ecn
         What its SYN asks for: `off`, `ask` or `accecn`.
     marks
@@ -42,6 +51,10 @@ class Sent:
     ends: Floats
     flights: Floats
     lost: tuple[tuple[int, int], ...]
+    lost_in_order: tuple[tuple[int, int], ...]
+    lost_acks: tuple[int, ...]
+    acks: int
+    first_flight: int
     ecn: str
     marks: int
     large: float
@@ -83,41 +96,83 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
         marks = plain.filter(heard & ((pl.col("flags") & ECE) > 0)).height
+    lost = _lost(packets, own, mss)
+    starts = rows["before"].to_list() if lost else []
+    segments = (-(-(rows["end"] - rows["before"]) // mss)).cum_sum().to_list() if lost else []
+
+    def in_order(at: int) -> int:
+        i = bisect_right(starts, at) - 1
+        return (segments[i - 1] if i > 0 else 0) + (at - starts[i]) // mss + 1 if i >= 0 else 1
+
+    lost_acks, acks = _lost_acks(packets, server, mss)
     return Sent(
         ends=rows["end"].to_numpy().astype(np.float64),
         flights=(rows["end"] - rows["una"]).to_numpy().astype(np.float64),
-        lost=_lost(packets, own, mss),
+        lost=tuple(((at - 1) // mss + 1, which) for at, which in lost),
+        lost_in_order=tuple((in_order(at), which) for at, which in lost),
+        lost_acks=lost_acks,
+        acks=acks,
+        first_flight=int(first if (first := rows.filter(pl.col("una") <= 1)["end"].max()) is not None else 1) - 1,  # type: ignore[arg-type]
         ecn=ecn,
         marks=marks,
         large=float((rows["length"] > mss).mean() or 0.0),  # type: ignore[arg-type]
     )
 
 
-def _lost(packets: pl.DataFrame, own: Any, mss: int) -> tuple[tuple[int, int], ...]:
-    """A segment that was sent again was lost as often, without what was sent again for nothing."""
+MOST_ACKS = 200_000
+"""Of which lost ones are looked for."""
+
+
+def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
+    """Where nothing is missing at the receiver, an ACK that covers several times as much as usual stands for those that were lost."""
     import polars as pl
 
-    def segments(seq: int, length: int) -> range:
-        return range((seq - 1) // mss + 1, (seq + length - 2) // mss + 2)
+    back = packets.filter(pl.col("from_server") != server).select("kind", "ack").head(2 * MOST_ACKS)
+    steps: list[tuple[int, int]] = []  # number of the packet, bytes that it newly covers
+    count, una, hole, pending = 0, 0, False, 0
+    for kind, ack in back.iter_rows():
+        if kind in ("sack", "dsack"):
+            hole, pending = True, 0
+            continue
+        if pending:
+            steps.append((count, pending))
+        count, pending = count + 1, 0
+        if ack is None or ack != ack or ack <= una:
+            continue
+        if una > 0 and not hole:
+            pending = int(ack - una)
+        una, hole = ack, False
+    usual = sorted(step for _, step in steps)[len(steps) // 2] if steps else 0
+    lost: list[int] = []
+    for number, step in steps:
+        missing = round(step / usual) - 1 if usual >= mss and step >= 2 * usual else 0
+        lost += [number + len(lost) + i for i in range(min(missing, 20))]
+    return tuple(lost), count
+
+
+def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
+    """Offsets of segments, and which transmission was lost: one that was sent again was lost as often, without what was for nothing."""
+    import polars as pl
 
     again: dict[int, int] = {}
     needless: dict[int, int] = {}
     twice: dict[int, int] = {}
     repeated = packets.filter(own & pl.col("kind").is_in(["retransmission", "needless"]) & (pl.col("length") > 0))
     for kind, seq, length in repeated.select("kind", "seq", "length").iter_rows():
-        for n in segments(seq, length):
-            again[n] = again.get(n, 0) + 1
+        for at in range(seq, seq + length, mss):
+            again[at] = again.get(at, 0) + 1
             if kind == "needless":
-                needless[n] = needless.get(n, 0) + 1
+                needless[at] = needless.get(at, 0) + 1
+    starts = sorted(again)
     named = packets.filter(~own & (pl.col("kind") == "dsack"))
     for seq, length in named.select("seq", "length").iter_rows():
-        for n in segments(max(seq, 1), min(length, 1 << 20)):
-            twice[n] = twice.get(n, 0) + 1
+        for at in starts[bisect_left(starts, seq) : bisect_left(starts, seq + length)]:
+            twice[at] = twice.get(at, 0) + 1
     lost = []
-    for n, times in again.items():
-        real = times - min(max(needless.get(n, 0), twice.get(n, 0)), times)
-        lost += [(n, which) for which in range(min(real, 256))]
-    return tuple(sorted(lost))
+    for at, times in again.items():
+        real = times - min(max(needless.get(at, 0), twice.get(at, 0)), times)
+        lost += [(at, which) for which in range(min(real, 256))]
+    return sorted(lost)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

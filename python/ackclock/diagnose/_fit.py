@@ -105,7 +105,7 @@ class Fit:
         return {"error": self.error, "holds": self.holds, "quantities": [asdict(one) for one in self.quantities]}
 
 
-def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
+def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
     """The scenario of a diagnosis.
 
     Parameters
@@ -114,6 +114,8 @@ def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
         With conclusions.
     controller
         The sender's, which a capture does not name.
+    own_pace
+        Share of the time up to which the application may have had nothing to send.
 
     Raises
     ------
@@ -127,10 +129,10 @@ def model(found: Diagnosis, *, controller: str = "cubic") -> Scenario:
     path, row, seconds = found.path, found.connection, found.replay.seconds
     life = sum(seconds.values())
     own = (seconds["application"] + seconds["idle"]) / life if life else 1.0
-    if own > OWN_PACE:
+    if own > own_pace:
         raise InputError(
             f"found a transfer whose application had nothing to send for {own * 100:.0f} % of the time; "
-            f"allowed: at most {OWN_PACE * 100:.0f} %, a model of the path says nothing of an application"
+            f"allowed: at most {own_pace * 100:.0f} %, a model of the path says nothing of an application"
         )
     if path.wire_bps is None or path.base_rtt_s is None or row["bytes"] > MOST_BYTES:
         raise InputError(
@@ -181,7 +183,7 @@ def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
     return {"kind": "drop-tail", "limit": f"{max(round(waits * rate / 8 / size), 10)} packets"}
 
 
-def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS) -> Fit:
+def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirror: bool = False) -> Fit:
     """Make the model of a diagnosis, run it, and compare.
 
     Parameters
@@ -192,13 +194,17 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS) -> F
         The sender's.
     seeds
         Runs of the model; it has random losses.
+    mirror
+        Of the second depth, `mirrored`, in place of `model`.
 
     Raises
     ------
     InputError
         If there is no model.
     """
-    scenario = model(found, controller=controller)
+    from ackclock.diagnose._mirror import mirrored
+
+    scenario = (mirrored if mirror else model)(found, controller=controller)
     runs = [_measured(scenario, seed) for seed in range(1, seeds + 1)]
     own = _measures(found)
     made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._curve import Curve, Sent, curve, run_curve
+from ackclock.diagnose._mirror import mirrored
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["Candidate", "Identity", "candidates", "identify", "mirrored"]
+__all__ = ["Candidate", "Identity", "candidates", "identify"]
 
 CELLS = 200
 """Parts of the data in which the flight is compared, at most."""
@@ -50,18 +51,17 @@ IN_RACE = 4.0
 
 CLEARLY = 0.1
 
-FAR = 2.0
+FAR = 1.5
 """How many times as far from its own runs as these are from each other a capture may be."""
+
+OTHERWISE, WIDE = 0.2, 0.5
+"""Share of the parts in which a candidate may do something else: after a lost ACK many go another way. And by how much, then."""
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
 
 ROUNDS = 3
 """Pieces of the data that say something of their own, between two losses."""
-
-SYN_BYTES = 60
-"""With its options."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
@@ -165,70 +165,6 @@ def candidates() -> tuple[str, ...]:
     return tuple(name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc", "quinn:")))
 
 
-def mirrored(found: Diagnosis, *, controller: str, slack: float = 1.0) -> Scenario:
-    """The model of a diagnosis, which loses what the capture lost, and nothing else.
-
-    Parameters
-    ----------
-    found
-        With conclusions.
-    controller
-        The sender's.
-    slack
-        How much longer its queue is than what stood in it at most: who fills it further loses there.
-
-    Raises
-    ------
-    InputError
-        If the capture allows no model.
-    """
-    from ackclock import units
-    from ackclock.diagnose._fit import model
-
-    scenario = model(found, controller=controller)
-    path, shown = found.path, found.sent
-    assert path is not None
-    assert shown is not None
-    assert path.base_rtt_s is not None
-    assert path.greatest_rtt_s is not None
-    assert path.wire_bps is not None
-    size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss
-    stood = (path.greatest_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
-    whole = min(int(found.connection["bytes"]), MOST_BYTES)
-    values: dict[str, Any] = {
-        "network.bottleneck.queue": {"kind": "drop-tail", "limit": f"{round(stood * (1 + slack)) + 20} packets"},
-        "network.bottleneck.loss": {"kind": "scripted", "drops": _drops(shown.lost)} if shown.lost else {"kind": "none"},
-        "flows.0.workload.bytes": f"{whole} B",
-        "record.trace": "flow",
-    }
-    if shown.ecn != "off":
-        values["flows.0.stack.ecn"] = "accecn" if shown.ecn == "accecn" else "ask"
-    if shown.large > 0.1:
-        values["flows.0.stack.tso"] = True
-    link = scenario.network.bottleneck
-    hand = found.connection["handshake_rtt_s"]
-    assert link is not None
-    if hand is not None and hand == hand:  # its packets are small and meet no queue of their own
-        delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
-        if 0 < delay < units.whole(link.delay, units.DURATION):
-            values["network.bottleneck.delay"] = f"{delay} ns"
-    if found.replay is not None and found.replay.paced:
-        values["flows.0.stack.pacing"] = True
-    return scenario.set_all(values)
-
-
-def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
-    """Ranges of neighbours."""
-    made: list[dict[str, int]] = []
-    for which, n in sorted((which, n) for n, which in lost):
-        last = made[-1] if made else None
-        if last is not None and last["transmission"] == which and last["last"] == n - 1:
-            last["last"] = n
-        else:
-            made.append({"first": n, "last": n, "transmission": which})
-    return made
-
-
 def identify(
     found: Diagnosis, *, among: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Identity:
@@ -250,7 +186,7 @@ def identify(
     """
     try:
         whole = _compared(found)
-        base = mirrored(found, controller="reno")
+        base = mirrored(found, controller="reno", most_bytes=MOST_BYTES)
     except InputError as error:
         return Identity(refused=str(error))
     shown = found.sent
@@ -264,7 +200,7 @@ def identify(
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
             for at in range(first, last):
-                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss))
+                runs[name].append(_run(base, name, at, whole=whole, cells=cells, mss=found.mss, shown=shown))
                 if progress is not None:
                     progress(min(sum(map(len, runs.values())) / total, 1.0))
 
@@ -304,8 +240,9 @@ def _fitting(names: Sequence[str], shown: Sent) -> tuple[list[str], list[tuple[s
     return fitting, left_out
 
 
-def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int) -> Curve:
-    """A candidate over the fitted path, or one that is a little off, each with a seed of its own."""
+def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
+    """A candidate over the fitted path, or one that is a little off, each with a seed of its own. It loses the ACKs that the capture has
+    lost, and every other run as many, but drawn ones."""
     import ackclock
     from ackclock import units
 
@@ -316,11 +253,17 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
     delay = round(units.whole(link.delay, units.DURATION) * (1 + delay_off * DELAY_OFF))
     scenario = base.set_all(
         {
+            "record.trace": "flow",
             "flows.0.congestion_control": name,
             "network.bottleneck.rate": f"{rate} bit/s",
             "network.bottleneck.delay": f"{delay} ns",
         }
     )
+    if shown.lost_acks:
+        many = {"kind": "bernoulli", "p": min(len(shown.lost_acks) / shown.acks, 0.5)}
+        lost = many if at % 2 else {"kind": "listed", "packets": list(shown.lost_acks)}
+        back = {"rate": f"{rate} bit/s", "delay": f"{delay} ns", "loss": lost}
+        scenario = scenario.set("network.reverse", {"bottleneck": back})
     return run_curve(ackclock.run(scenario, seed=at + 1), whole=whole, cells=cells, mss=mss)
 
 
@@ -330,6 +273,15 @@ def _apart(one: Curve, other: Curve) -> float:
 
     missing = abs(one.reached - other.reached)
     return float(np.abs(one.logs - other.logs).mean()) + missing
+
+
+def _likely(own: Curve, other: Curve, scale: float) -> float:
+    """Mean log-likelihood of a part of the data."""
+    import numpy as np
+
+    off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
+    usual = (1 - OTHERWISE) * np.exp(-off / scale) / scale
+    return float(np.log(usual + OTHERWISE * np.exp(-off / WIDE) / WIDE).mean())
 
 
 def _judged(
@@ -348,13 +300,13 @@ def _judged(
     cells = len(own.logs)
     pieces = min(cells, ROUNDS * (losses + 1) + 10)
     floor = float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
-    likely, spread, distance = {}, {}, {}
+    likely, spread, distance, most = {}, {}, {}, {}
     for name in racers:
         made = runs[name]
-        spread[name] = float(np.mean([min(_apart(a, b) for b in made if b is not a) for a in made]))
+        nearest = [min(_apart(a, b) for b in made if b is not a) for a in made]
+        spread[name], most[name] = float(np.mean(nearest)), max(nearest)
         distance[name] = min(_apart(own, one) for one in made)
-        scale = floor + spread[name]
-        likely[name] = -pieces * (float(np.log(scale)) + distance[name] / scale)
+        likely[name] = pieces * max(_likely(own, one, floor + spread[name]) for one in made)
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
@@ -368,7 +320,7 @@ def _judged(
     ]
     same = [name for name in order if _same(runs[best], runs[name])]
     others = [name for name in order if name not in same and ratios[name] < DECIDED]
-    far = distance[best] > FAR * (spread[best] + floor)
+    far = distance[best] > FAR * (most[best] + floor)
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items()}}
     return Identity(
         names=() if far else tuple(same),
@@ -377,7 +329,7 @@ def _judged(
         candidates=tuple(ranked),
         left_out=tuple(left_out),
         curves=curves,
-        scenario=base.set("flows.0.congestion_control", best).set("record.trace", "none"),
+        scenario=base.set("flows.0.congestion_control", best),
         whole_bytes=whole,
     )
 

@@ -1,0 +1,160 @@
+"""A capture taken at the receiver, as the sender would have taken it.
+
+Two things are unknown there: when a packet left, and when an ACK came. Timestamps tell both. The echo in a packet names the ACK that its
+sender had heard last, and its own timestamp the tick in which it left; so a packet that left with an ACK is told from one that waited
+for its time or for the application. All times are those at which a packet would have come over an empty path.
+
+What was lost on the way is not in the capture: a hole stands for it, which left just before what shows the hole. A retransmission that
+was lost is not seen at all, nor is what was lost behind the last packet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["as_sent"]
+
+TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
+"""Ticks of timestamps: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
+
+NEAR = 0.1
+"""A measured tick may be this part off."""
+
+FIN = 0x01
+
+LEAST_TICKS = 50
+
+SLACK = 0.1
+"""Part of a tick by which its beginning may be off."""
+
+WRAP = 1 << 32
+
+
+def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
+    """The packets in the order and at the times of their sender; None if the timestamps do not tell.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`, captured at the receiver of the data.
+    server
+        Whether the data is the server's.
+    """
+    import polars as pl
+
+    rows = packets.rows()
+    own = [row for row in rows if row[1] == server and row[2] not in ("sack", "dsack")]
+    ticks = _ticks(own)
+    if ticks is None:
+        return None
+    sends, tick = ticks
+    acks = _Acks(rows, server)
+    round_trip = acks.round_trip(own)
+    if round_trip is None:
+        return None
+    made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
+    released = _released(own, sends, tick, acks.times, round_trip)
+    last, nxt = float("-inf"), 1
+    for at, (row, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
+        arrived, kind, seq, length = row[0], row[2], row[3], row[4]
+        left = max(begins if heard is None else heard, last)
+        last = left
+        if kind == "late":
+            continue  # its hole stands for it
+        if length and seq > nxt:
+            made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, row[8], row[9])))
+        made.append((left, 1, at, row))
+        nxt = max(nxt, seq + length if length else nxt)
+    if not any(row[7] & FIN for row in own):  # what left behind the last packet did not come any more before the capture ended
+        made = [one for one in made if one[0] <= last]
+    made.sort(key=lambda one: one[:3])
+    moved = [(t, *row[1:]) for t, _, _, row in made]
+    return pl.DataFrame(moved, schema=packets.schema, orient="row")
+
+
+def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
+    """When the tick began in which each packet left, and how long it is."""
+    if len(own) < 2 or not any(row[8] for row in own):
+        return None
+    values, high, before = [], 0, own[0][8]
+    for row in own:
+        value = row[8] or before  # a RST may have none
+        if value < before and before - value > WRAP // 2:
+            high += WRAP
+        values.append(high + value - (WRAP if value > before and value - before > WRAP // 2 else 0))
+        before = value
+    span = values[-1] - values[0]
+    if span < LEAST_TICKS:
+        return None
+    measured = (own[-1][0] - own[0][0]) / span
+    tick = min(TICKS_S, key=lambda one: abs(measured / one - 1))
+    if abs(measured / tick - 1) > NEAR:
+        return None
+    offset = min(row[0] - value * tick for row, value in zip(own, values, strict=True))
+    return [value * tick + offset for value in values], tick
+
+
+class _Acks:
+    """What the receiver sent, by its timestamps."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], server: bool) -> None:
+        self.all: list[tuple[float, tuple[Any, ...]]] = []
+        self.times: dict[int, list[tuple[float, float]]] = {}  # by timestamp: when, and what it covers
+        una = 0.0
+        for row in rows:
+            block = row[2] in ("sack", "dsack")
+            if row[1] == server:
+                continue
+            self.all.append((row[0], row))
+            if not block and row[8]:
+                reached = row[5] if row[5] is not None and row[5] == row[5] else una
+                self.times.setdefault(row[8], []).append((row[0], max(reached - una, 1.0)))
+                una = max(una, reached)
+
+    def round_trip(self, own: list[tuple[Any, ...]]) -> float | None:
+        """From an ACK to what it released, at least; of ACKs that were alone in their tick."""
+        waits = [row[0] - times[0][0] for row in own if len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]]
+        return min(waits, default=None)
+
+
+def _released(
+    own: list[tuple[Any, ...]], sends: list[float], tick: float, times: dict[int, list[tuple[float, float]]], trip: float
+) -> list[float | None]:
+    """When the ACK came that released each packet; None if none came in the tick in which it left.
+
+    ACKs of one tick look alike: what left then is dealt out to them by what they cover.
+    """
+    made: list[float | None] = [None] * len(own)
+    at = 0
+    while at < len(own):
+        row, begins = own[at], sends[at]
+        end = at
+        while end < len(own) and own[end][9] == row[9] and sends[end] == begins:
+            end += 1
+        near = [
+            (t + trip, weight)
+            for t, weight in times.get(row[9], ())
+            if begins - SLACK * tick <= t + trip <= begins + (1 + SLACK) * tick
+        ]
+        if near:
+            _deal(own, at, end, near, made)
+        at = end
+    return made
+
+
+def _deal(
+    own: list[tuple[Any, ...]], at: int, end: int, near: list[tuple[float, float]], made: list[float | None]
+) -> None:
+    whole = sum(weight for _, weight in near)
+    sent = sum(own[i][4] for i in range(at, end)) or 1
+    behind, given, k = 0.0, near[0][1], 0
+    for i in range(at, end):
+        middle = (behind + own[i][4] / 2) / sent * whole
+        behind += own[i][4]
+        while k + 1 < len(near) and given < middle and near[k + 1][0] <= own[i][0] + 1e-6:
+            k += 1
+            given += near[k][1]
+        made[i] = near[k][0]

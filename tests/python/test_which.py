@@ -1,0 +1,150 @@
+"""Which congestion control a capture shows: each is told from all others, none is named where none fits, and a tie is called one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from test_diagnose import captured
+
+import ackclock
+from ackclock.cli import main
+from ackclock.diagnose import diagnose, identify, mirrored
+from ackclock.diagnose._curve import curve
+from ackclock.diagnose._who import candidates
+
+PATH = {
+    "duration": "12 s",
+    "network": {
+        "bottleneck": {"rate": "8 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "30 packets"}}
+    },
+    "flows": [{"congestion_control": "htcp", "workload": {"kind": "bulk"}}],
+}
+
+
+def test_one_of_all_is_named_and_without_it_none(tmp_path):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH))
+    found = diagnose(path)
+    shares: list[float] = []
+    told = identify(found, progress=shares.append)
+    assert told.names == ("htcp",)
+    assert told.others == ()
+    assert told.candidates[0].distance < 1e-3
+    assert {one.name for one in told.candidates} == set(candidates()) - {"dctcp", "prague"}
+    assert [name for name, _ in told.left_out] == ["dctcp", "prague"]
+    assert shares == sorted(shares)
+    assert told.scenario is not None
+    assert told.scenario.flows[0].congestion_control == "htcp"
+    without = identify(found, among=["reno", "cubic", "bic", "vegas", "bbr"])
+    assert without.names == ()
+    assert without.nearest == "reno"
+    assert without.sentence.startswith("None of the 5 congestion controls that are known here: reno comes nearest")
+
+
+def test_those_that_do_the_same_are_a_tie(tmp_path):
+    """The receiver's window holds them before anything is lost; only Vegas looks at the queue that stands."""
+    scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.stack.receive_buffer", "70 KiB")
+    _, path = captured(tmp_path, scenario)
+    told = identify(diagnose(path), among=["highspeed", "htcp", "reno", "vegas"])
+    assert sorted(told.names) == ["highspeed", "htcp", "reno"]
+    assert told.others == ()
+    assert told.sentence.endswith("which do the same on this path, segment by segment.")
+
+
+def test_what_was_lost_is_what_the_network_dropped(tmp_path):
+    """Retransmissions too, and not what was sent again for nothing."""
+    scenario = ackclock.Scenario.from_dict(PATH).set("network.bottleneck.loss", {"kind": "bernoulli", "p": 0.05})
+    run, path = captured(tmp_path, scenario.set("record.drops", True).set("flows.0.congestion_control", "cubic"))
+    drops = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("t_s") < 11))
+    real = set(drops.select("seg_no", "rexmit").iter_rows())
+    found = diagnose(path)
+    assert found.sent is not None
+    last = max(n for n, _ in real)
+    assert max(which for _, which in real) > 0
+    assert {one for one in found.sent.lost if one[0] <= last} >= real
+    assert len(found.sent.lost) <= run.rows("flows")[0]["retransmissions"]
+
+
+def test_lost_acks_are_mirrored_as_well(tmp_path):
+    """What a controller does depends on them: an ACK that covers four segments where two are usual stands for a lost one."""
+    scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", "bic")
+    back = {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [700, 1500]}}
+    _, path = captured(tmp_path, scenario.set("network.reverse", {"bottleneck": back}))
+    found = diagnose(path)
+    assert found.sent is not None
+    assert found.sent.lost_acks == (700, 1500)
+    told = identify(found, among=["bic", "cubic", "htcp", "copa"])
+    assert told.names == ("bic",)
+    assert told.candidates[0].distance < 1e-3
+
+
+def test_the_receivers_capture_names_it_too(tmp_path):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH), at="receiver")
+    found = diagnose(path)
+    assert found.at == "receiver"
+    assert identify(found, among=["bic", "cubic", "htcp", "reno", "bbr"]).names == ("htcp",)
+
+
+def test_a_mirrored_run_is_the_capture(tmp_path):
+    """The same segments are lost, and it takes as long, although its queue is longer."""
+    work = {"kind": "transfer", "bytes": "6 MB"}
+    run, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work))
+    again = ackclock.run(mirrored(diagnose(path), controller="htcp"))
+    (own,), (other,) = run.rows("flows"), again.rows("flows")
+    assert other["retransmissions"] == own["retransmissions"] > 0
+    assert other["completion_s"] == pytest.approx(own["completion_s"], rel=1e-4)
+
+
+def test_too_little_or_marks_or_no_queue_are_refused(tmp_path):
+    scenario = ackclock.Scenario.from_dict(PATH)
+    short = scenario.set("flows.0.workload", {"kind": "transfer", "bytes": "300 KB"})
+    marked = scenario.set_all(
+        {
+            "flows.0.congestion_control": "dctcp",
+            "network.bottleneck.queue": {"kind": "threshold", "mark": "10 packets", "limit": "50 packets"},
+        }
+    )
+    held = scenario.set("flows.0.stack.receive_buffer", "20 KiB")
+    for wrong, why in ((short, "segments; allowed"), (marked, "that tell of marks"), (held, "never full")):
+        _, path = captured(tmp_path, wrong)
+        told = identify(diagnose(path))
+        assert why in told.refused
+        assert told.sentence.startswith("Which congestion control it was is not said: found")
+        assert told.names == told.candidates == ()
+
+
+def test_a_curve_is_the_mean_of_logarithms(tmp_path):
+    ends = np.array([101.0, 201.0, 301.0, 401.0])
+    made = curve(ends, np.array([100.0, 100.0, 400.0, 100.0]), whole=400.0, cells=2, mss=100)
+    assert np.exp(made.logs) == pytest.approx([1.0, 2.0])
+    assert made.reached == 1.0
+    assert curve(ends[:2], np.array([100.0, 100.0]), whole=400.0, cells=2, mss=100).reached == 0.5
+
+
+def test_command(tmp_path, capsys):
+    work = {"kind": "transfer", "bytes": "4 MB"}
+    scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work)
+    _, path = captured(tmp_path, scenario)
+    page, model = tmp_path / "x.html", tmp_path / "x.toml"
+    assert main(["diagnose", str(path), "--which", "--report", str(page), "--scenario", str(model)]) == 0
+    shown = capsys.readouterr().out
+    assert "The congestion control was htcp." in shown
+    assert 'congestion_control = "htcp"' in model.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "Which congestion control" in text
+    assert "--which" in text
+    assert main(["diagnose", str(path), "--which", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["which"]
+    assert told["names"] == ["htcp"]
+    assert told["candidates"][0]["name"] == "htcp"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("controller", candidates())
+def test_every_controller_is_named(tmp_path, controller):
+    """Those that draw lots, too; what does the same as another may be named with it."""
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", controller))
+    told = identify(diagnose(path))
+    assert controller in (*told.names, *told.others), told.sentence
