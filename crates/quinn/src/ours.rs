@@ -47,6 +47,8 @@ struct Inside {
     in_flight: u64,
     /// The same before the last ACK.
     flight: u64,
+    /// Bytes acknowledged that make no whole segment yet.
+    rest: u64,
     /// What was sent before this is of the window that was reduced.
     reduced_at: Option<Time>,
     heard: Heard,
@@ -65,9 +67,9 @@ struct State {
 #[derive(Default)]
 struct Heard {
     packets: u32,
-    /// Of these, such that were sent after the last reduction.
-    fresh: u32,
     bytes: u64,
+    /// Of these, such that were sent after the last reduction.
+    fresh: u64,
     rtt: Option<Span>,
     srtt: Span,
     min_rtt: Span,
@@ -90,6 +92,7 @@ impl Inside {
             sent: 0,
             in_flight: 0,
             flight: 0,
+            rest: 0,
             reduced_at: None,
             heard: Heard::default(),
             state: Mutex::new(state),
@@ -151,7 +154,7 @@ impl Controller for Inside {
         let is_fresh = self.reduced_at.is_none_or(|reduced| sent > reduced);
         let heard = &mut self.heard;
         heard.packets += 1;
-        heard.fresh += u32::from(is_fresh);
+        heard.fresh += if is_fresh { bytes } else { 0 };
         heard.bytes += bytes;
         heard.rtt = Some(heard.rtt.map_or(sample, |rtt| rtt.min(sample)));
         heard.srtt = Span(rtt.get().as_nanos() as u64);
@@ -177,9 +180,9 @@ impl Controller for Inside {
         rule.on_sample(window, &arrival);
         if arrival.ca_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
-            if self.reduced_at.is_some() {
-                ack.acked = heard.fresh;
-            }
+            // by bytes: at first packets are smaller than what a segment becomes
+            ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;
+            self.rest = (self.rest + heard.fresh) % self.mtu;
             if let Some(acked) = start.growth(window, &ack) {
                 ack.acked = acked;
                 rule.on_ack(window, &ack);
