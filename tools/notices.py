@@ -25,6 +25,7 @@ TARGET = "x86_64-unknown-linux-gnu"
 REASONS = {
     "bytes": "what the stack of QUIC reads and writes",
     "bytemuck": "numbers as bytes, without unsafe code of ours",
+    "libloading": "libraries of transport stacks that a command names",
     "libm": "functions whose results are the same on every machine",
     "nix": "CPU time of a thread, signals",
     "pyo3": "the extension of Python",

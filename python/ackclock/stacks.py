@@ -209,7 +209,10 @@ def _child(arguments: Sequence[str]) -> tuple[bool, str]:
     except (ValueError, IndexError):
         said = (done.stderr.strip().splitlines() or [""])[0][:200]
         by = signal.Signals(-done.returncode).name if done.returncode < 0 else f"exit code {done.returncode}"
-        return False, f"found a process that ended by {by}{': ' + shown(said) if said else ''}; allowed: one that survives"
+        return (
+            False,
+            f"found a process that ended by {by}{': ' + shown(said) if said else ''}; allowed: one that survives",
+        )
     return bool(holds), str(text)
 
 
@@ -225,4 +228,4 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_answer(sys.argv[1:])))
+    sys.stdout.write(json.dumps(_answer(sys.argv[1:])) + "\n")

@@ -45,6 +45,10 @@ struct Inside {
     ssthresh: Option<u64>,
     sent: u64,
     in_flight: u64,
+    /// The same before the last ACK.
+    flight: u64,
+    /// Bytes acknowledged that make no whole segment yet.
+    rest: u64,
     /// What was sent before this is of the window that was reduced.
     reduced_at: Option<Time>,
     heard: Heard,
@@ -63,9 +67,9 @@ struct State {
 #[derive(Default)]
 struct Heard {
     packets: u32,
-    /// Of these, such that were sent after the last reduction.
-    fresh: u32,
     bytes: u64,
+    /// Of these, such that were sent after the last reduction.
+    fresh: u64,
     rtt: Option<Span>,
     srtt: Span,
     min_rtt: Span,
@@ -87,6 +91,8 @@ impl Inside {
             ssthresh: None,
             sent: 0,
             in_flight: 0,
+            flight: 0,
+            rest: 0,
             reduced_at: None,
             heard: Heard::default(),
             state: Mutex::new(state),
@@ -121,7 +127,7 @@ impl Inside {
             rtt: heard.rtt,
             srtt: heard.srtt,
             min_rtt: heard.min_rtt,
-            prior_in_flight: self.segments(self.in_flight + heard.bytes),
+            prior_in_flight: self.segments(self.flight),
             in_flight: self.segments(self.in_flight),
             snd_una: self.sent.saturating_sub(self.in_flight),
             snd_nxt: self.sent,
@@ -148,7 +154,7 @@ impl Controller for Inside {
         let is_fresh = self.reduced_at.is_none_or(|reduced| sent > reduced);
         let heard = &mut self.heard;
         heard.packets += 1;
-        heard.fresh += u32::from(is_fresh);
+        heard.fresh += if is_fresh { bytes } else { 0 };
         heard.bytes += bytes;
         heard.rtt = Some(heard.rtt.map_or(sample, |rtt| rtt.min(sample)));
         heard.srtt = Span(rtt.get().as_nanos() as u64);
@@ -162,6 +168,7 @@ impl Controller for Inside {
         if heard.packets == 0 {
             return;
         }
+        self.flight = in_flight + heard.bytes;
         let arrival = self.arrival(now, &heard, app_limited);
         let State { rule, start, window, has_started } =
             self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -173,9 +180,9 @@ impl Controller for Inside {
         rule.on_sample(window, &arrival);
         if arrival.ca_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
-            if self.reduced_at.is_some() {
-                ack.acked = heard.fresh;
-            }
+            // by bytes: at first packets are smaller than what a segment becomes
+            ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;
+            self.rest = (self.rest + heard.fresh) % self.mtu;
             if let Some(acked) = start.growth(window, &ack) {
                 ack.acked = acked;
                 rule.on_ack(window, &ack);
@@ -196,11 +203,11 @@ impl Controller for Inside {
             return;
         }
         self.reduced_at = Some(now);
-        let (in_flight, snd_nxt) = (self.segments(self.in_flight), self.sent);
+        let (flight, snd_nxt) = (self.segments(self.flight), self.sent);
         let State { rule, start, window, .. } = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let target = match lost_bytes {
-            0 => rule.ssthresh_for_mark(window, in_flight),
-            _ => rule.ssthresh(window, in_flight),
+            0 => rule.ssthresh_for_mark(window, flight),
+            _ => rule.ssthresh(window, flight),
         };
         window.prior_cwnd = window.cwnd;
         window.ssthresh = start.on_reduction(window, target, snd_nxt).max(LEAST);
@@ -219,8 +226,15 @@ impl Controller for Inside {
         self.show();
     }
 
+    /// The window stays what it is in bytes.
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.mtu = u64::from(new_mtu);
+        let (before, mtu) = (std::mem::replace(&mut self.mtu, u64::from(new_mtu)), u64::from(new_mtu));
+        let window = &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
+        let scaled = |segments: u32| (u64::from(segments) * before / mtu).max(u64::from(LEAST)) as u32;
+        (window.cwnd, window.prior_cwnd) = (scaled(window.cwnd), scaled(window.prior_cwnd));
+        if window.ssthresh != Window::INFINITE {
+            window.ssthresh = scaled(window.ssthresh);
+        }
         self.show();
     }
 

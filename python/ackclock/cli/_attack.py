@@ -10,7 +10,19 @@ import typer
 
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import checked, option_of, resolved
-from ackclock.cli._options import NOTHING, Jobs, Json, Pbs, Scheduler, Slurm, Stacks, Worker, file_name, load_stacks, whole_number
+from ackclock.cli._options import (
+    NOTHING,
+    Jobs,
+    Json,
+    Pbs,
+    Scheduler,
+    Slurm,
+    Stacks,
+    Worker,
+    file_name,
+    load_stacks,
+    whole_number,
+)
 from ackclock.cli._sweep import stoppable
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, quote

@@ -12,7 +12,20 @@ import typer
 
 from ackclock import _files
 from ackclock.cli import _terminal
-from ackclock.cli._options import NOTHING, Jobs, Json, Kernels, Pbs, Scheduler, Slurm, Stacks, Worker, file_name, load_stacks, use
+from ackclock.cli._options import (
+    NOTHING,
+    Jobs,
+    Json,
+    Kernels,
+    Pbs,
+    Scheduler,
+    Slurm,
+    Stacks,
+    Worker,
+    file_name,
+    load_stacks,
+    use,
+)
 from ackclock.cli._sweep import stoppable, told
 from ackclock.cli._workers import Workers
 from ackclock.errors import InputError, ScenarioError, quote

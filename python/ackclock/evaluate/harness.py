@@ -306,7 +306,9 @@ class Runs:
 def _has_transport_of_its_own(arm: Arm) -> bool:
     from ackclock.scenario._base import schema
 
-    return arm.controller.startswith("stack:") or any(arm.controller in schema()[kind]["controllers"] for kind in ("pcc", "quinn"))
+    return arm.controller.startswith("stack:") or any(
+        arm.controller in schema()[kind]["controllers"] for kind in ("pcc", "quinn")
+    )
 
 
 def _within(row: Row, arms: Sequence[Arm], scale: Scale, *, gigabit: bool) -> Row:

@@ -1400,12 +1400,12 @@ class Flows(FlowsBase):
     """Number of flows."""
     name: str | None
     """Name of the group in tables and figures. Default: the name of its controller; for a group without a controller, of its workload."""
-    transport: Literal["tcp", "udp", "pcc", "quinn"] | None
+    transport: Literal["tcp", "udp", "pcc", "quinn", "stack"] | None
     """Transport protocol. Default: the one that the controller and the workload need."""
     profile: str
     """The operating system whose TCP the hosts follow, or the RFCs."""
     congestion_control: str
-    """Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a stack of QUIC."""
+    """Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to the run (`--stack`)."""
     congestion_control_options: dict[str, bool | float | str]
     """Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments of its class."""
     recovery: str | None
@@ -1444,7 +1444,7 @@ class Flows(FlowsBase):
         *,
         count: int = ...,
         name: str | None = ...,
-        transport: Literal["tcp", "udp", "pcc", "quinn"] | None = ...,
+        transport: Literal["tcp", "udp", "pcc", "quinn", "stack"] | None = ...,
         profile: str = ...,
         congestion_control: str = ...,
         congestion_control_options: dict[str, bool | float | str] = ...,

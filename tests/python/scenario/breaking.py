@@ -194,6 +194,8 @@ each(
     lambda _: {"flows.0.transport": "udp"},
     lambda _: {"flows.0.transport": "pcc"},
     lambda _: {"flows.0.transport": "quinn"},
+    lambda _: {"flows.0.transport": "stack"},
+    lambda _: {"flows.0.transport": "quinn", "flows.0.congestion_control": "stack:some:cubic"},
     lambda _: {"flows.0.transport": "tcp", "flows.0.congestion_control": "quinn:newreno"},
     lambda _: {"flows.0.transport": "tcp", "flows.0.congestion_control": "pcc-vivace"},
     lambda d: {"flows.0": {"transport": "tcp", "workload": {"kind": "constant-rate", "rate": mbit(d(1, 9))}}},
@@ -203,7 +205,7 @@ for key, setting in SETTINGS.items():
     each(
         f"flows.0.{key}",
         lambda d, key=key, setting=setting: {"flows.0": {key: setting, "workload": {"kind": "constant-rate", "rate": mbit(d(1, 9))}}},
-        lambda d, key=key, setting=setting: {"flows.0": {key: setting, "congestion_control": ("pcc-allegro", "pcc-vivace", "quinn:bbr")[d(0, 2)]}},
+        lambda d, key=key, setting=setting: {"flows.0": {key: setting, "congestion_control": ("pcc-allegro", "pcc-vivace", "quinn:bbr", "stack:some:cubic")[d(0, 3)]}},
     )  # fmt: skip
 each(
     "flows.0.congestion_control",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ackclock import Scenario, stacks
+from ackclock import Scenario, run, run_batch, stacks
 from ackclock.errors import InputError, ScenarioError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,7 +57,10 @@ def scenario(*flows, seconds=5):
 
 def test_a_stack_that_keeps_the_contract_passes_every_check(toy):
     done = subprocess.run(
-        [sys.executable, "-m", "ackclock", "stack", "check", str(toy), "--json"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "ackclock", "stack", "check", str(toy), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = json.loads(done.stdout)
     assert [f["check"] for f in found] == [
@@ -130,9 +133,11 @@ def test_a_scenario_loads_nothing(tmp_path):
 
 
 def test_flows_of_a_library_share_a_link_and_repeat(toy):
-    from ackclock import run, run_batch
-
-    mixed = scenario({"congestion_control": "stack:toy:fixed"}, {"congestion_control": "cubic"}, {"congestion_control": "quinn:cubic"})
+    mixed = scenario(
+        {"congestion_control": "stack:toy:fixed"},
+        {"congestion_control": "cubic"},
+        {"congestion_control": "quinn:cubic"},
+    )
     one = run(mixed, seed=1)
     assert one.digest == run(mixed, seed=1).digest
     batches = [run_batch(mixed, [1, 2, 3], jobs=jobs).digests for jobs in (1, 2)]
@@ -143,8 +148,6 @@ def test_flows_of_a_library_share_a_link_and_repeat(toy):
 
 
 def test_the_digest_of_another_process_is_the_same(toy):
-    from ackclock import run
-
     plain = scenario({"congestion_control": "stack:toy:fixed"})
     code = (
         "from ackclock import Scenario, run, stacks; "
@@ -155,8 +158,6 @@ def test_the_digest_of_another_process_is_the_same(toy):
 
 
 def test_tables_say_what_the_stack_tells(toy):
-    from ackclock import run
-
     given = {"congestion_control": "stack:toy:fixed", "workload": {"kind": "transfer", "bytes": "1 MB"}}
     plain = scenario(given)
     # 10 Mbit/s and 20 ms hold 17 packets of 1,260 bytes, so that a window of 100 keeps 83 in the queue
@@ -178,8 +179,6 @@ def test_tables_say_what_the_stack_tells(toy):
 def test_what_a_stack_cannot_have_is_refused(toy):
     def refused(**more):
         with pytest.raises(ScenarioError) as caught:
-            from ackclock import run
-
             run(scenario({"congestion_control": "stack:toy:fixed", **more}), seed=1)
         return str(caught.value)
 
@@ -188,7 +187,7 @@ def test_what_a_stack_cannot_have_is_refused(toy):
     assert "allowed: bulk, transfer, fetch, transactions" in refused(
         workload={"kind": "throttled", "rate": "1 Mbit/s", "chunk": "10 kB"}
     )
-    assert "flows.0.congestion_control_options: found {\"a\":1}; allowed: what toy 1 takes: no options" in refused(
+    assert 'flows.0.congestion_control_options: found {"a":1}; allowed: what toy 1 takes: no options' in refused(
         congestion_control_options={"a": 1}
     )
     assert '"stack:toy:fixed"' in refused(congestion_control="stack:toy:bbr")
@@ -204,7 +203,9 @@ def test_the_key_of_a_run_names_the_library(toy):
 
 @pytest.mark.deep
 def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
-    folder = shutil.copytree(ROOT / "examples/stacks/smoltcp", tmp_path / "smoltcp", ignore=shutil.ignore_patterns("target"))
+    folder = shutil.copytree(
+        ROOT / "examples/stacks/smoltcp", tmp_path / "smoltcp", ignore=shutil.ignore_patterns("target")
+    )
     subprocess.run(["make"], cwd=folder, check=True, capture_output=True)
     built = folder / "libsmoltcp_stack.so"
     assert [f for f in stacks.check(built) if not f.holds] == []
