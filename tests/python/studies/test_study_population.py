@@ -51,7 +51,9 @@ def test_a_property_that_decides_explains_and_others_do_not():
     assert table["explained"][0] > 0.9
     assert table["explained"][1] < 0.03
     assert told(table, 1).startswith("x (")
-    assert explains(np.ones(500), {"x": x})["explained"][0] == 0
+    nothing = explains(np.ones(500), {"x": x})
+    assert nothing["explained"][0] == 0
+    assert told(nothing) == "none of them alone"
 
 
 def test_what_is_left_of_an_effect_when_its_cause_is_gone():
