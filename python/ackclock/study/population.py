@@ -140,8 +140,13 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
 
 def told(table: pl.DataFrame, most: int = 3) -> str:
     """The properties that explain most, in words."""
-    named = [f"{r['property']} ({100 * r['explained']:.0f} %)" for r in table.head(most).iter_rows(named=True)]
-    return ", ".join(named)
+    shares = ((r["property"], 100 * r["explained"]) for r in table.head(most).iter_rows(named=True))
+    return ", ".join(f"{name} ({percent:.0f} %)" for name, percent in shares if percent >= LEAST) or NO_PROPERTY
+
+
+LEAST = 1.0
+"""Percent of the variance: a property that explains less is not named."""
+NO_PROPERTY = "none of them alone"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +252,8 @@ def recorded(record: Record, claims: Iterable[str]) -> str:
             by = [evidence[f"{key}_{place}"] for place in PLACES if f"{key}_{place}" in evidence]
             if not by:
                 continue
-            told_by = ", ".join(f"{text.rpartition('explained by ')[2]} ({e['value']:.0f} %)" for text, e in by)
+            named = [f"{t.rpartition('explained by ')[2]} ({e['value']:.0f} %)" for t, e in by if e["value"] >= LEAST]
+            told_by = ", ".join(named) or NO_PROPERTY
             rows.append(f"| {claim} | {label.rpartition(': ')[0]} | {' | '.join(shares)} | {told_by} |")
     head = (
         "| claim | sentence | so on, of the paths | the other way round on | explained by |",

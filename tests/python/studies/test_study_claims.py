@@ -478,6 +478,27 @@ def test_the_table_of_sentences_has_verdicts_and_causes(tmp_path):
     assert "| p. 2 | so it is called | none: a name |  |  |" in text
 
 
+def test_a_cause_stands_beside_the_interval_of_its_intervention(tmp_path):
+    plain = study(tmp_path)
+    (chapter,), (claim,) = plain.chapters, plain.claims
+    night = Criterion(
+        measure=lambda _: [
+            measured(12.0, 2.0, label="left", unit="%"),
+            replace(measured(77.0, 2.0, label="beside", unit="%"), weighs=False),
+        ],
+        reading="less than half is left",
+    )
+    cause = Cause(because="the sun shines", intervention="night", criterion=night)
+    asked = replace(claim, causes=(cause,), intervention="the queue is exchanged")
+    made = replace(plain, chapters=(replace(chapter, claims=(asked,)),))
+    made.run().record(version="0.1", date="2026-01-02")
+    rows = (Sentence(source="A", place="p. 1", says="it gains", claims=("X1",)),)
+    text = sentence.table(rows, [asked], (made.recorded("quick"), made.recorded("paper")))
+    assert "X1 because the sun shines: holds / –, less than half is left: 12 % (10 to 14) (changed: night)" in text
+    assert "X1 is itself an intervention: holds / –, 2 % (1.50 to 2.50) (changed: the queue is exchanged)" in text
+    assert "77" not in text
+
+
 def test_a_cell_keeps_the_columns_that_it_reads_and_no_others():
     scenario = Scenario.from_dict(
         {

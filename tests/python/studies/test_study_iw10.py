@@ -6,10 +6,25 @@ import pytest
 
 from ackclock import run, run_batch
 from ackclock.studies import get
-from ackclock.studies.iw10 import bursts, extension, loaded, parts, photos, readings, testbed, why
+from ackclock.studies.iw10 import (
+    bursts,
+    extension,
+    kernel,
+    loaded,
+    mix,
+    parts,
+    paths,
+    photos,
+    readings,
+    testbed,
+    why,
+    writes,
+)
 from ackclock.studies.iw10.testbed import FAST, FIVE, IW3, IW10, MIX, SINGLE, SLOW
 from ackclock.study import Plan, Verdict
 from ackclock.study.note import typed_in
+from ackclock.study.plan import KERNEL
+from ackclock.study.study import carry_out
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +43,143 @@ def test_isolated_batches_lose_what_arithmetic_says(exact):
     assert isolated["drops"].to_list() == [9, 14, 0, 0, 0]
     assert {e.verdict for e in bursts.i10(exact) if e.weighs} == {Verdict.HOLDS}
     assert {e.key: e.value for e in bursts.i30(exact) if e.key}["one"] > 0
+
+
+def test_windows_that_do_not_grow_need_two_other_batches(exact):
+    """The slide's sentence is right of them; the study's own windows refute it."""
+    one, two = bursts.held(exact)
+    assert (one.value, one.verdict) == (0, Verdict.HOLDS)
+    assert two.value > 0
+    assert {e.key: e.value for e in bursts.i30(exact) if e.key}["one"] > 0
+
+
+def first_burst(size, packets, nagle=True):
+    """Payload of the first packets of a response written in pieces, by Minshall's form of Nagle: one short segment at a time."""
+    queued, sent, short = 0, [], False
+    left = writes.RESPONSE
+    while left:
+        piece = min(size, left)
+        left -= piece
+        queued += piece
+        while queued >= testbed.SEGMENT and len(sent) < packets:
+            sent.append(testbed.SEGMENT)
+            queued -= testbed.SEGMENT
+        if queued and (not nagle or not short) and len(sent) < packets:
+            sent.append(queued)
+            queued, short = 0, True
+    if queued and not left and not short and len(sent) < packets:
+        sent.append(queued)
+    return len(sent), sum(sent)
+
+
+@pytest.mark.parametrize("size", writes.SIZES)
+def test_a_write_that_is_no_whole_segment_costs_the_first_burst_payload(size):
+    table = writes.run(Plan()).tables["writes.bursts"]
+    rows = {row["host"]: row for row in table.filter(size=size).iter_rows(named=True)}
+    assert (rows[writes.WIDE]["packets"], rows[writes.WIDE]["bytes"]) == first_burst(size, 10)
+    packets = rows[writes.AT_ONCE]["packets"]
+    assert rows[writes.AT_ONCE]["bytes"] == first_burst(size, packets, nagle=False)[1]
+    small = rows[writes.SMALL]
+    assert small["packets"] in (9, 10)
+    assert small["bytes"] == first_burst(size, small["packets"])[1]
+    assert small["packets"] == 9 or small["bytes"] + (testbed.SEGMENT + 456) > 16384 - 9 * 456 - small["bytes"]
+
+
+def test_a_client_that_leaves_data_unread_resets():
+    tables = writes.run(Plan()).tables
+    assert tables["writes.ends"]["ends"].to_list() == ["FIN", "FIN", "RST", "RST"]
+    outcome = next(c for c in writes.CLAIMS if c.id == "I34").judge(tables)
+    assert outcome.verdict is Verdict.NOT_COMPARABLE
+    assert [e.value for e in outcome.evidence] == [0, 0, 1, 1]
+
+
+def _population(changed):
+    """Two paths with two runs each; IW10 is as IW3 but for what `changed` says."""
+    base = {
+        "path": 0.0,
+        "rate": 1.0,
+        "rtt": 100.0,
+        "queue": 1.0,
+        "load": 0.4,
+        "opens": 1.0,
+        "packets": 80.0,
+        "bdp": 8.0,
+    }
+    times, links = [], []
+    for path in (0.0, 1.0):
+        for arm in (IW3, IW10):
+            own = {"arm": arm, **base, "path": path, "rate": 1.0 + 3 * path}
+            more = changed if arm == IW10 and path else {}
+            times += [
+                {
+                    **own,
+                    "seed": i,
+                    "mean_s": 2.0,
+                    "p50_s": 1.0,
+                    "p95_s": 4.0,
+                    **{k: v for k, v in more.items() if k.endswith("_s")},
+                }
+                for i in range(2)
+            ]
+            links += [
+                {
+                    **own,
+                    "seed": i,
+                    "plr": 0.01,
+                    "mean_queue": 5.0,
+                    **{k: v for k, v in more.items() if not k.endswith("_s")},
+                }
+                for i in range(2)
+            ]
+    return {"paths.times": pl.DataFrame(times), "paths.links": pl.DataFrame(links)}
+
+
+@pytest.mark.parametrize(
+    ("key", "changed", "way"),
+    [
+        ("faster", {"mean_s": 1.8}, 1),
+        ("faster", {"mean_s": 2.2}, -1),
+        ("faster", {"mean_s": 1.95}, 0),
+        ("more_lost", {"plr": 0.02}, 1),
+        ("more_lost", {"plr": 0.0105}, 0),
+        ("longer_queue", {"mean_queue": 4.0}, -1),
+        ("longer_tail", {"p95_s": 8.0}, 1),
+    ],
+)
+def test_a_sentence_on_a_path_is_read_from_its_runs(key, changed, way):
+    found = paths.sentence(_population(changed), key)
+    assert found.way.tolist() == [0, way]
+    assert [e.key for e in found.evidence()][:2] == [f"{key}_holds_on", f"{key}_reverse_on"]
+
+
+def test_the_kernels_part_has_no_population():
+    assert paths.on_paths({}, "faster") == paths.keeps({}) == paths.dominated({}) == []
+
+
+def test_every_claim_is_asked_of_the_kernel_or_says_why_not():
+    assert {*kernel.ASKED, *kernel.LEFT_OUT} == {claim.id for claim in get("iw10").claims}
+
+
+@pytest.mark.deep
+def test_the_kernels_claims_need_no_more_than_the_kernel_runs():
+    """Without this an arm that a claim gains for the study breaks it on the kernel, which nobody sees until it is run there."""
+    ran = carry_out(kernel.PART.experiments, Plan(scale=KERNEL, seeds=2, backend="sim"))
+    verdicts = {claim.id: claim.judge(ran.tables).verdict for claim in kernel.PART.claims}
+    assert set(verdicts) == set(kernel.ASKED)
+    assert verdicts["I9"] is verdicts["I10"] is Verdict.HOLDS
+
+
+def test_hypotheses_about_the_mix_are_causes():
+    (claim,) = (c for c in mix.CLAIMS if c.id == "I17")
+    rows = [
+        {"variant": variant, "rate": SLOW, "mode": mode, "arm": arm, "iw": iw, "seed": seed, "mean_s": mean}
+        for variant in (why.PACED, why.QUICK_REPAIR)
+        for mode in (SINGLE, FIVE)
+        for arm, iw, mean in ((MIX, 3, 11.0 if variant == why.PACED else 9.0), (IW3, 0, 10.0))
+        for seed in range(6)
+    ]
+    verdicts = [cause.criterion.judge({"why.times": pl.DataFrame(rows)}).verdict for cause in claim.causes[:2]]
+    assert verdicts == [Verdict.HOLDS, Verdict.FAILS]
 
 
 def test_the_fin_makes_eleven_of_ten(exact):

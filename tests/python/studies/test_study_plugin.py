@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from ackclock import Scenario, studies
+from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.judge import Quantity, Verdict, above, below
 from ackclock.judge.intervals import mean_interval
@@ -359,3 +360,39 @@ def test_a_share_that_still_changes_is_flagged():
     assert told.to_json()["trend"]["times_as_long"] == found.factor
     calm = Quantity(label="share", estimate=mean_interval(settled.mean(axis=1)), trend=trend(settled)).asked(above(0))
     assert "still" not in calm.interval_text
+
+
+KEPT = """
+from ackclock import Scenario
+from ackclock.judge.intervals import mean_interval
+from ackclock.study import Experiment, Quantity
+from ackclock.study.cells import Cell, collect
+
+def run(plan):
+    made = Scenario.from_dict({
+        "duration": "1 s",
+        "network": {"bottleneck": {"rate": "1 Mbit/s", "delay": "5 ms", "loss": {"kind": "bernoulli", "p": 0.1}}},
+        "flows": [{"workload": {"kind": "bulk"}}],
+    })
+    seeds = plan.count(quick=4, paper=8)
+    return collect("one", [Cell(scenario=made, keys={"x": 1}, stream="s", seeds=seeds, needs={"flows": ("goodput_bps",)})], plan)
+
+EXPERIMENTS = (Experiment(name="one", title="one", run=run),)
+
+def gain(tables):
+    found = tables["one.flows"]["goodput_bps"].to_numpy()
+    return Quantity(label="gain", estimate=mean_interval(found - found.mean()), key="gain")
+
+MEASURES = {"gain": gain, "left": lambda tables: [gain(tables)]}
+"""
+
+
+def test_more_runs_are_kept_in_a_store_and_found_there(folder, capsys):
+    """The command runs in a thread of its own, which alone may open the store."""
+    (folder / "study.py").write_text(KEPT)
+    command = ["study", "run", f"{folder}/", "--decide", "all", "--within", "0.01", "--jobs", "1"]
+    assert main([*command, "--store", str(folder / "store")]) == 0
+    assert "1 claims were undecided at scale quick, 1 still are" in capsys.readouterr().out
+    assert main([*command, "--store", str(folder / "store"), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["claim"], row["verdict"]) == ("X1", "undecided")

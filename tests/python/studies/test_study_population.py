@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ackclock.judge.estimates import remaining
-from ackclock.study.population import Drawn, draw, explains, share, told
+from ackclock.study.population import Drawn, OnPaths, draw, explains, recorded, share, told, verdicts
+from ackclock.study.record import Record
 
 RATE = Drawn(name="rate", unit="Mb/s", kind="lognormal", a=2.0, b=0.8, source="made up")
 LOSS = Drawn(name="loss", unit="", kind="exponential", a=0.02, least=0.001, most=0.1, source="made up")
@@ -50,7 +51,9 @@ def test_a_property_that_decides_explains_and_others_do_not():
     assert table["explained"][0] > 0.9
     assert table["explained"][1] < 0.03
     assert told(table, 1).startswith("x (")
-    assert explains(np.ones(500), {"x": x})["explained"][0] == 0
+    nothing = explains(np.ones(500), {"x": x})
+    assert nothing["explained"][0] == 0
+    assert told(nothing) == "none of them alone"
 
 
 def test_what_is_left_of_an_effect_when_its_cause_is_gone():
@@ -66,3 +69,34 @@ def test_what_is_left_of_an_effect_when_its_cause_is_gone():
     noisy = remaining((ten_more + rng.normal(size=200), base), (base + rng.normal(size=200), base))
     assert noisy.low < 0 < noisy.high
     assert noisy.high < 50
+
+
+def test_a_sentence_over_paths_has_shares_a_verdict_and_what_explains_it():
+    queue = np.arange(100.0)
+    way = np.where(queue >= 20, 1.0, -1.0)
+    way[50] = np.nan
+    found = OnPaths(key="it", text="it gains", way=way, properties={"queue": queue, "rate": np.tile([1.0, 2.0], 50)})
+    holds, reverse = found.shares
+    assert (holds.n, round(holds.value, 1), round(reverse.value, 1)) == (99, 79.8, 20.2)
+    assert found.verdict == "holds"
+    assert OnPaths(key="it", text="", way=-way, properties={}).verdict == "fails"
+    assert OnPaths(key="it", text="", way=np.sign(queue % 2 - 0.5), properties={}).verdict == "undecided"
+    evidence = {e.key: e for e in found.evidence()}
+    assert list(evidence) == ["it_holds_on", "it_reverse_on", "it_first", "it_second"]
+    assert not any(e.weighs for e in evidence.values())
+    assert evidence["it_first"].label.endswith("explained by queue")
+    assert evidence["it_first"].value > 90
+    assert verdicts([found]).rows[0][3] == "holds"
+
+
+def test_a_record_gives_the_same_table():
+    queue = np.arange(100.0)
+    found = OnPaths(key="it", text="it gains", way=np.where(queue >= 20, 1.0, -1.0), properties={"queue": queue})
+    evidence = {
+        e.label: {"value": e.value, "interval": e.interval and list(e.interval), "unit": e.unit, "key": e.key}
+        for e in found.evidence()
+    }
+    record = Record(claims={"X1": {"direction": {"verdict": "holds", "evidence": evidence}}})
+    text = recorded(record, ["X0", "X1"])
+    assert "| X1 | it gains | 80 % (71 to 87) | 20 % (13 to 29) | queue (" in text
+    assert recorded(Record(), ["X1"]) == ""

@@ -10,10 +10,10 @@ import pytest
 from ackclock import run_batch, studies
 from ackclock.judge.bound import AGAINST
 from ackclock.plot import Figure
-from ackclock.studies.prr import burst_loss, noise, population, rfc_tables, stall, timeouts, traces
+from ackclock.studies.prr import burst_loss, noise, paths, population, rfc_tables, stall, timeouts, traces
 from ackclock.studies.prr.fetches import paired
 from ackclock.studies.prr.published import PATTERNS, TABLES
-from ackclock.studies.prr.rules import LINUX_6, LINUX_32, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
+from ackclock.studies.prr.rules import LINUX_6, LINUX_32, PRR, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import SCALES, Plan, Verdict
 from ackclock.study.note import typed_in
 from ackclock.study.result import write_report
@@ -54,6 +54,42 @@ def test_printed_tables_differ_only_where_known():
         for name, ack in (("cwnd", 19), ("pipe", 20), ("sent", 19), ("sent", 20))
     }
     assert found == shifted | figure_1
+
+
+def test_the_slides_print_what_the_rfc_prints_with_its_misprint():
+    found = rfc_tables.slides()
+    assert len(found) == 16
+    assert all(s.printed for s in found)
+    assert [(s.row.rule, s.row.row) for s in found if not s.computed] == [(SSRB, "pipe")]
+    assert rfc_tables.in_order(("1", "3"), ("1", "2", "3"))
+    assert not rfc_tables.in_order(("3", "1"), ("1", "2", "3"))
+
+
+def test_sentences_on_paths_are_read_from_the_fetches_and_recoveries_of_each():
+    own = {"rtt": 100.0, "queue": 1.0, "loss": 0.02, "size": 100.0, "bdp": 10.0, "packets": 10.0}
+    slower = {PRR: 1.0, RFC6675: 1.05, RATE_HALVING: 1.2}
+    fetches, ends = [], []
+    for path in (0.0, 1.0):
+        for rule, factor in slower.items():
+            keys = {"rule": rule, **own, "path": path, "rate": 1.0 + path}
+            fetches += [
+                {
+                    **keys,
+                    "seed": i,
+                    "total_s": factor if path else 1.0,
+                    "data_retransmissions": 5,
+                    "data_rtos": 1,
+                    "lost_retransmits": 0,
+                }
+                for i in range(3)
+            ]
+            ends.append({**keys, "short": 9 if rule == RATE_HALVING and path else 2, "recoveries": 10})
+    tables = {"paths.fetches": pl.DataFrame(fetches), "paths.ends": pl.DataFrame(ends)}
+    assert paths.sentence(tables, "longer").way.tolist() == [0, 1]
+    assert paths.sentence(tables, "similar").way.tolist() == [1, -1]
+    assert paths.sentence(tables, "ends").way.tolist() == [0, 1]
+    assert paths.sentence(tables, "retransmissions").way.tolist() == [0, 0]
+    assert {e.key for e in paths.on_paths(tables, "longer")} >= {"longer_all", "longer_holds_on", "longer_first"}
 
 
 def test_the_misprinted_row_is_the_computed_one_shifted():

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from ackclock import studies
-from ackclock.studies.slow_start import exits, noise, paths, resume
+from ackclock.studies.slow_start import exits, noise, paths, population, resume
 from ackclock.study import Plan
 
 
@@ -70,3 +70,38 @@ def test_a_small_run_judges_every_claim():
 def test_what_all_slow_starts_meet_is_the_same():
     cells = noise._cells(Plan(seeds=2), "noise")
     assert len({(cell.stream, cell.first(Plan())) for cell in cells}) == len(noise.PLACES)
+
+
+def test_a_longer_population_begins_with_the_shorter_one():
+    short, long = population.drawn(20), population.drawn(60)
+    assert short == long[:20]
+    assert len(long) == 60
+    assert min(one["bdp"] for one in long) >= population.LEAST_PACKETS
+    quiet = [one for one in long if one["jitter"] == 0]
+    assert 10 < len(quiet) < 35
+    assert not population.place(quiet[0]).link
+
+
+@pytest.mark.parametrize(
+    ("key", "changed", "way"),
+    [
+        ("hystartpp_loses_less", {"hystart++": {"lost": 50.0}}, 1),
+        ("hystartpp_loses_less", {"hystart++": {"lost": 98.0}}, 0),
+        ("hystartpp_loses_less", {"hystart++": {"lost": 150.0}}, -1),
+        ("hystart_early", {"hystart": {"exit": 0.4}}, 1),
+        ("hystart_early", {"hystart": {"exit": float("nan")}}, 1),
+        ("search_near", {"search": {"exit": 1.2}}, 1),
+        ("search_near", {"search": {"exit": 1.3}}, -1),
+        ("search_clean", {"search": {"lost_bdp": 0.04}}, 1),
+        ("limited_bounded", {"limited": {"lost": 51.0}}, -1),
+        ("limited_slower", {"limited": {"settled": float("inf")}}, 1),
+    ],
+)
+def test_a_sentence_on_a_path_is_read_from_its_runs(key, changed, way):
+    base = {"lost": 100.0, "lost_bdp": 1.0, "exit": 1.0, "settled": 20.0}
+    rows = [
+        {"arm": arm, "path": 0.0, "seed": seed, **dict.fromkeys(population.NAMES, 1.0), **base, **changed.get(arm, {})}
+        for arm in paths.ARMS
+        for seed in range(2)
+    ]
+    assert population.sentence({"paths.runs": pl.DataFrame(rows)}, key).way.tolist() == [way]

@@ -113,7 +113,9 @@ def long_flows(tables: Tables, pause: str) -> Array:
 
 
 def beside(tables: Tables) -> Sequence[Evidence]:
-    """The ratio at each pause, and what each answer and each minute cost the long flows; none weighs."""
+    """The ratio at each pause, and what each answer and each minute cost the long flows; none weighs. Nothing on the kernel, which has no such runs."""
+    if "closed.flows" not in tables:
+        return []
     found = [
         Evidence.of(
             median(long_flows(tables, pause)),

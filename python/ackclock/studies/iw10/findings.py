@@ -26,7 +26,7 @@ def findings(result: StudyResult) -> Sequence[str]:
     heavy = median(gain(t, FAST, FIVE, HEAVY[FAST]))
     return [
         f"On the fast link at half load IW10 takes {100 * light.value:.0f} % of the time of IW3: three rounds become one. On the slow link at "
-        f"75 % it takes {100 * slow.value:.0f} %, most of it waiting in the queue; with five opens at 96 % of the fast link {100 * heavy.value:.0f} %.",
+        f"75 % it takes {100 * slow.value:.0f} %, most of it beyond what it takes on an empty link; with five opens at 96 % of the fast link {100 * heavy.value:.0f} %.",
         _losses(t),
         why.answer(t),
     ]

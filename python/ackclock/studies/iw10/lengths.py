@@ -33,7 +33,7 @@ def run(plan: Plan) -> Data:
             scenario=testbed.loaded(SLOW, mode, offered, arm, duration_s=seconds),
             keys={"load": load, "mode": mode, "arm": arm, "seconds": seconds},
             stream=f"lengths {mode}",
-            seeds=plan.count(quick=10, paper=40),
+            seeds=plan.count(quick=6, paper=40),
             needs={"links": testbed.LINK_COLUMNS},
             keep={"links": testbed.bottleneck_of},
         )

@@ -60,6 +60,7 @@ SETUPS: dict[str, dict[str, Any]] = {
     "initial RTO 1 s": {"initial_rto": "1 s"},
     "Reno": {"congestion_control": "reno"},
     "first burst of nine": {"first_burst_cap": 9},
+    "no HyStart": {"slow_start": {"kind": "classic"}},
 }
 """Arguments of `testbed.loaded`."""
 
@@ -77,6 +78,7 @@ SETUP = Reading(
         "initial RTO 1 s": "B8: RFC 6298",
         "Reno": "B9",
         "first burst of nine": "the default send buffer lets nine packets out at first",
+        "no HyStart": "2.6.26, if it had none: we have no source for when it came",
     },
     why="the largest response that IW10 sends at once, and the defaults of Linux in 2010",
     crossed=False,

@@ -151,7 +151,7 @@ CLAIMS: tuple[Claim, ...] = (
         magnitude=Criterion(
             measure=Stated(at_least(1.5), i12_much), reading="at least 1.5 times as long", cell="the same", bound="ours"
         ),
-        note="p99 is {IW10} times the median with IW10, {IW3} times with IW3. Over a population of paths its 95 % over median is more on {longer_tail_holds_on:i} of the paths, and less on {longer_tail_reverse_on:i}.",
+        note="p99 is {IW10} times the median with IW10, {IW3} times with IW3. Over a population of paths its tail is longer on {longer_tail_holds_on:i} of the paths, and shorter on {longer_tail_reverse_on:i}.",
     ),
     Claim(
         id="I27",

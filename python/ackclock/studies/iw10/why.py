@@ -19,7 +19,7 @@ from ackclock.judge.estimates import Array, median
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.studies.iw10 import loaded, testbed
-from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, MIX, SINGLE, SLOW, where
+from ackclock.studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, MIX, SINGLE, SLOW, where
 from ackclock.study import (
     Chapter,
     Data,
@@ -44,7 +44,7 @@ MARKER = {AS_IS: "o", QUICK_REPAIR: "s", PACED: "^"}
 
 
 def run(plan: Plan) -> Data:
-    """The highest load of each link and mode, IW3 alone, IW10 alone and the mix, under each change.
+    """The highest load of each link and mode, IW3 alone and the mix, under each change.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def run(plan: Plan) -> Data:
     for variant, settings in CHANGED.items():
         for rate, mode in PLACES:
             duration, warm_up = testbed.length(rate, plan.scale)
-            for arm in (IW3, MIX, IW10):
+            for arm in (IW3, MIX):
                 scenario = testbed.loaded(rate, mode, HEAVY[rate], arm, duration_s=duration, **settings)
                 keys = {"variant": variant, "rate": rate, "mode": mode, "arm": arm}
                 stream = f"why {rate} {mode}"

@@ -1,6 +1,6 @@
 """The ack-by-ack rows as the RFCs print them, and what is known about their slips. Data only.
 
-Sources: RFC 6937 §3.1 (two unnumbered tables) and RFC 9937 §8 (Figures 1 and 2). Column = original segment whose
+Sources: RFC 6937 §3.1 (two unnumbered tables), RFC 9937 §8 (Figures 1 and 2) and the IETF-84 slides, whose rows are beside. Column = original segment whose
 arrival triggers the ACK. N new, R retransmission, kR several, "·" nothing. pipe (inflight) is the value after the ACK
 was processed and before anything is sent.
 """
@@ -216,6 +216,61 @@ TABLES = (
                 },
             ),
         ),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlideRow:
+    """A row of the IETF-84 slides "Algorithm comparisons", as far as their text can be read.
+
+    Parameters
+    ----------
+    table
+        The table of RFC 6937 that prints the same case.
+    rule, row
+        Registry name; row of that table.
+    cells
+        In order. The text of the slides has lost the columns, and some cells.
+    """
+
+    table: PublishedTable
+    rule: str
+    row: str
+    cells: tuple[str, ...]
+
+
+def _slide(table: PublishedTable, text: str) -> tuple[SlideRow, ...]:
+    lines = (line.split(maxsplit=2) for line in text.strip().splitlines())
+    return tuple(SlideRow(table=table, rule=rule, row=row, cells=_cells(cells)) for rule, row, cells in lines)
+
+
+SLIDE_ROWS = (
+    *_slide(
+        TABLES[0],
+        """
+rfc6675 pipe 19 18 18 17 16 15 14 13 12 11 10 10
+rfc6675 sent N N R N N N N N
+rate-halving cwnd 20 20 19 18 18 17 17 16 16 15 15 14 14 13 13 12 12 11 11
+rate-halving pipe 19 18 18 17 17 16 16 15 15 14 14 13 13 12
+rate-halving sent N N N N N N N N
+prr-ssrb pipe 19 19 18 18 18 17 17 16 16 15 15 14 14 13 13 12 12 11 10
+prr-ssrb sent N N N N N N
+prr-ssrb rb s s
+""",
+    ),
+    *_slide(
+        TABLES[1],
+        """
+rfc6675 cwnd 20 20 11 11 11
+rfc6675 pipe 19 19 4 10 10
+rfc6675 sent N 7R R R
+rate-halving cwnd 20 20
+rate-halving pipe 19 19 4 4 4
+rate-halving sent N N R R R
+prr-ssrb pipe 19 19
+prr-ssrb sent N 2R 2R 2R
+""",
     ),
 )
 

@@ -9,7 +9,16 @@ from typing import Any
 import polars as pl
 
 from ackclock.report import Block, Prose, Table, TableCell, items, paragraph
-from ackclock.studies.prr.published import GENERAL_REMARKS, PATTERNS, TABLES, Pattern, PublishedRule, PublishedTable
+from ackclock.studies.prr.published import (
+    GENERAL_REMARKS,
+    PATTERNS,
+    SLIDE_ROWS,
+    TABLES,
+    Pattern,
+    PublishedRule,
+    PublishedTable,
+    SlideRow,
+)
 from ackclock.study import (
     Chapter,
     Data,
@@ -85,6 +94,59 @@ def compare(table: PublishedTable) -> Iterator[Row]:
         for name, printed in rule.rows.items():
             computed = tuple((str(by_ack[ack][name]) or "·") if ack in by_ack else "" for ack in table.acks)
             yield Row(rule=rule, name=name, printed=printed, computed=computed)
+
+
+def in_order(cells: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether the cells stand in a row in this order, whatever is between them."""
+    rest = iter(row)
+    return all(cell in rest for cell in cells)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slide:
+    """A row of the slides beside that of RFC 6937, printed and computed."""
+
+    row: SlideRow
+    printed: bool
+    computed: bool
+
+
+def slides() -> list[Slide]:
+    """Every row of the slides: whether its cells stand in order in the RFC's row as printed, and as computed here."""
+    found = []
+    for slide in SLIDE_ROWS:
+        own = next(row for row in compare(slide.table) if (row.rule.rule, row.name) == (slide.rule, slide.row))
+        found.append(
+            Slide(row=slide, printed=in_order(slide.cells, own.printed), computed=in_order(slide.cells, own.computed))
+        )
+    return found
+
+
+def slides_table() -> Table:
+    """The slides' rows."""
+    found = slides()
+    agree = sum(s.printed for s in found)
+    return Table(
+        caption=(
+            f"IETF-84 slides, algorithm comparisons: {agree} of {len(found)} rows, as far as the slides' text can be read, are those of RFC 6937 as printed, cell by cell in order. The text has lost the columns, "
+            "and some cells. Where a row is that of the RFC but not the computed one, the slides have the RFC's misprint."
+        ),
+        header=("losses", "rule", "row", "the slides' cells", "as the RFC prints", "as computed here"),
+        rows=tuple(
+            (
+                TableCell(text=s.row.table.title, kind="head"),
+                TableCell(text=s.row.rule, kind="text"),
+                s.row.row,
+                TableCell(text=" ".join(s.row.cells), kind="text"),
+                *(
+                    TableCell(text="yes" if ok else "no", kind="agrees" if ok else "differs")
+                    for ok in (s.printed, s.computed)
+                ),
+            )
+            for s in found
+        ),
+        dense=True,
+    )
 
 
 def episode(rule: str, pattern: Pattern) -> dict[str, Any]:
@@ -264,6 +326,7 @@ def blocks(_: Tables) -> Sequence[Block]:
             "reason stands below the table."
         ),
         *(block for table in TABLES for block in golden_blocks(table)),
+        slides_table(),
         items(GENERAL_REMARKS),
     )
 

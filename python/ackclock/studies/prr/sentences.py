@@ -79,9 +79,9 @@ Proportional Rate Reduction | below ssthresh a segment more per ACK, to bring pi
 Proportional Rate Reduction | less aggressive than 3517 there | P18 P7
 slow start while in recovery | RFC 3517 sends ssthresh - pipe on every ACK: of 100, with 1 to 90 lost, 40 on one ACK; not conservative | P7 P14
 slow start while in recovery | as much as was delivered and one segment more, for about 40 ACKs | P22
-algorithm comparisons, single loss | rows ACK by ACK |  | the slide's rows in the tables of the RFCs, number by number
+algorithm comparisons, single loss | rows ACK by ACK |  | table of the slides' rows beside RFC 6937's and ours
 algorithm comparisons, single loss | row RB: where the reduction bound acts |  | row *rb* of the table of RFC 6937, which prints the same
-algorithm comparisons, 15 losses | rows ACK by ACK |  | the slide's rows in the tables of the RFCs, number by number
+algorithm comparisons, 15 losses | rows ACK by ACK |  | table of the slides' rows beside RFC 6937's and ours
 is the high loss case common | 45, 13 and 32 % | P1
 is the high loss case common | distribution of pipe - ssthresh | P16
 is the high loss case common | losses exceed the reduction in 32 %, where RFC 3517 would send a burst | P1 P14
