@@ -164,6 +164,9 @@ def items(texts: Sequence[str]) -> Prose:
 LONG = 40
 """Rows of a table that is shown folded."""
 
+SHORT = 8
+"""Rows of a table that may stand for a section without a figure."""
+
 MANY = 20
 """Claims from which on a page is read in ten minutes only if it folds."""
 
@@ -266,9 +269,12 @@ class Section:
 
     @property
     def shown(self) -> int:
-        """How many blocks stand open where a page shows one picture a section: those up to the first figure, or one."""
+        """How many blocks stand open where a page shows one picture a section: those up to the first figure; without one the first, if it is short."""
         figures = [i for i, block in enumerate(self.blocks) if isinstance(block, Figure)]
-        return figures[0] + 1 if figures else 1
+        if figures:
+            return figures[0] + 1
+        first = self.blocks[0] if self.blocks else None
+        return 0 if isinstance(first, Table) and len(first.rows) > SHORT else 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

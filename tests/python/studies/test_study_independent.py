@@ -7,6 +7,7 @@ PCC Allegro's decision and its rule against slow hosts are worked by hand in `cr
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -60,13 +61,20 @@ def test_abse_samples_over_the_interval_of_the_quoted_formulas():
     assert (np.abs(own / interval - 1)[congested] < 0.02).mean() > 0.95
 
 
-def test_fast_goes_from_window_to_window_as_its_law_says():
-    """One flow, after slow start: the law in a fluid model of the path, whose RTT is the window over the rate where that is more than 64 ms."""
+ALPHA = 600
+"""So much that slow start ends far from the equilibrium, and the law has a way to go."""
+
+
+def off_the_law(**options: float) -> tuple[float, float]:
+    """Greatest distance of eleven windows in a row from the law with gamma = 0.5 and `ALPHA`, and that of the last from its equilibrium; relative.
+
+    One flow, after slow start, in a fluid model of the path, whose RTT is the window over the rate where that is more than 64 ms.
+    """
     scenario = paths.scenario(
         ALABAMA,
-        [(SENDERS[FAST], 1)],
+        [(replace(SENDERS[FAST], options={"alpha": ALPHA, **options}), 1)],
         duration_s=12,
-        queue=2000,
+        queue=3000,
         users=0.0,
         socket_buffer=f"{16 << 20} bytes",
         record={"controller": "flow"},
@@ -79,8 +87,18 @@ def test_fast_goes_from_window_to_window_as_its_law_says():
     base = float(rows["base_rtt_s"].min())
     rate = ALABAMA.rate_bps / 8 / paths.MTU
     w = before = updates[0]
+    most = 0.0
     for x in updates[1:12]:
         rtt = max(base, w / rate)
-        w, before = min(2 * w, 0.5 * w + 0.5 * (base / rtt * before + 200)), w
-        assert x == pytest.approx(w, rel=0.03)
-    assert updates[-1] == pytest.approx(base * rate + 200, rel=0.01)
+        w, before = min(2 * w, 0.5 * w + 0.5 * (base / rtt * before + ALPHA)), w
+        most = max(most, abs(x / w - 1))
+    return most, abs(updates[-1] / (base * rate + ALPHA) - 1)
+
+
+def test_fast_goes_from_window_to_window_as_its_law_says():
+    """The fluid model leaves out that the mean RTT lags, which is 3.5 % at most. Another gain, or another alpha, is further off."""
+    on_the_way, at_the_end = off_the_law()
+    assert on_the_way < 0.04
+    assert at_the_end < 0.002
+    assert off_the_law(gamma=0.6)[0] > 0.06
+    assert off_the_law(alpha=0.95 * ALPHA)[1] > 0.015

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ackclock.plot import Figure, interactive, new
 from ackclock.report import ClaimRow, EvidenceRow, HalfRow, Page, Prose, Section, Table, TableCell, render, write
@@ -92,3 +93,30 @@ def test_drawn_figures_are_not_drawn_again(tmp_path):
     p = Page(title="t", summary="s", sections=(Section(title="x", blocks=(figure,)),))
     path = write(p, tmp_path / "deep" / "report.html", drawn={"f": b"<svg/>"})
     assert "PHN2Zy8+" in path.read_text(encoding="utf-8")
+
+
+def _outside(html: str) -> str:
+    """What stands open: text outside of every folded part."""
+    html = re.sub(r"<(script|style|pre)[^>]*>.*?</\1>", "", html, flags=re.DOTALL)
+    open_, depth = [], 0
+    for piece in re.split(r"(</?details[^>]*>)", html):
+        if piece.startswith("<details"):
+            depth += " open" not in piece or depth > 0
+        elif piece.startswith("</details"):
+            depth = max(depth - 1, 0)
+        elif depth == 0:
+            open_.append(piece)
+    return "".join(open_)
+
+
+def test_a_page_with_many_claims_folds_to_one_picture_a_section():
+    few, many = page(), replace(page(), claims=(claim(),) * 21)
+    many = replace(many, sections=(replace(many.sections[0], claims=("X1",), blocks=(*many.sections[0].blocks, Prose(html="<p>last</p>"))),))  # fmt: skip
+    assert (few.short, many.short) == (False, True)
+    assert "hello" in _outside(render(many))
+    assert "the point" in _outside(render(many))
+    assert "last" not in _outside(render(many))
+    assert "More of this chapter: 1 part" in render(many)
+    assert "<b>1 %</b>" in _outside(render(few))
+    assert "<b>1 %</b>" not in _outside(render(many))
+    assert '<a class="badge not-comparable" href="#claim-X1">– X1</a> a &lt; b &amp; c' in render(many)

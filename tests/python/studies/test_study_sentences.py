@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -37,3 +38,16 @@ def test_every_verdict_that_changed_says_why(name):
     was = replace(was, verdicts=was.verdicts.replace("\nW1 | holds", "\nW1 | fails"))
     changed, unchanged = was.missing(found.claims, records)
     assert (changed, unchanged) == ({"P1"} if name == "pcc" else {"W1"}, set())
+
+
+CAUSAL = re.compile(r"\b(because|since|due to|owing to|comes? from|thanks to|explains?|makes the difference|for the reason)\b", re.IGNORECASE)  # fmt: skip
+"""Words of a note that say why."""
+
+
+@pytest.mark.parametrize("name", ["large-pipes", "pcc"])
+def test_a_note_says_why_only_beside_an_intervention_or_a_guess(name):
+    """Elsewhere it names the test of the study that removed the cause."""
+    for claim in studies.get(name).claims:
+        if CAUSAL.search(claim.note):
+            assert claim.causes or claim.guesses or re.search(r"tests? of the study", claim.note), claim.id
+    assert CAUSAL.search("It is so because the queue overflows.")

@@ -20,7 +20,7 @@ def findings(result: StudyResult) -> Sequence[str]:
         for cc, hosts in ((PCC, sharing.EXACT), (PCC, sharing.CLOCKED), (CUBIC, sharing.EXACT))
     }
     return [
-        "Why did PCC fall behind in virtual machines? " + hypotheses.why(t),
+        "Why did PCC fall behind in virtual machines? " + hypotheses.in_short(t),
         "Do PCC's flows share well? With departures exact to the nanosecond a second flow has its share after "
         f"{seconds[pair.BARE]:.0f} s in the median (CUBIC's after {seconds[pair.TCP]:.0f} s), and four flows behind 250 packets of Mininet's link have an index of "
         f"{index[PCC, sharing.EXACT]:.2f}. With senders that wake at a kernel's clock of 1 ms these are {seconds[pair.BARE_CLOCK]:.0f} s and "

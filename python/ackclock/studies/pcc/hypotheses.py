@@ -111,9 +111,8 @@ def answer(tables: Tables) -> Sequence[Block]:
     return (paragraph(question), missing, paragraph(why(tables)))
 
 
-def why(tables: Tables) -> str:
-    """What tells the hypotheses apart, and what does not."""
-    mean, most = overstated(tables)
+def in_short(tables: Tables) -> str:
+    """What tells the two sufficient causes apart."""
     by = {r["model"]: r for r in judged(tables).iter_rows(named=True)}
     netem, paced = by[MININET], by[PACED]
     return (
@@ -121,8 +120,16 @@ def why(tables: Tables) -> str:
         f"counts the packets in its delay line, which takes {netem['shallow']:.0f} points from PCC on average behind {SHALLOW[0]} to {SHALLOW[1]} packets and "
         f"{netem['deep']:.0f} from {DEEP[0]} on. The other is what the publication itself supposed (H7): pacing that wakes late and sends a batch. Every 10 ms it takes "
         f"{paced['shallow']:.0f} and {paced['deep']:.0f} points. What tells them apart is CUBIC, which is not paced: H7 leaves it as it was, as the publication saw it; netem "
-        f"changes it by {netem['cubic']:.0f} points over all sizes, because a packet of several segments, as TCP hands it over, counts once there. Hosts that stall and make up for it "
-        "(H1, H5) harm both protocols, because TCP's window is a burst as well. Stalls that are not made up for (H2) and a core that is too slow (H4) take a share that no buffer gives back, "
+        f"changes it by {netem['cubic']:.0f} points over all sizes, because a packet of several segments, as TCP hands it over, counts once there (cause of C5)."
+    )
+
+
+def why(tables: Tables) -> str:
+    """What tells the hypotheses apart, and what does not."""
+    mean, most = overstated(tables)
+    return (
+        f"{in_short(tables)} Hosts that stall and make up for it "
+        "(H1, H5) harm both protocols: CUBIC's row shows it. Stalls that are not made up for (H2) and a core that is too slow (H4) take a share that no buffer gives back, "
         "which is what a dedicated single core showed (C6). H6, that the numbers of PCC's tools count what was sent, works the other way: it favours PCC, on bare metal by "
         f"{mean:.1f} % on average and {most:.1f} % at most. Which cause it was, the publication's logs could tell; they are lost."
     )
