@@ -455,16 +455,21 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
         if claim != "all" and claim not in known:
             raise InputError(f"--decide: found {quote(claim)}; allowed: all, {one_of(claim, known)}")
     chosen = None if "all" in ids else ids
-    with _terminal.progress() as progress, ExitStack() as stack:
-        store = None if options.store is None else stack.enter_context(Store(options.store, write=True))
-        plan = Plan(
-            scale=options.scale,
-            jobs=options.workers.jobs or _terminal.cpus(),
-            progress=progress,
-            store=store,
-            name=found.name,
-        )
-        results = _terminal.interruptible(lambda: more.decide(found, chosen, plan, 60 * minutes))
+    with _terminal.progress() as progress:
+
+        def work() -> list[more.Decided]:  # the store's database belongs to the thread that opens it
+            with ExitStack() as stack:
+                store = None if options.store is None else stack.enter_context(Store(options.store, write=True))
+                plan = Plan(
+                    scale=options.scale,
+                    jobs=options.workers.jobs or _terminal.cpus(),
+                    progress=progress,
+                    store=store,
+                    name=found.name,
+                )
+                return more.decide(found, chosen, plan, 60 * minutes)
+
+        results = _terminal.interruptible(work)
     if options.as_json:
         _terminal.show_json(
             [
