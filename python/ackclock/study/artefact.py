@@ -1,5 +1,7 @@
 """A study as an artefact that another person can run: one command, the versions, and what is expected to come out.
 
+A study that is a folder goes along as a whole, for no package brings it.
+
 The parts are those that ACM's artefact review asks for (Artifact Review and Badging, version 1.1): documented, consistent, complete,
 exercisable, and results that can be reproduced.
 """
@@ -21,7 +23,10 @@ from ackclock.study.study import Study
 
 EXPECTED = "expected.json"
 WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt")
-"""What an artefact consists of."""
+"""What an artefact consists of, beside the folder of the study if it has one."""
+
+LARGEST = 64 * 2**20
+"""Bytes of a study's folder: reports and stores are kept elsewhere."""
 
 NEEDED = ("ackclock", "numpy", "polars", "scipy", "matplotlib")
 """Packages whose versions the numbers, tables and figures may depend on."""
@@ -49,7 +54,8 @@ def write(study: Study, folder: Path) -> Path:
     """
     if not any(study.recorded(scale) for scale in SCALES):
         raise InputError(f"{study.named}: found no record; allowed: a study that was run with --record")
-    check_folder(folder, WRITTEN, (EXPECTED,), whose="artefact")
+    own = dict(files(study, folder))
+    check_folder(folder, (*WRITTEN, *({called(study)} if own else ())), (EXPECTED,), whose="artefact")
     made = register.plan(study)
     plan = json.dumps({"hash": register.hashed(made), "plan": made}, indent=1, ensure_ascii=False) + "\n"
     expected = json.dumps(expectation(study), indent=1, ensure_ascii=False) + "\n"
@@ -67,9 +73,50 @@ def write(study: Study, folder: Path) -> Path:
             for name, text in contents.items():
                 (part / name).write_text(text, encoding="utf-8")
             (part / "reproduce.sh").chmod(0o755)
+            for name, content in own.items():
+                (part / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).write_bytes(content)
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "README.md"
+
+
+def called(study: Study) -> str:
+    """The folder of the study within the artefact; the name of a study of the package."""
+    return study.name if study.source is None else study.source.resolve().name
+
+
+def asked(study: Study) -> str:
+    """What a command in the artefact's folder calls the study."""
+    return study.name if study.source is None else f"./{called(study)}"
+
+
+def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
+    """What the study's own folder holds, without hidden files and what Python made of it; nothing of a study of the package.
+
+    Raises
+    ------
+    InputError
+        If it is too much, or cannot be read.
+    """
+    if study.source is None:
+        return
+    size = 0
+    within = artefact.resolve()
+    for file in sorted(study.source.rglob("*")):
+        place = file.relative_to(study.source)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in place.parts)
+        if hidden or not file.is_file() or within in file.resolve().parents:
+            continue
+        size += file.stat().st_size
+        if size > LARGEST:
+            raise InputError(
+                f"{study.named}: found more than {LARGEST >> 20} MiB in the study's folder; allowed: reports and stores elsewhere"
+            )
+        try:
+            yield Path(called(study)) / place, file.read_bytes()
+        except OSError as error:
+            raise refused(error, str(file)) from None
 
 
 def versions() -> Iterator[tuple[str, str]]:
@@ -105,8 +152,8 @@ cd "$(dirname "$0")" || exit 2
 scale="${{1:-quick}}"
 status=0
 ackclock --version
-ackclock study run {study.named} --scale "$scale" --out reproduced || status=1
-ackclock study run {study.named} --scale "$scale" --registered plan.json --out held-out || status=1
+ackclock study run {asked(study)} --scale "$scale" --out reproduced || status=1
+ackclock study run {asked(study)} --scale "$scale" --registered plan.json --out held-out || status=1
 exit "$status"
 """
 
@@ -123,9 +170,15 @@ def readme(study: Study, plan: str) -> str:
     cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
     pinned = ", ".join(f"{name} {found}" for name, found in versions())
     taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))
+    row = f"| `{called(study)}/` | the study: its claims and its code |\n" if study.source else ""
+    whole = (
+        f"the study is in `{called(study)}`, the simulator is the package named above"
+        if study.source
+        else "the code of study and simulator is the package named above"
+    )
     return f"""# Artefact of the study {study.name}
 
-{study.title}. {study.summary}
+{study.title.rstrip(".")}{"" if study.title.endswith(("?", "!")) else "."} {" ".join(study.summary.split())}
 
 It repeats:
 
@@ -156,15 +209,15 @@ This artefact was written with {pinned}.
 | `plan.json` | claims, bounds, readings and the hash of the code, with the hash of all of it |
 | `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
 | `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |
-
+{row}
 ## What artefact review asks for
 
 | badge | what it asks | here |
 |---|---|---|
-| functional | documented | this file; `ackclock study show {study.named}` |
+| functional | documented | this file; `ackclock study show {asked(study)}` |
 | | consistent | `claims.md` leads from each sentence to its claim |
-| | complete | the code of study and simulator is the package named above |
-| | exercisable | `reproduce.sh`; `ackclock study run {study.named} --seeds N`, `--readings` |
+| | complete | {whole} |
+| | exercisable | `reproduce.sh`; `ackclock study run {asked(study)} --seeds N`, `--readings` |
 | reusable | can be extended | `ackclock study new`; every cell is a scenario file in the report |
 | available | an archive with a permanent identifier | to be deposited by whoever publishes it |
 | results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, by somebody else |

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import ackclock
 from ackclock import Scenario, studies
 from ackclock.cli import main
 from ackclock.errors import InputError
@@ -259,6 +260,30 @@ def test_a_new_study_runs(tmp_path):
         plugin.new("buffer-sizes", tmp_path)
     with pytest.raises(InputError, match="allowed: small letters"):
         plugin.new("../up", tmp_path)
+
+
+def test_the_new_study_measures_after_its_warm_up(tmp_path):
+    """It says "from 20 s on"; slow start is before."""
+    study = plugin.load(plugin.new("buffer-sizes", tmp_path))
+    tables = study.run(seeds=2, jobs=2).tables
+    of = {"controller": "reno", "queue": "1/8 BDP"}
+    shares = 100 * tables["buffer.performance"].filter(of="run", **of)["goodput_bps"] / (20e6 * 1448 / 1500)
+    measured = study.claims[1].judge(tables).main.evidence[0].value
+    assert measured == pytest.approx(100 - shares.mean())
+    scenario = study.chapters[0].scenarios()["one flow behind 1 BDP"]
+    assert scenario.set_all({"duration": "21 s"}).record.performance
+    run = ackclock.run(scenario, seed=1)
+    after = run.performance.filter(of="run")["goodput_bps"][0]
+    assert after > 1.002 * run.flows["goodput_bps"][0], "the whole run has less: slow start and the handshake"
+
+
+def test_undecided_claims_get_more_runs_from_a_store(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    plugin.new("buffer-sizes", tmp_path)
+    table = tmp_path / "buffer-sizes" / "study.toml"
+    table.write_text(table.read_text().replace("at_least = 98", "at_least = 200"))
+    assert main(["study", "run", "./buffer-sizes", "--store", "st", "--decide", "all", "--within", "0.001"]) == 0
+    assert "0 claims were undecided" in capsys.readouterr().out
 
 
 def test_a_plan_is_hashed_before_the_run_and_gives_the_seeds(folder, tmp_path):

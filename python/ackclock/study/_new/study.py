@@ -28,7 +28,7 @@ def scenario(controller: str, bdp: float) -> Scenario:
                     "queue": {"kind": "drop-tail", "limit": f"{bdp} BDP"},
                 }
             },
-            "record": {"warm_up": WARM_UP},
+            "record": {"warm_up": WARM_UP, "performance": True},
             "flows": [
                 {
                     "congestion_control": controller,
@@ -47,7 +47,7 @@ def run(plan: Plan) -> Data:
             keys={"controller": controller, "queue": queue},
             stream=queue,  # both controllers start at the same times, seed by seed
             seeds=plan.count(quick=6, paper=20),
-            needs={"flows": ("goodput_bps", "mean_rtt_s")},
+            needs={"performance": ("of", "goodput_bps")},  # after the warm-up; the table `flows` is of the whole run
         )
         for controller in ("reno", "cubic")
         for queue, bdp in QUEUES.items()
@@ -60,7 +60,7 @@ EXPERIMENTS = (Experiment(name="buffer", title="one flow behind queues of five l
 
 def used(tables: Tables, controller: str, queue: str) -> NDArray[np.float64]:
     """Share of the link's payload in percent, a value per seed."""
-    rows = tables["buffer.flows"].filter(controller=controller, queue=queue).sort("seed")
+    rows = tables["buffer.performance"].filter(controller=controller, queue=queue, of="run").sort("seed")
     return 100 * rows["goodput_bps"].to_numpy() / (RATE_BPS * PAYLOAD)
 
 
@@ -121,6 +121,6 @@ def blocks(tables: Tables) -> list[Figure]:
             title="Utilisation by length of the queue",
             caption="Mean over seeds of the share of the link's payload that one flow used, from 20 s to 60 s.",
             draw=draw,
-            data={"utilisation": tables["buffer.flows"]},
+            data={"utilisation": tables["buffer.performance"]},
         )
     ]
