@@ -93,8 +93,8 @@ def _with_window(scenario: Scenario, most: float | None) -> Scenario:
     buffer = scenario.flows[0].stack.receive_buffer
     if buffer is None or not most:
         return scenario
-    offered = ackclock.run(scenario.set("record.trace", "flow")).acks["rwnd"].max()
-    wanted = units.whole(buffer, units.SIZE) + round(most - offered)  # type: ignore[operator]
+    offered = float(ackclock.run(scenario.set("record.trace", "flow")).acks["rwnd"].to_numpy().max())
+    wanted = units.whole(buffer, units.SIZE) + round(most - offered)
     return scenario.set("flows.0.stack.receive_buffer", f"{max(wanted, 1)} B")
 
 

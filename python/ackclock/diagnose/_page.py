@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
@@ -199,13 +199,13 @@ def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Lines of the table of a model, as text."""
     from ackclock.text import rate
 
-    shown = {"share": share, "s": seconds, "bit/s": rate}
+    shown: dict[str, Callable[[float], str]] = {"share": share, "s": seconds, "bit/s": rate}
     made = []
     for one in fit.quantities:
         if one.unit == "share" and max(one.capture, one.model) < 0.005:
             continue
         name = CAUSES[one.name].split(",")[0] if one.unit == "share" else one.name
-        told = shown.get(one.unit, lambda value: f"{value:,.0f}")
+        told = shown.get(one.unit, "{:,.0f}".format)
         made.append(
             (name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error))
         )

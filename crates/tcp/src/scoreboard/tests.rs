@@ -1,5 +1,7 @@
 //! The scoreboard against a model that recounts everything, and under a whole sender on a path that loses, reorders
 //! and duplicates.
+//!
+//! Length: a model beside the board, and a case for each rule of Linux's that the model does not have.
 
 use std::collections::BTreeMap;
 

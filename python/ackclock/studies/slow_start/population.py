@@ -4,10 +4,11 @@ S8 and S19).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ackclock.judge.estimates import Array
@@ -130,6 +131,11 @@ def _more(x: Array, y: Array) -> Array:
     return np.where(x > (1 + FEW) * y, 1.0, np.where(x < (1 - FEW) * y, -1.0, 0.0))
 
 
+def _either(is_so: npt.NDArray[np.bool_]) -> Array:
+    """1 where it is so, -1 where it is not."""
+    return np.where(is_so, 1.0, -1.0)
+
+
 TEXTS = {
     "hystartpp_loses_less": "HyStart++ loses less than the classic start",
     "hystartpp_later": "HyStart++ ends with a larger ssthresh than HyStart",
@@ -147,20 +153,22 @@ def sentence(tables: Tables, key: str) -> OnPaths:
     classic, hystart, plus, search, limited = (
         _means(tables, arm) for arm in (CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED)
     )
-    either = np.where
     exit_search = _column(search, "exit")
-    way = {
+    ways: dict[str, Callable[[], Array]] = {
         "hystartpp_loses_less": lambda: -_more(_column(plus, "lost"), _column(classic, "lost")),
         "hystartpp_later": lambda: _more(_column(plus, "exit"), _column(hystart, "exit")),
-        "hystart_early": lambda: either(_column(hystart, "exit") < EARLY, 1.0, -1.0),
-        "search_near": lambda: either((exit_search >= 0.75) & (exit_search <= 1.25), 1.0, -1.0),
-        "search_clean": lambda: either(_column(search, "lost_bdp") <= FEW, 1.0, -1.0),
-        "search_early": lambda: either(exit_search < EARLY, 1.0, -1.0),
-        "limited_bounded": lambda: either(_column(limited, "lost") <= 50, 1.0, -1.0),
+        "hystart_early": lambda: _either(_column(hystart, "exit") < EARLY),
+        "search_near": lambda: _either((exit_search >= 0.75) & (exit_search <= 1.25)),
+        "search_clean": lambda: _either(_column(search, "lost_bdp") <= FEW),
+        "search_early": lambda: _either(exit_search < EARLY),
+        "limited_bounded": lambda: _either(_column(limited, "lost") <= 50),
         "limited_slower": lambda: _more(_column(limited, "settled"), _column(classic, "settled")),
-    }[key]()
+    }
     return OnPaths(
-        key=key, text=TEXTS[key], way=way, properties={words: _column(classic, name) for name, words in NAMES.items()}
+        key=key,
+        text=TEXTS[key],
+        way=ways[key](),
+        properties={words: _column(classic, name) for name, words in NAMES.items()},
     )
 
 
