@@ -309,8 +309,10 @@ def ratios(tables: Tables) -> Figure:
                 {"rate": rate, "mode": mode, "load": load, "sack": sack, "ratio": e.value, "low": e.low, "high": e.high}
             )
     table = pl.DataFrame(rows)
-    both = {(r["rate"], r["mode"], r["load"], r["sack"]): r["ratio"] for r in rows}
-    apart = {place: abs(both[*place, True] - both[*place, False]) for place in cells(tables)}
+    apart = {
+        place: abs(median(gain(tables, *place)).value - median(gain(tables, *place, sack=False)).value)
+        for place in cells(tables)
+    }
     most = max(apart, key=lambda place: apart[place])
 
     def draw() -> Any:

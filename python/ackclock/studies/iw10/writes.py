@@ -207,11 +207,11 @@ def figure(tables: Tables) -> Figure:
         made.legend(loc="outside lower center", ncols=4)
         return made
 
-    small = table.filter(host=SMALL)
+    packets = table.filter(host=SMALL)["packets"].to_numpy()
     return Figure(
         name="write-sizes",
         title=(
-            f"With the default send buffer {small['packets'].min()} or {small['packets'].max()} packets leave at first, whatever the size of a write; "
+            f"With the default send buffer {packets.min():.0f} or {packets.max():.0f} packets leave at first, whatever the size of a write; "
             f"writes that are no whole segments bring less than ten segments into ten packets"
         ),
         caption=(

@@ -147,18 +147,23 @@ def sentence(tables: Tables, key: str) -> OnPaths:
     classic, hystart, plus, search, limited = (
         _means(tables, arm) for arm in (CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED)
     )
-    either = np.where
     exit_search = _column(search, "exit")
-    way = {
-        "hystartpp_loses_less": lambda: -_more(_column(plus, "lost"), _column(classic, "lost")),
-        "hystartpp_later": lambda: _more(_column(plus, "exit"), _column(hystart, "exit")),
-        "hystart_early": lambda: either(_column(hystart, "exit") < EARLY, 1.0, -1.0),
-        "search_near": lambda: either((exit_search >= 0.75) & (exit_search <= 1.25), 1.0, -1.0),
-        "search_clean": lambda: either(_column(search, "lost_bdp") <= FEW, 1.0, -1.0),
-        "search_early": lambda: either(exit_search < EARLY, 1.0, -1.0),
-        "limited_bounded": lambda: either(_column(limited, "lost") <= 50, 1.0, -1.0),
-        "limited_slower": lambda: _more(_column(limited, "settled"), _column(classic, "settled")),
-    }[key]()
+    way: Array
+    if key == "hystartpp_loses_less":
+        way = -_more(_column(plus, "lost"), _column(classic, "lost"))
+    elif key == "hystartpp_later":
+        way = _more(_column(plus, "exit"), _column(hystart, "exit"))
+    elif key == "limited_slower":
+        way = _more(_column(limited, "settled"), _column(classic, "settled"))
+    else:
+        holds = {
+            "hystart_early": _column(hystart, "exit") < EARLY,
+            "search_near": (exit_search >= 0.75) & (exit_search <= 1.25),
+            "search_clean": _column(search, "lost_bdp") <= FEW,
+            "search_early": exit_search < EARLY,
+            "limited_bounded": _column(limited, "lost") <= 50,
+        }[key]
+        way = np.where(holds, 1.0, -1.0)
     return OnPaths(
         key=key, text=TEXTS[key], way=way, properties={words: _column(classic, name) for name, words in NAMES.items()}
     )
