@@ -100,7 +100,9 @@ def changed(match: re.Match[str]) -> str:
     """What is judged otherwise than in an earlier version."""
     study = studies.get(match[1])
     if study.before is None:
-        raise InputError(f"changed {study.name}: found no verdicts of an earlier version; allowed: a study that keeps them")
+        raise InputError(
+            f"changed {study.name}: found no verdicts of an earlier version; allowed: a study that keeps them"
+        )
     records = tuple(study.recorded(scale) for scale in SCALES)
     return f"<!-- changed {study.name} -->\n\n{study.before.table(study.claims, records)}\n\n<!-- . -->"
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pytest
 
 from ackclock import run_batch
 from ackclock.studies.large_pipes import paths

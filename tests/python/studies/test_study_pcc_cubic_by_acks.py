@@ -126,7 +126,9 @@ def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float
 def test_in_the_changing_network_too():
     numbers = range(1, 9)
     found = {
-        controller: np.array([_mbps(paper_changing.scenario(CUBIC, n, 20), controller, range(1, 2))[0] for n in numbers])
+        controller: np.array(
+            [_mbps(paper_changing.scenario(CUBIC, n, 20), controller, range(1, 2))[0] for n in numbers]
+        )
         for controller in ("cubic", "custom:acks")
     }
     assert found["cubic"].mean() > 1.25 * found["custom:acks"].mean()

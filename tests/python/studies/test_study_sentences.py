@@ -34,7 +34,9 @@ def test_every_verdict_that_changed_says_why(name):
     found = studies.get(name)
     records = tuple(found.recorded(scale) for scale in SCALES)
     assert found.before.missing(found.claims, records) == (set(), set())
-    was = replace(found.before, verdicts=found.before.verdicts.replace("\nP1 | how much fails", "\nP1 | how much holds"))
+    was = replace(
+        found.before, verdicts=found.before.verdicts.replace("\nP1 | how much fails", "\nP1 | how much holds")
+    )
     was = replace(was, verdicts=was.verdicts.replace("\nW1 | holds", "\nW1 | fails"))
     changed, unchanged = was.missing(found.claims, records)
     assert (changed, unchanged) == ({"P1"} if name == "pcc" else {"W1"}, set())

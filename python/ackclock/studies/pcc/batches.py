@@ -168,7 +168,10 @@ def c22(tables: Tables) -> Sequence[Evidence]:
 def exact_pacing(tables: Tables) -> Sequence[Evidence]:
     """What is lost of both when pacing is exact: CUBIC's index less PCC's, PCC's deviation less CUBIC's."""
     found = []
-    for column, sign, name, unit in (("jain", 1, "index, CUBIC less PCC", ""), ("sd_mbps", -1, "deviation, PCC less CUBIC", "Mb/s")):
+    for column, sign, name, unit in (
+        ("jain", 1, "index, CUBIC less PCC", ""),
+        ("sd_mbps", -1, "deviation, PCC less CUBIC", "Mb/s"),
+    ):
         less = sign * (_shares(tables, BARE, CUBIC, column) - _shares(tables, BARE, PCC, column))
         found.append(Evidence.of(mean_interval(less), f"exact pacing: {name}", above(0), unit=unit))
     return found

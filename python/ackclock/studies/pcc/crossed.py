@@ -99,7 +99,9 @@ def run(plan: Plan) -> Data:
             scenario=scenario(link, host, controller, packets),
             keys={"link": link, "host": host, "cc": controller, "buffer": packets},
             stream=f"crossed {packets}",
-            seeds=plan.count(quick=3 if (link, host) in COMPARED else 1, paper=6 if (link, host) in COMPARED else 3) if controller == PCC else 1,
+            seeds=plan.count(quick=3 if (link, host) in COMPARED else 1, paper=6 if (link, host) in COMPARED else 3)
+            if controller == PCC
+            else 1,
             needs={"flows": ("goodput_bps", "sent_packets", "lost_packets", "largest_burst")},
             keep={"flows": _reduce(controller)},
         )

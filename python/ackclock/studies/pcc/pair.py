@@ -121,9 +121,16 @@ def _long(kinds: Kinds, seeds: int) -> list[Cell]:
             scenario=joined(controller, model, jitter, watched(kind)),
             keys={"kind": kind},
             stream="pair",
-            seeds=seeds if kind in (BARE, TCP, BARE_CLOCK) else max(3, seeds - 4) if kind == TWO else max(2, seeds // 3),
+            seeds=seeds
+            if kind in (BARE, TCP, BARE_CLOCK)
+            else max(3, seeds - 4)
+            if kind == TWO
+            else max(2, seeds // 3),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
-            keep={"runs": partial(runs, watched_s=watched(kind)), "series": partial(first_series, watched_s=watched(kind))},
+            keep={
+                "runs": partial(runs, watched_s=watched(kind)),
+                "series": partial(first_series, watched_s=watched(kind)),
+            },
         )
         for kind, (controller, model, jitter) in kinds.items()
     ]

@@ -115,7 +115,9 @@ def run(plan: Plan) -> Data:
     numbers = range(1, plan.count(quick=4, paper=10) + 1)
     cells = [
         Cell(
-            scenario=arms.varying(scenario(arm, number, intervals)) if arm is BOTH else scenario(arm, number, intervals),
+            scenario=arms.varying(scenario(arm, number, intervals))
+            if arm is BOTH
+            else scenario(arm, number, intervals),
             keys={"arm": arm.name, "number": number},
             stream=f"changing {number}",
             seeds=1,

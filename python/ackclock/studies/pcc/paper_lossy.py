@@ -106,7 +106,12 @@ def run(plan: Plan) -> Data:
         `lossy.flows`: kind ("light", "heavy"), arm, loss (percent), seed, goodput_bps, share (of what the link can carry).
     """
     quick = plan.scale == "quick"
-    light = [("light", arm, p) for p in (FEW if quick else LOSSES) for arm in ARMS if p >= 1 or arm not in ((REPORTS, PRINTED, AHEAD) if quick else (AHEAD,))]
+    light = [
+        ("light", arm, p)
+        for p in (FEW if quick else LOSSES)
+        for arm in ARMS
+        if p >= 1 or arm not in ((REPORTS, PRINTED, AHEAD) if quick else (AHEAD,))
+    ]
     light += [("light", LONGER, 2.0), *(("light", JITTERED, p) for p in GROWS)]
     heavy = [("heavy", arm, p) for p in (HEAVY_FEW if quick else HEAVY) for arm in (*RESILIENTS, CUBIC)]
     cells = [
@@ -114,13 +119,17 @@ def run(plan: Plan) -> Data:
             scenario=arms.as_read(made(arm, p, backwards=kind == "light"), arm, arms.HOSTS.of(plan)),
             keys={"kind": kind, "arm": arm.name, "loss": p},
             stream=f"lossy {p:g}",
-            seeds=arms.illinois(plan) if arm in (ILLINOIS, JITTERED) and p in GROWS else plan.count(quick=4, paper=24 if arm in (PCC, REPORTS, LONGER) and p in UNCERTAIN else 8),
+            seeds=arms.illinois(plan)
+            if arm in (ILLINOIS, JITTERED) and p in GROWS
+            else plan.count(quick=4, paper=24 if arm in (PCC, REPORTS, LONGER) and p in UNCERTAIN else 8),
             needs=NEEDS,
         )
         for kind, arm, p in (*light, *heavy)
     ]
     data = collect("lossy", cells, plan)
-    most = pl.col("arm").replace_strict({arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, LONGER, JITTERED, *RESILIENTS)})
+    most = pl.col("arm").replace_strict(
+        {arm.name: arm.carried(RATE_BPS) for arm in (*ARMS, LONGER, JITTERED, *RESILIENTS)}
+    )
     flows = data.tables[TABLE].with_columns((pl.col("goodput_bps") / most).alias("share"))
     return Data(tables={TABLE: flows}, digests=data.digests, runs=data.runs)
 

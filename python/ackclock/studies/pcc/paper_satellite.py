@@ -91,7 +91,9 @@ def run(plan: Plan) -> Data:
             scenario=arms.as_read(made(arm, size), arm, arms.HOSTS.of(plan)),
             keys={"arm": arm.name, "buffer": size},
             stream=f"satellite {size}",
-            seeds=arms.illinois(plan) if size == DEEP and (arm is ILLINOIS or arm in NOISES) else plan.count(quick=4, paper=10 if size in ASKED else 4),
+            seeds=arms.illinois(plan)
+            if size == DEEP and (arm is ILLINOIS or arm in NOISES)
+            else plan.count(quick=4, paper=10 if size in ASKED else 4),
             needs=NEEDS,
         )
         for size in sizes
