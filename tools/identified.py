@@ -110,13 +110,20 @@ def tables(rows: list[dict[str, Any]]) -> str:
         said: Counter[str] = Counter()
         for row in own:
             if outcome(row) not in ("named", "refused"):
-                said.update([" = ".join(sorted(row["names"])) + "".join(f" or {name}" for name in row["others"]) or "none"])
+                said.update(
+                    [" = ".join(sorted(row["names"])) + "".join(f" or {name}" for name in row["others"]) or "none"]
+                )
         told = "; ".join(f"{name}: {times}" for name, times in said.most_common(4))
-        lines.append(f"| `{controller}` | {len(own)} | " + " | ".join(str(count[kind]) for kind in KINDS) + f" | {told} |")
+        lines.append(
+            f"| `{controller}` | {len(own)} | " + " | ".join(str(count[kind]) for kind in KINDS) + f" | {told} |"
+        )
     lines.append(f"| all | {len(rows)} | " + " | ".join(str(whole[kind]) for kind in KINDS) + " | |")
     held = [row for row in rows if row["without"] is not None]
     fooled = Counter(name for row in held for name in row["without"][0][:1])
-    lines += ["", f"Without the right one among the candidates: {len(held)} captures, {len(held) - sum(fooled.values())} times none of these."]
+    lines += [
+        "",
+        f"Without the right one among the candidates: {len(held)} captures, {len(held) - sum(fooled.values())} times none of these.",
+    ]
     lines += [f"Named in its place: {', '.join(f'{name} {times}' for name, times in fooled.most_common())}"]
     return "\n".join(lines)
 

@@ -24,12 +24,21 @@ pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed 
 FLAGS = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "lost_segment")
 
 EXPLAINED = {
-    ("retransmission", "out_of_order"): "within a round trip of the last segment a retransmission counts as out of order (3 ms where none is "
+    (
+        "retransmission",
+        "out_of_order",
+    ): "within a round trip of the last segment a retransmission counts as out of order (3 ms where none is "
     "known), SACK is not looked at: gitlab.com/wireshark/wireshark, issues 13843 and 13863",
     ("needless", "out_of_order"): "the same",
-    ("late", "fast_retransmission"): "what was overtaken and follows three duplicate ACKs within 20 ms counts as sent again, although its timestamp is older: "
+    (
+        "late",
+        "fast_retransmission",
+    ): "what was overtaken and follows three duplicate ACKs within 20 ms counts as sent again, although its timestamp is older: "
     "issue 15993",
-    ("needless", "retransmission"): "what had been SACKed and is sent again is needless; only what had been acknowledged counts as spurious there",
+    (
+        "needless",
+        "retransmission",
+    ): "what had been SACKed and is sent again is needless; only what had been acknowledged counts as spurious there",
 }
 """What we call a segment, what it is called there, and why."""
 
@@ -101,7 +110,11 @@ def test_the_same_segments_and_every_other_name_is_explained(tmp_path, case, at)
         flags = [flag for flag in FLAGS[:4] if their[f"tcp.analysis.{flag}"]]
         called = flags[-1] if flags else ""
         again = own["kind"] in ("retransmission", "needless", "late")
-        same = {"late": ("out_of_order",), "retransmission": ("retransmission", "fast_retransmission"), "needless": ("spurious_retransmission",)}
+        same = {
+            "late": ("out_of_order",),
+            "retransmission": ("retransmission", "fast_retransmission"),
+            "needless": ("spurious_retransmission",),
+        }
         if again != bool(called) or (again and called not in same.get(own["kind"], ())):
             differ[own["kind"], called] += 1
     print(case, at, dict(differ))

@@ -67,9 +67,7 @@ def diagnose(
     ] = False,
     controller: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The sender's, for the scenario (default: what --which finds, or cubic)."
-        ),
+        typer.Option(metavar="NAME", help="The sender's, for the scenario (default: what --which finds, or cubic)."),
     ] = None,
     which: Annotated[
         bool, typer.Option("--which", help="Say which congestion control it was: run each over the same path.")
@@ -175,9 +173,7 @@ def _fitted(
     from ackclock.diagnose import fit, what_if
 
     try:
-        made = _terminal.interruptible(
-            lambda: fit(found, controller=controller), doing=lambda: "running the model"
-        )
+        made = _terminal.interruptible(lambda: fit(found, controller=controller), doing=lambda: "running the model")
         if scenario is not None:
             _files.write(scenario, made.scenario.to_toml(), f"--scenario {scenario}")
         if not changes:

@@ -45,7 +45,9 @@ def page(
     """
     sections = [*_causes(found), *_which(identity), *_model(fit, outcomes)]
     row = found.connection
-    told = found.at if found.at == "between" else f"at the {found.at}" if found.at != "unknown" else "at an unknown place"
+    told = (
+        found.at if found.at == "between" else f"at the {found.at}" if found.at != "unknown" else "at an unknown place"
+    )
     return Page(
         title=f"Why is {name} slow?" if name else "Why is this transfer slow?",
         summary=(
@@ -119,7 +121,10 @@ def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
         ("segments per ACK", NONE if path.segments_per_ack is None else f"{path.segments_per_ack:.2f}"),
         ("payload of a full segment", f"{found.mss:,} bytes"),
         ("first flight", f"{row['first_flight']:,} bytes"),
-        ("receiver's window, least and most", NONE if None in windows else f"{windows[0]:,.0f} to {windows[1]:,.0f} bytes"),
+        (
+            "receiver's window, least and most",
+            NONE if None in windows else f"{windows[0]:,.0f} to {windows[1]:,.0f} bytes",
+        ),
         ("SACK, timestamps", f"{'yes' if row['sack'] else 'no'}, {'yes' if row['timestamps'] else 'no'}"),
     ]
 
@@ -160,7 +165,9 @@ def _flights(identity: Identity) -> Live:
     beside = [one.name for one in identity.candidates if one.name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")
-    drawn += [(name, name, colour, dash, 1.5) for name, (colour, dash) in zip(beside, looks, strict=False) if name != first]
+    drawn += [
+        (name, name, colour, dash, 1.5) for name, (colour, dash) in zip(beside, looks, strict=False) if name != first
+    ]
 
     def figure() -> dict[str, Any]:
         lines = []
@@ -199,7 +206,9 @@ def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
             continue
         name = CAUSES[one.name].split(",")[0] if one.unit == "share" else one.name
         told = shown.get(one.unit, lambda value: f"{value:,.0f}")
-        made.append((name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error)))
+        made.append(
+            (name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error))
+        )
     return made
 
 

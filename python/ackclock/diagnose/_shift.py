@@ -68,7 +68,9 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
             made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, row[8], row[9])))
         made.append((left, 1, at, row))
         nxt = max(nxt, seq + length if length else nxt)
-    if not any(row[7] & FIN for row in own):  # what left behind the last packet did not come any more before the capture ended
+    if not any(
+        row[7] & FIN for row in own
+    ):  # what left behind the last packet did not come any more before the capture ended
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -116,12 +118,20 @@ class _Acks:
 
     def round_trip(self, own: list[tuple[Any, ...]]) -> float | None:
         """From an ACK to what it released, at least; of ACKs that were alone in their tick."""
-        waits = [row[0] - times[0][0] for row in own if len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]]
+        waits = [
+            row[0] - times[0][0]
+            for row in own
+            if len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]
+        ]
         return min(waits, default=None)
 
 
 def _released(
-    own: list[tuple[Any, ...]], sends: list[float], tick: float, times: dict[int, list[tuple[float, float]]], trip: float
+    own: list[tuple[Any, ...]],
+    sends: list[float],
+    tick: float,
+    times: dict[int, list[tuple[float, float]]],
+    trip: float,
 ) -> list[float | None]:
     """When the ACK came that released each packet; None if none came in the tick in which it left.
 

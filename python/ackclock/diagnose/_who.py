@@ -63,6 +63,7 @@ DECIDED = 20.0
 ROUNDS = 3
 """Pieces of the data that say something of their own, between two losses."""
 
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
     """A controller, beside the capture.
@@ -221,9 +222,13 @@ def _compared(found: Diagnosis) -> int:
     if whole < LEAST_SEGMENTS * found.mss:
         raise InputError(f"found {whole // found.mss:,} segments; allowed: {LEAST_SEGMENTS:,} or more")
     if shown.marks:
-        raise InputError(f"found {shown.marks:,} ACKs that tell of marks; allowed: none, the model of the path has no marks")
+        raise InputError(
+            f"found {shown.marks:,} ACKs that tell of marks; allowed: none, the model of the path has no marks"
+        )
     if not found.path.identified:
-        raise InputError("found a path that was never full; allowed: one with a queue, which shows what a controller does")
+        raise InputError(
+            "found a path that was never full; allowed: one with a queue, which shows what a controller does"
+        )
     return whole
 
 
@@ -242,7 +247,8 @@ def _fitting(names: Sequence[str], shown: Sent) -> tuple[list[str], list[tuple[s
 
 def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
     """A candidate over the fitted path, or one that is a little off, each with a seed of its own. It loses the ACKs that the capture has
-    lost, and every other run as many, but drawn ones."""
+    lost, and every other run as many, but drawn ones.
+    """
     import ackclock
     from ackclock import units
 
@@ -310,9 +316,7 @@ def _judged(
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
-    ranked = [
-        Candidate(name=name, distance=distance[name], spread=spread[name], ratio=ratios[name]) for name in order
-    ]
+    ranked = [Candidate(name=name, distance=distance[name], spread=spread[name], ratio=ratios[name]) for name in order]
     ranked += [
         Candidate(name=name, distance=near[name], spread=None, ratio=None)
         for name in sorted(near, key=lambda name: near[name])

@@ -801,6 +801,19 @@ class Media(Table):
         drop_late: str | None = ...,
     ) -> None: ...
 
+class Writes(Table):
+    """Writes listed blocks at listed times, then closes the connection."""
+
+    kind: Literal["writes"]
+    writes: tuple[Write, ...]
+    """The blocks, in the order of their times."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["writes"],
+        writes: tuple[Write, ...],
+    ) -> None: ...
+
 class Constant(Table):
     """Always the same value."""
 
@@ -1425,6 +1438,7 @@ class Flows(FlowsBase):
         | Video
         | Bursts
         | Media
+        | Writes
     )
     """What the application sends, and when."""
     start: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1450,7 +1464,7 @@ class Flows(FlowsBase):
         congestion_control_options: dict[str, bool | float | str] = ...,
         recovery: str | None = ...,
         stack: Stack = ...,
-        workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media = ...,
+        workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes = ...,
         start: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stagger: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stop: str | None = ...,
@@ -1803,11 +1817,25 @@ class InitialWindow(Table):
         share: float | str,
     ) -> None: ...
 
+class Write(Table):
+    """A block that an application writes at once."""
+
+    at: str
+    """Time, since the start of the flow."""
+    bytes: str
+    """Its size."""
+    def __init__(
+        self,
+        *,
+        at: str = ...,
+        bytes: str,
+    ) -> None: ...
+
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
 Workload: TypeAlias = (
-    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes
 )
 Distribution: TypeAlias = Constant | Uniform | Lognormal | Exponential | Choice
 
@@ -1883,5 +1911,7 @@ __all__ = [
     "Video",
     "Voice",
     "WifiJitter",
+    "Write",
+    "Writes",
     "Xen",
 ]
