@@ -95,7 +95,7 @@ def _with_window(scenario: Scenario, most: float | None) -> Scenario:
     if buffer is None or not most:
         return scenario
     offered = ackclock.run(scenario.set("record.trace", "flow")).acks["rwnd"].max()
-    wanted = units.whole(buffer, units.SIZE) + round(most - offered)  # type: ignore[operator]
+    wanted = units.whole(buffer, units.SIZE) + round(most - offered)  # type: ignore[arg-type, operator]
     return scenario.set("flows.0.stack.receive_buffer", f"{max(wanted, 1)} B")
 
 

@@ -100,10 +100,10 @@ mod tests {
 
     fn written(writes: &str) -> String {
         format!(
-            r#"{{"duration": 5000000000,
+            r#"{{"duration_ns": 5000000000,
                  "network": {{"topology": "chain", "bottleneck": {{"rate": 8000000, "delay": 10000000}}}},
                  "record": {{"trace": "flow"}},
-                 "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "start": 500000000,
+                 "flows": [{{"profile": "linux-6", "congestion_control": "cubic", "start_ns": 500000000,
                              "workload": {{"kind": "writes", "writes": [{writes}]}}}}]}}"#
         )
     }
