@@ -148,3 +148,24 @@ def test_every_controller_is_named(tmp_path, controller):
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", controller))
     told = identify(diagnose(path))
     assert controller in (*told.names, *told.others), told.sentence
+
+
+def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
+    """Three blocks with silences between them, of which some segments are lost: the mirror takes as long, and loses as many."""
+    blocks = [{"bytes": "1 MB"}, {"at": "2 s", "bytes": "300001 B"}, {"at": "3 s", "bytes": "1 MB"}]
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "flows.0.workload": {"kind": "writes", "writes": blocks},
+            "network.bottleneck.loss": {"kind": "scripted", "drops": [{"first": 800}, {"first": 950, "last": 952}]},
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    file = tmp_path / "mirror.toml"
+    assert main(["diagnose", str(path), "--mirror", str(file), "--controller", "htcp"]) == 0
+    assert "the same losses and writes, run" in capsys.readouterr().out
+    made = ackclock.load(file)
+    writes = made.flows[0].workload.writes
+    assert [write.bytes for write in writes] == ["1000000 B", "300001 B", "1000000 B"]
+    (own,), (other,) = run.rows("flows"), ackclock.run(made).rows("flows")
+    assert other["retransmissions"] == own["retransmissions"] > 4
+    assert other["completion_s"] == pytest.approx(own["completion_s"], rel=0.01)

@@ -59,7 +59,8 @@ def mirrored(
     assert path.wire_bps is not None
     size = found.mss * path.wire_bps / path.rate_bps if path.rate_bps else found.mss
     stood = (path.greatest_rtt_s - path.base_rtt_s) * path.wire_bps / 8 / size
-    writes = _writes(found.replay, path.base_rtt_s, most_bytes)
+    whole = int(found.connection["bytes"])
+    writes = _writes(found.replay, path.base_rtt_s, whole if most_bytes is None else min(whole, most_bytes))
     lost = shown.lost if len(writes) == 1 else shown.lost_in_order
     work = (
         {"kind": "transfer", "bytes": writes[0]["bytes"]} if len(writes) == 1 else {"kind": "writes", "writes": writes}
@@ -110,7 +111,7 @@ def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
     return made
 
 
-def _writes(played: Replay, base_rtt_s: float, most: int | None) -> list[dict[str, Any]]:
+def _writes(played: Replay, base_rtt_s: float, left: int) -> list[dict[str, Any]]:
     """When the application had more, and how much: a block ends where the sender had nothing to send, for more than a moment."""
     begins, start, made, waited = 0.0, 1, [], 0.0
     origin = played.instants[0].t
@@ -123,7 +124,6 @@ def _writes(played: Replay, base_rtt_s: float, most: int | None) -> list[dict[st
     made.append((begins, played.instants[-1].nxt - start))
     if len(made) > MOST_WRITES:
         raise InputError(f"found {len(made):,} writes of the application; allowed: at most {MOST_WRITES:,}")
-    left = sum(size for _, size in made) if most is None else most
     writes = []
     for at, size in made:
         if (part := min(size, left)) > 0:
