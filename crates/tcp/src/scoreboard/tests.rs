@@ -1,5 +1,7 @@
 //! The scoreboard against a model that recounts everything, and under a whole sender on a path that loses, reorders
 //! and duplicates.
+//!
+//! Length: the model, the sender's path and single rules share the boards.
 
 use std::collections::BTreeMap;
 
