@@ -110,26 +110,26 @@ table! {
         certificate: u32 = Takes::Whole(100, 50_000), 1000;
         /// slow start of a controller of this simulator; default: that which comes with it. The stack's own controllers have none but
         /// "classic"
-        slow_start: Option<SlowStart> = SlowStart::TAKES;
+        slow_start: Option<Opening> = Opening::TAKES;
     }
 }
 
 /// When slow start ends, beside a controller of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SlowStart {
+enum Opening {
     Classic,
     HyStart,
     HyStartPlusPlus,
 }
 
-choice! { SlowStart: Classic "classic", HyStart "hystart", HyStartPlusPlus "hystart++" }
+choice! { Opening: Classic "classic", HyStart "hystart", HyStartPlusPlus "hystart++" }
 
-impl SlowStart {
+impl Opening {
     fn config(self) -> SlowStartConfig {
         match self {
-            SlowStart::Classic => SlowStartConfig::CLASSIC,
-            SlowStart::HyStart => SlowStartConfig::HyStart(usual()),
-            SlowStart::HyStartPlusPlus => SlowStartConfig::HyStartPlusPlus(usual()),
+            Opening::Classic => SlowStartConfig::CLASSIC,
+            Opening::HyStart => SlowStartConfig::HyStart(usual()),
+            Opening::HyStartPlusPlus => SlowStartConfig::HyStartPlusPlus(usual()),
         }
     }
 }
@@ -150,7 +150,7 @@ pub fn build(name: &str, options: &Options) -> Result<Recipe, Refusal> {
     let given = options::named(name, options, entry.options)?;
     let options = usual::<QuinnOptions>().over(&given)?;
     if let (Some(start), false) = (options.slow_start, matches!(entry.algorithm, Algorithm::Ours(_))) {
-        if start != SlowStart::Classic {
+        if start != Opening::Classic {
             let found = format_args!("{} with {name}", start.write());
             return Err(
                 Refusal::new(found, "\"classic\", or a controller quinn:ours-NAME").within("slow_start")
@@ -218,8 +218,8 @@ impl Recipe {
             Algorithm::Ours(name) => {
                 let recipe = cc::Recipe::by_name(name).expect("invariant: one of ours");
                 let start = match self.options.slow_start {
-                    None if recipe.needs().hystart => SlowStart::HyStart,
-                    start => start.unwrap_or(SlowStart::Classic),
+                    None if recipe.needs().hystart => Opening::HyStart,
+                    start => start.unwrap_or(Opening::Classic),
                 };
                 Arc::new(Ours { recipe, start: start.config(), window: self.initial_window(), clock })
             }
