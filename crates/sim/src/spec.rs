@@ -114,13 +114,13 @@ table! {
         transport: Option<Transport> = Transport::TAKES;
         /// The operating system whose TCP the hosts follow, or the RFCs.
         profile: String = Takes::Named(&read::PROFILES), USUAL_PROFILE.to_string();
-        /// Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under
+        /// Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own module of Linux, "custom:NAME" a class that you pass to the run under
         /// this name, "kernel:NAME" a controller that only the kernel of the linux backend
         /// has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to
         /// the run (`--stack`).
         congestion_control: String = Takes::Named(&read::CONTROLLERS), USUAL_CONTROLLER.to_string();
         /// Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments
-        /// of its class.
+        /// of its class, or parameters of the module.
         congestion_control_options: Options = Takes::Options, Options::new();
         /// Recovery rule. Default: the profile's.
         recovery: Option<String> = Takes::Named(&read::RECOVERY);

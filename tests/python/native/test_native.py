@@ -13,7 +13,8 @@ from ackclock import Scenario, own
 from ackclock import sweep as sweeps
 from ackclock.cli import main
 from ackclock.controllers import check
-from ackclock.errors import AckclockError, ScenarioError, UnavailableError
+from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
+from ackclock.linux import _cache, _run
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
 
@@ -260,6 +261,19 @@ def test_random_numbers_are_those_of_the_seed(tmp_path):
     (tmp_path / "tcp_mine.c").write_text(MINE.replace("* keep / 100", "* (50 + get_random_u32_below(40)) / 100"))
     first, again, other = (ackclock.run(scenario(), seed=seed).digest for seed in (1, 1, 2))
     assert first == again != other
+
+
+def test_the_kernel_is_asked_by_the_name_that_the_file_registers(tmp_path):
+    def kernel(text: str) -> _cache.Kernel:
+        return _cache.Kernel(path=tmp_path, about={"files": {"tcp_mine.c": _cache.hash_of([text.encode()])}})
+
+    text = _run._text(scenario(), kernel(MINE))
+    assert text == scenario(flows__0__congestion_control="kernel:mine").to_engine_json()
+    with pytest.raises(UnavailableError, match=r"tcp_mine\.c: the kernel was built with another state of it"):
+        _run._text(scenario(), kernel(MINE + " "))
+    with pytest.raises(InputError, match="found congestion_control_options; allowed: none"):
+        _run._text(scenario(flows__0__congestion_control_options={"keep": 70}), kernel(MINE))
+    assert main(["diff", "--patterns", "--controller", "tcp_mine.c"]) == 2
 
 
 def test_names_are_recognised():

@@ -30,6 +30,11 @@ impl Default for Veno {
 }
 
 impl CongestionControl for Veno {
+    /// The kernel counts this sample, and nothing clears the count.
+    fn on_syn_acked(&mut self, _rtt: Span) {
+        self.rounds.cnt_rtt += 1;
+    }
+
     #[inline]
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
         self.rounds.on_sample(ack);
