@@ -73,9 +73,9 @@ def write(study: Study, folder: Path) -> Path:
             for name, text in contents.items():
                 (part / name).write_text(text, encoding="utf-8")
             (part / "reproduce.sh").chmod(0o755)
-            for name, content in own.items():
-                (part / name).parent.mkdir(parents=True, exist_ok=True)
-                (part / name).write_bytes(content)
+            for place, content in own.items():
+                (part / place).parent.mkdir(parents=True, exist_ok=True)
+                (part / place).write_bytes(content)
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "README.md"

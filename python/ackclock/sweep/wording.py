@@ -65,7 +65,16 @@ def metric_words(metric: str) -> str:
 
 
 AFTER = frozenset(
-    "p95_rtt_s p95_delay_s loss_share dropped_queue dropped_loss marked queue_mean_packets queue_max_packets".split()
+    [
+        "p95_rtt_s",
+        "p95_delay_s",
+        "loss_share",
+        "dropped_queue",
+        "dropped_loss",
+        "marked",
+        "queue_mean_packets",
+        "queue_max_packets",
+    ]
 )
 """Metrics that leave the warm-up out; the others with a plain name are of the whole run."""
 
