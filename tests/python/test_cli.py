@@ -245,6 +245,19 @@ def test_list_and_schema(capsys):
     assert "reno" in json.loads(out)["controllers"]
 
 
+def test_list_of_one_kind(capsys):
+    code, out, _ = call(capsys, "list", "metrics")
+    assert code == 0
+    assert out.startswith("metrics:\n  goodput_bps ")
+    assert "cubic" not in out
+    code, out, _ = call(capsys, "list", "controllers", "--json")
+    assert list(json.loads(out)) == ["controllers"]
+    code, out, _ = call(capsys, "list", "options")
+    assert out.startswith("options of controllers")
+    code, _, err = call(capsys, "list", "controler")
+    assert (code, "nearest: controllers" in err) == (2, True)
+
+
 def test_study_list_and_show(capsys):
     code, out, _ = call(capsys, "study", "list")
     assert code == 0

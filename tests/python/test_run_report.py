@@ -329,3 +329,45 @@ def test_another_run_beside_shows_its_queue_and_its_numbers():
     drops = codel.links["dropped_queue"].sum() + codel.links["dropped_loss"].sum()
     assert f"The network dropped {drops:,} packets." in told
     assert "Links of codel." in told
+
+
+def test_figures_end_where_nothing_more_happens(tmp_path):
+    """A transfer of a second in a run of a minute: one span of time for all figures, and no line along zero."""
+    scenario = ackclock.Scenario.from_dict(
+        {
+            "duration": "60 s",
+            "network": {
+                "bottleneck": {"rate": "10 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
+            },
+            "flows": [{"workload": {"kind": "transfer", "bytes": "1 MB"}}],
+        }
+    )
+    run = ackclock.run(watched(scenario))
+    figures = [
+        block.figure() for section in page(run).sections if section.title == "Over time" for block in section.blocks
+    ]
+    ends = {figure["layout"]["xaxis"]["range"][1] for figure in figures}
+    assert len(ends) == 1
+    done = run.flows["completion_s"][0]
+    assert done < ends.pop() < done + 2
+    bulk = ackclock.run(watched(scenario.set_all({"duration": "2 s", "flows.0.workload": {"kind": "bulk"}})))
+    assert panels.busy_until(panels.panels(bulk)) is None
+
+
+def test_files_of_one_stem_beside_a_run_are_told_apart(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    recorded = [
+        "--set",
+        "record.goodput_interval=1 s",
+        "--set",
+        "record.sample_interval=100 ms",
+        "--set",
+        "duration=3 s",
+    ]
+    assert main(["run", "first", *recorded, "--out", "run"]) == 0
+    for kind, file in (("iperf3", "run.json"), ("ss", "run.txt")):
+        assert main(["export", "run", "--as", kind, "--out", file]) == 0
+    assert main(["report", "run", "--beside", "run.json", "--beside", "run.txt", "--plot", "goodput.svg"]) == 0
+    drawn = (tmp_path / "goodput.svg").read_text()
+    assert "run.json: cubic" in drawn
+    assert "run.txt: cubic" in drawn

@@ -153,7 +153,8 @@ def _show(found: Capture, connection: int | None) -> None:
         _terminal.say("no connection carries data")
         return
     table = Table(
-        caption="lost: sent again, without what was sent again for nothing (spurious)", caption_justify="left"
+        caption="Mbit/s: from the first data to the last; lost: sent again, without what was sent again for nothing (spurious)",
+        caption_justify="left",
     )
     for head in ("", "from", "to", "begins", "MB", "Mbit/s", "RTT least", "mean", "segments", "lost", "spurious"):
         table.add_column(head, justify="left" if head in ("from", "to") else "right", overflow="fold")
@@ -169,7 +170,11 @@ def _show(found: Capture, connection: int | None) -> None:
         "between": "on the way",
         "unknown": "unknown, as without a handshake",
     }
-    _terminal.say("captured: " + ", ".join(said[place] for place in places))
+    ways = sorted(set(rows["way"].to_list()))
+    side = ""
+    if len(places) == len(ways) == 1 and places[0] in ("client", "server"):
+        side = ", the sender" if places == ways else ", the receiver"
+    _terminal.say("captured: " + ", ".join(said[place] for place in places) + side)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ Length: every option is checked before the run.
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
@@ -289,7 +290,12 @@ def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
     from ackclock import formats
 
     try:
-        return [formats.read(name) for name in beside]
+        found = [formats.read(name) for name in beside]
+        names = [one.name for one in found]
+        return [  # run.json and run.txt are both "run"
+            dataclasses.replace(one, name=Path(file).name) if names.count(one.name) > 1 else one
+            for one, file in zip(found, beside, strict=True)
+        ]
     except InputError as error:
         raise InputError(f"--beside {error}") from None
 

@@ -21,13 +21,22 @@ def version() -> None:
 
 
 def names(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="WHAT", help="Only these: controllers, metrics, scenarios, ...", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List every controller, recovery rule, queue, loss model, profile, workload and topology."""
+    """List every controller, recovery rule, queue, loss model, profile, workload and topology, or one kind of them."""
     from ackclock import _engine
     from ackclock.scenario._shipped import shipped
 
     registry = {**_engine.registry(), "scenarios": shipped()}
+    kinds = (*registry, "options")
+    if what is not None and what not in kinds:
+        raise InputError(f"list: found {quote(what)}; allowed: {one_of(what, kinds)}")
+    if what is not None:
+        registry = {kind: entries for kind, entries in registry.items() if kind == what}
     if as_json:
         options = {
             controller: {
@@ -35,13 +44,16 @@ def names(
             }
             for controller, known in _engine.controller_options().items()
         }
-        _terminal.show_json({**{kind: dict(entries) for kind, entries in registry.items()}, "options": options})
+        shown = {kind: dict(entries) for kind, entries in registry.items()}
+        _terminal.show_json(shown if what not in (None, "options") else {**shown, "options": options})
         return
-    width = max(len(name) for entries in registry.values() for name, _ in entries)
+    width = max((len(name) for entries in registry.values() for name, _ in entries), default=24)
     for kind, entries in registry.items():
         _terminal.say(f"{kind}:")
         for name, line in entries:
             _terminal.say(f"  {name:<{width}}  {line}")
+    if what not in (None, "options"):
+        return
     _terminal.say("options of controllers (congestion_control_options):")
     for controller, parameters in _engine.controller_options().items():
         for name, takes, default, about in parameters:

@@ -307,19 +307,18 @@ def _reasons(evaluation: Evaluation) -> report.Table:
                 TableCell(text=r.row.id, kind="head"),
                 _badge(r.verdict),
                 TableCell(text=r.reason + (f"; {r.remark}" if r.remark else ""), kind="text"),
+                TableCell(text=j.measure.name, kind="text"),
                 mean(j, "candidate"),
                 mean(j, "reference"),
                 between(j.difference, j.measure.of_differences),
                 with_unit(j.margin, j.measure.of_differences),
                 str(j.difference.n),
-                TableCell(
-                    text=j.cell.words + (f" ({j.measure.name})" if j.measure.name != r.measure else ""), kind="text"
-                ),
+                TableCell(text=j.cell.words, kind="text"),
             )
         )
     return report.Table(
-        caption="The measure that decides each verdict, and the cell in which the controller is worst by it. Differences: positive is worse.",
-        header=("row", "verdict", "because of", "candidate", "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
+        caption="What decides each verdict, and the measure and cell in which the controller is worst, with their numbers. Differences: positive is worse.",
+        header=("row", "verdict", "because of", "worst measure", "candidate", "CUBIC", "difference, 95 %", "margin (ours)", "seeds", "worst cell"),
         rows=tuple(rows),
     )  # fmt: skip
 

@@ -152,6 +152,61 @@ def draw_pareto(ax: Any, points: Mapping[str, tuple[Sequence[float], Sequence[fl
         log_axis(ax.xaxis, delay.tolist(), ax.set_xscale)
 
 
+def name_points(figure: Any, named: Mapping[Any, Sequence[tuple[float, float, str]]], size: float = 6.5) -> None:
+    """Names beside points where they hit neither another name nor another point, nor leave their panel; the others get none.
+
+    Parameters
+    ----------
+    figure
+        All else is drawn in it: the places follow from its layout.
+    named
+        Panel -> x, y and name of each of its points.
+    size
+        Of the names, points.
+    """
+    from matplotlib.textpath import TextPath
+
+    figure.draw_without_rendering()
+    unit = figure.dpi / 72  # pixels of a point
+    texts = {text for points in named.values() for _, _, text in points}
+    wide = {text: unit * float(TextPath((0, 0), text, size=size).get_extents().width) for text in texts}
+    reach, high = 3.5 * unit, size * unit
+    for ax, points in named.items():
+        dots = [tuple(map(float, ax.transData.transform((x, y)))) for x, y, _ in points]
+        taken = [(x - reach, y - reach, x + reach, y + reach) for x, y in dots]
+        frame = (ax.bbox.x0, ax.bbox.y0, ax.bbox.x1, ax.bbox.y1)
+        for (x, y), (at_x, at_y, text) in zip(dots, points, strict=True):
+            for right, above in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+                left = x + 5 * unit if right > 0 else x - 5 * unit - wide[text]
+                low = y + 2 * unit if above > 0 else y - 2 * unit - high
+                box = (left, low, left + wide[text], low + high)
+                if _inside(box, frame) and not any(_overlap(box, other) for other in taken):
+                    taken.append(box)
+                    ax.annotate(
+                        text,
+                        (at_x, at_y),
+                        (5 * right, 2 * above),
+                        textcoords="offset points",
+                        fontsize=size,
+                        color=GREY,
+                        ha="left" if right > 0 else "right",
+                        va="bottom" if above > 0 else "top",
+                    ).set_in_layout(False)
+                    break
+
+
+Box = tuple[float, float, float, float]
+"""Left, lower, right and upper end."""
+
+
+def _inside(box: Box, frame: Box) -> bool:
+    return frame[0] <= box[0] and frame[1] <= box[1] and box[2] <= frame[2] and box[3] <= frame[3]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
 def hide_rest(axes: Any, used: int) -> None:
     """Hide unused panels, and label the x axes of the lowest panels in use."""
     for i, ax in enumerate(axes.flat):

@@ -157,6 +157,19 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
     return [panel for panel in made if panel.curves]
 
 
+IDLE = 0.1
+"""Share of a run after the last value above zero from which on figures end there."""
+
+
+def busy_until(drawn: Sequence[Panel]) -> float | None:
+    """Where figures may end, s: all that follows is zero, for a tenth of the run or more; None if something happens until the end."""
+    curves = [curve for panel in drawn for curve in panel.curves if curve.t.size]
+    last = max((float(curve.t[-1]) for curve in curves), default=0.0)
+    busy = [float(curve.t[above[-1]]) for curve in curves if (above := np.flatnonzero(curve.y > 0)).size]
+    end = max(busy, default=last)
+    return 1.02 * end if 0 < end < (1 - IDLE) * last else None
+
+
 def _whole(goodput: pl.DataFrame) -> pl.DataFrame:
     """Without the last interval, where the end of the run cut it short."""
     if not goodput.height:

@@ -333,6 +333,8 @@ def _told(run: Run) -> str:
 def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
     flows = len(run.rows("flows"))
     crowd = " Of each group: the median flow, and the band of the middle four fifths." if flows > panels.CROWD else ""
+    drawn = panels.panels(run, beside)
+    end = panels.busy_until(drawn)
     return tuple(
         Live(
             name=panel.name,
@@ -341,14 +343,17 @@ def _over_time(run: Run, beside: Sequence[Measured]) -> tuple[Block, ...]:
                 filter(None, (panel.caption, "Shaded: the sender's state is not Open." if panel.spans else ""))
             )
             + crowd,
-            figure=lambda panel=panel: _timed(panels.live(panel)),  # type: ignore[misc]
+            figure=lambda panel=panel: _timed(panels.live(panel), end),  # type: ignore[misc]
         )
-        for panel in panels.panels(run, beside)
+        for panel in drawn
     )
 
 
-def _timed(figure: dict[str, Any]) -> dict[str, Any]:
+def _timed(figure: dict[str, Any], end: float | None = None) -> dict[str, Any]:
+    """Linked with the other figures over time; all of them end where the last of them has something to show."""
     figure["layout"]["meta"] = {"axis": "time"}
+    if end is not None:
+        figure["layout"]["xaxis"]["range"] = [0, end]
     return figure
 
 

@@ -28,9 +28,10 @@ from ackclock.plot.grid import (
     draw_pareto,
     front,
     hide_rest,
+    name_points,
     wide,
 )
-from ackclock.plot.style import GREY, WIDTHS, narrow_rc, read_style
+from ackclock.plot.style import WIDTHS, narrow_rc, read_style
 from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view
 from ackclock.sweep.measures import distinct, measure
 from ackclock.sweep.results import Results
@@ -160,9 +161,11 @@ def figures(
             case "cdf":
                 made.append(_cdf(seen, metric, look, layout, asked=bool(kinds)))
             case "pareto" if against is None:
-                made.append(
-                    _pareto(seen, look, layout) if apart is None or among is None else _pareto(apart, among, layout)
-                )
+                if apart is None or among is None:
+                    alone = _after(seen, results, lambda one: _prepared(one, [AFTER], where, None, normalise))
+                    made.append(_pareto(alone, look, layout))
+                else:
+                    made.append(_pareto(apart, among, layout))
     drawn = [replace(figure, rc=rc) for figure in made if figure is not None]
     if not drawn:
         raise InputError(
@@ -173,6 +176,18 @@ def figures(
 
 
 _DELAYS = ("p95_delay_s", "mean_rtt_s")
+
+AFTER = "run.goodput_bps"
+"""Goodput of the time of which the quantiles of delays are."""
+
+
+def _after(seen: View, results: Results, prepared: Callable[[View], View]) -> View:
+    """With the goodput after the warm-up, as the delays beside it are; as it is without a warm-up, or where neither was kept."""
+    if not seen.over("goodput_bps") or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
+        return seen
+    other = prepared(view(results, AFTER)).runs.select("cell", "seed", AFTER)
+    runs = seen.runs.join(other, on=["cell", "seed"], how="left", maintain_order="left")
+    return replace(seen, runs=runs.drop("goodput_bps").rename({AFTER: "goodput_bps"}))
 
 
 def _first(by: str | None, panel: Sequence[str]) -> Sequence[str]:
@@ -209,9 +224,9 @@ def _lines(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "
         draw_lines(ax, lines, log_x=wide(data["x"].to_list()))
 
     return Figure(
-        name=f"{name}-{_slug(metric)}",
+        name=_named(name, seen, metric),
         title=_heading(seen, data, metric, unit, look, x_unit),
-        caption=f"{_capital(seen.told(metric))} against {seen.words(look.x)}: {_how(seen, look)}",
+        caption=f"{_capital(seen.told(metric))}{seen.over(metric)} against {seen.words(look.x)}: {_how(seen, look)}",
         draw=partial(_panels, seen, data, look, x_title, titled(seen.told(metric), unit), draw_panel, layout=layout),
         data={name: seen.readable(data.drop(look.x), {"x": titled(axis.name, x_unit)})},
     )
@@ -243,9 +258,9 @@ def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "b
 
     told_apart = replace(flat, by=side or along, panels=(*panels, *((along,) if side else ())))
     return Figure(
-        name=f"{name}-{_slug(metric)}",
+        name=_named(name, seen, metric),
         title=_heading(seen, data, metric, unit, told_apart, ""),
-        caption=f"{_capital(seen.told(metric))} by {seen.words(along)}: {_how(seen, flat)}",
+        caption=f"{_capital(seen.told(metric))}{seen.over(metric)} by {seen.words(along)}: {_how(seen, flat)}",
         draw=partial(
             _panels, seen, data, flat, seen.words(along), titled(seen.told(metric), unit), draw_panel, layout=layout
         ),
@@ -313,9 +328,9 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
     best = data.drop_nulls("mean").sort("mean", descending=True, maintain_order=True).row(0, named=True)
     place = at(seen, {c: best[c] for c in (*chosen.panels, y, x)})
     return Figure(
-        name=f"heat-map-{_slug(metric)}",
+        name=_named("heat-map", seen, metric),
         title=f"{_capital(seen.told(metric))} is largest at {place}: {told(best['mean'], unit)}{_where(seen, chosen)}",
-        caption=f"{_capital(seen.told(metric))} by {seen.words(x)} and {seen.words(y)}: {_means(seen, chosen)}"
+        caption=f"{_capital(seen.told(metric))}{seen.over(metric)} by {seen.words(x)} and {seen.words(y)}: {_means(seen, chosen)}"
         f"{_one_panel_per(seen, chosen)}. One scale of colours for all panels.",
         draw=draw,
         data={"heat-map": seen.readable(data)},
@@ -361,13 +376,14 @@ def _cdf(seen: View, metric: str, look: Look, layout: Layout, *, asked: bool) ->
     )
     left = kept.height - data.height
     gaps = f" {left:,} of {kept.height:,} runs have no number and are left out." if left else ""
+    of_time = f" of {seen.told(metric)}{seen.over(metric)}".rstrip(",") if seen.over(metric) else ""
     over = f", at all values of {', '.join(seen.words(c) for c in chosen.averaged)}" if chosen.averaged else ""
     return Figure(
-        name=f"cdf-{_slug(metric)}",
+        name=_named("cdf", seen, metric),
         title=_heading(
             seen, medians, metric, unit, chosen, "", what=f"{_capital(seen.told(metric))}, median of the runs"
         ),
-        caption=f"Share of the runs{over} at or below a value; each run counts once{_one_panel_per(seen, chosen)}.{_shown_alone(seen, chosen)}{gaps}",
+        caption=f"Share of the runs{over} at or below a value{of_time}; each run counts once{_one_panel_per(seen, chosen)}.{_shown_alone(seen, chosen)}{gaps}",
         draw=partial(
             _panels,
             seen,
@@ -401,15 +417,26 @@ def _pareto(seen: View, look: Look, layout: Layout) -> Figure | None:
     speeds, speed_unit = scaled(seen.unit("goodput_bps"), data["goodput"].to_list())
     data = data.with_columns(pl.col("delay") / delays, pl.col("goodput") / speeds)
     unsaid = [c for c in keys if c not in (look.by, *look.panels)]
+    said_of = ", ".join(seen.words(c) for c in unsaid)
+    names = (
+        f" Names tell {said_of}, where there is room for them; the data beside the figure tell all." if unsaid else ""
+    )
 
     def draw_panel(ax: Any, rows: pl.DataFrame) -> None:
         points = {"".join(n): (p["delay"].to_list(), p["goodput"].to_list()) for n, p in groups(rows, look.by)}
         draw_pareto(ax, points, log_x=wide(data["delay"].to_list()))
-        if unsaid and rows.height <= MOST_NAMED:
-            for row in rows.iter_rows(named=True):
-                text = ", ".join(row[c] for c in unsaid)
-                place = (row["delay"], row["goodput"])
-                ax.annotate(text, place, (4, 4), textcoords="offset points", fontsize=6.5, color=GREY)
+
+    def draw() -> Any:
+        titles = titled(what, delay_unit), titled(speed, speed_unit)
+        figure = _panels(seen, data, look, *titles, draw_panel, layout=layout)
+        if unsaid:
+            named = {}
+            for ax, (_, part) in zip(figure.axes, groups(data, *look.panels), strict=False):
+                if part.height <= MOST_NAMED:
+                    texts = part.select(unsaid).iter_rows()
+                    named[ax] = list(zip(part["delay"], part["goodput"], map(", ".join, texts), strict=True))
+            name_points(figure, named)
+        return figure
 
     def unbeaten(rows: pl.DataFrame) -> list[dict[str, Any]]:
         return [rows.row(i, named=True) for i in front(rows["delay"].to_numpy(), rows["goodput"].to_numpy())]
@@ -433,21 +460,13 @@ def _pareto(seen: View, look: Look, layout: Layout) -> Figure | None:
     each = "group of each cell" if by == GROUP else "cell"
     words = {"p95_delay_s": "95th percentile of the one-way delay", "mean_rtt_s": "mean RTT"}[delay]
     what, speed = seen.told(delay).replace(metric_words(delay), words), seen.told("goodput_bps")
+    both = f", both{found[1:-1]}" if (found := seen.over(delay)) else ""
     return Figure(
-        name="pareto",
+        name=_named("pareto", seen),
         title=f"Throughput against delay{said}{_where(seen, look)}",
-        caption=f"One point per {each}: {what} and {speed}, means over its seeds. Up and to the left is better; the grey line joins the "
-        f"points of a panel that no other beats in both.{_shown_alone(seen, look)}",
-        draw=partial(
-            _panels,
-            seen,
-            data,
-            look,
-            titled(what, delay_unit),
-            titled(speed, speed_unit),
-            draw_panel,
-            layout=replace(layout, scale="shared"),
-        ),
+        caption=f"One point per {each}: {what} and {speed}{both}, means over its seeds. Up and to the left is better; the grey line joins the "
+        f"points of a panel that no other beats in both.{names}{_shown_alone(seen, look)}",
+        draw=draw,
         data={
             "pareto": seen.readable(
                 data, {"delay": titled(delay.removesuffix("_s"), delay_unit), "goodput": titled("goodput", speed_unit)}
@@ -495,8 +514,16 @@ def _panels(
     return figure
 
 
+FIRM = "\u00a0"
+"""A space at which no line is broken."""
+
+
 def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
-    return textwrap.fill(at(seen, dict(zip(look.panels, place, strict=True))), max(int(11 * inches), 12))
+    """Broken between axes rather than within a value, if there is room."""
+    room = max(int(11 * inches), 12)
+    parts = [at(seen, {column: value}) for column, value in zip(look.panels, place, strict=True)]
+    whole = [part.replace(" ", FIRM) if len(part) < room else part for part in parts]
+    return textwrap.fill(", ".join(whole), room).replace(FIRM, " ")
 
 
 def _axis_titles(figure: Any, x: str, y: str) -> None:
@@ -509,9 +536,10 @@ def _axis_titles(figure: Any, x: str, y: str) -> None:
 
 def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
     """Whether one panel's values would be flat beside another's."""
-    if len(parts) < 2 or "mean" not in parts[0][1].columns:
+    column = next((c for c in ("mean", "goodput") if c in parts[0][1].columns), None)
+    if len(parts) < 2 or column is None:
         return False
-    tops = [abs(float(top)) for _, part in parts if isinstance(top := part["mean"].max(), int | float)]
+    tops = [abs(float(top)) for _, part in parts if isinstance(top := part[column].max(), int | float)]
     return bool(tops) and min(tops) > 0 and max(tops) / min(tops) > FLAT
 
 
@@ -669,6 +697,13 @@ def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, in
 
 def _floats(column: pl.Series) -> list[float]:
     return [float("nan") if v is None else float(v) for v in column.to_list()]
+
+
+def _named(kind: str, seen: View, metric: str = "") -> str:
+    """Name of the file: what shows other numbers has another name."""
+    parts = [kind, _slug(metric), "normalised" if seen.normal else ""]
+    parts += ["minus", _slug("-".join(seen.against))] if seen.against else []
+    return "-".join(part for part in parts if part)
 
 
 def _slug(metric: str) -> str:

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ackclock import units
 from ackclock.errors import InputError, one_of, quote
 from ackclock.sweep.axes import base_unit, base_value, label
 from ackclock.sweep.measures import measure
 from ackclock.sweep.results import Results
-from ackclock.sweep.wording import metric_column, metric_unit, metric_words, words
+from ackclock.sweep.wording import metric_column, metric_unit, metric_words, span, words
 
 if TYPE_CHECKING:
     import polars as pl
 
     from ackclock.scenario import Scenario
+    from ackclock.sweep.sweep import Sweep
 
 MOST_PANELS = 12
 """Panels of a figure that are chosen without being asked for."""
@@ -137,6 +139,11 @@ class View:
             text += f" minus that of {self.against[0]} {self.against[1]}"
         return text
 
+    def over(self, metric: str) -> str:
+        """Of which time a metric is, if there is a warm-up, as ", after the warm-up,"; empty if there is none."""
+        found = span(metric) if warmed_up(self.results.sweep) else ""
+        return f", {found}," if found else ""
+
     def comparable(self, metric: str) -> bool:
         """Whether values from different paths may be averaged: shares of something that each path has."""
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
@@ -250,6 +257,13 @@ class View:
         if value.strip() not in known:
             raise InputError(f"{option} {name.strip()}: found {quote(value.strip())}; allowed: {one_of(value, known)}")
         return column, value.strip()
+
+
+def warmed_up(sweep: Sweep) -> bool:
+    """Whether a run of it has a warm-up."""
+    key = "record.warm_up"
+    warm_up = units.whole(sweep.scenario.record.warm_up, units.DURATION) > 0
+    return warm_up or any(axis.key == key for axis in sweep.axes)
 
 
 def view(results: Results, metric: str) -> View:

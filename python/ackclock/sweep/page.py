@@ -10,13 +10,14 @@ from pathlib import Path
 from ackclock import report
 from ackclock._files import OWN, refused, staged
 from ackclock.plot import Figure
+from ackclock.plot.figure import FORMATS
 from ackclock.sweep.axes import label
-from ackclock.sweep.look import by_group
+from ackclock.sweep.look import by_group, warmed_up
 from ackclock.sweep.measures import SAME
 from ackclock.sweep.results import Results
 from ackclock.sweep.store import Store
 from ackclock.sweep.task import engine_identity
-from ackclock.sweep.wording import metric_unit, metric_words, scaled, titled, words
+from ackclock.sweep.wording import metric_unit, metric_words, scaled, span, titled, words
 
 MOST_ROWS = 200
 """Cells in the table of the page."""
@@ -64,6 +65,8 @@ def write(
 ) -> Path:
     """Write `report.html` and `figures/` (SVG, data, and `formats`); all of them or none.
 
+    A figure in another format that has the name of one of these is removed: it is of an earlier plot.
+
     Raises
     ------
     InputError
@@ -74,6 +77,11 @@ def write(
             results.performance.write_parquet(part / "performance.parquet")
             drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
+            written = {file.name for file in (part / "figures").iterdir()}
+        for figure in figures:  # of an earlier plot of this name, which may show something else
+            for old in (folder / "figures" / f"{figure.name}.{kind}" for kind in FORMATS):
+                if old.name not in written:
+                    old.unlink(missing_ok=True)
     except OSError as error:
         raise refused(error, str(folder)) from None
     return folder / "report.html"
@@ -100,6 +108,7 @@ def _cells(results: Results, metric: str) -> report.Section:
         else ""
     )
     shown = titled(metric_words(metric), unit)
+    of_time = f" {found}" if (found := span(metric)) and warmed_up(results.sweep) else ""
     gaps = sum(1 for n in table["without"] if n)
     some = f" {gaps:,} cells have runs without a number: their mean is of the others." if gaps else ""
     same = len(results.same)
@@ -108,7 +117,7 @@ def _cells(results: Results, metric: str) -> report.Section:
         title="Cells",
         blocks=(
             report.Table(
-                caption=f"Mean of {shown} with its 95 % interval.{some}{alike}{more}",
+                caption=f"Mean of {shown}{of_time}, with its 95 % interval.{some}{alike}{more}",
                 header=(*(words(axis.name or axis.key) for axis in results.sweep.axes), "runs", shown, "95 % interval"),
                 rows=tuple(rows),
             ),

@@ -64,6 +64,30 @@ def metric_words(metric: str) -> str:
     return text
 
 
+AFTER = frozenset(
+    [
+        "p95_rtt_s",
+        "p95_delay_s",
+        "loss_share",
+        "dropped_queue",
+        "dropped_loss",
+        "marked",
+        "queue_mean_packets",
+        "queue_max_packets",
+    ]
+)
+"""Metrics that leave the warm-up out; the others with a plain name are of the whole run."""
+
+
+def span(metric: str) -> str:
+    """Of which time a metric is, in a scenario with a warm-up; empty where the time is one of its own, as that of a fetch."""
+    if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
+        return "after the warm-up"
+    if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):
+        return ""
+    return "over the whole run, the warm-up included"
+
+
 def titled(text: str, unit: str) -> str:
     """Label of an axis with its unit."""
     return f"{text}, {unit}" if unit else text

@@ -103,7 +103,8 @@ def test_the_command(tmp_path, capsys):
     code, said, err = call(capsys, str(path), "--plot", str(graph))
     assert code == 0, err
     assert ", 1 connection\n" in said
-    assert "captured: at the client" in said
+    assert "captured: at the client, the sender" in said
+    assert "Mbit/s: from the first data to the last" in " ".join(said.split())
     assert "sent again" in graph.read_text()
     code, said, err = call(capsys, str(path), "--connection", "0", "--csv", str(table))
     assert code == 0, err

@@ -14,7 +14,7 @@ from ackclock import Scenario
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.stats import stratified_mean
-from ackclock.sweep import Axis, Results, Store, Sweep, figures, page
+from ackclock.sweep import Axis, Results, Store, Sweep, Threads, figures, page, run
 from ackclock.sweep.look import choose, view
 
 T4 = 2.7764451051977987
@@ -244,6 +244,64 @@ def test_figures_for_a_paper_are_as_wide_as_asked_and_hold_their_fonts(tmp_path)
         figures.figures(found, width="wide")
 
 
+def test_figures_say_of_which_time_their_numbers_are(tmp_path):
+    """Goodput is of the whole run, losses are those after the warm-up; throughput against delay has both after it."""
+    base = grid().scenario.set_all({"record.warm_up": "500 ms", "record.performance": True})
+    cc = Axis(key="flows.0.congestion_control", values=("reno", "cubic"))
+    sweep = Sweep(name="warm", scenario=base, axes=(cc,), seeds=(1,))
+    found, _ = run(sweep, tmp_path / "s", Threads(1))
+    drawn = {figure.name: figure for figure in figures.figures(found)}
+    assert drawn["bars-goodput-bps"].caption.startswith(
+        "Goodput, over the whole run, the warm-up included, by congestion control"
+    )
+    assert (
+        "loss share, after the warm-up, by"
+        in figures.figures(found, metric="loss_share", kinds=["bars"])[0].caption.lower()
+    )
+    assert "goodput of all flows, after the warm-up, by" in (
+        figures.figures(found, metric="run.goodput_bps", kinds=["bars"])[0].caption.lower()
+    )
+    assert ", both after the warm-up, means" in drawn["pareto"].caption
+    after = found.performance.filter(pl.col("of") == "run")["goodput_bps"] / 1e6
+    assert drawn["pareto"].data["pareto"]["goodput, Mbit/s"].to_list() == pytest.approx(after.to_list())
+    assert after.to_list() != pytest.approx((found.runs["goodput_bps"] / 1e6).to_list(), rel=0.01)
+    with Store(tmp_path / "s", write=False) as store:
+        text = str(page.page(found, store, [], metric="goodput_bps").sections)
+    assert "Mean of goodput, Mbit/s over the whole run, the warm-up included, with its" in text
+    assert "warm-up" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
+
+
+def test_names_of_points_hit_nothing():
+    from ackclock.plot import new
+    from ackclock.plot.grid import name_points
+
+    figure, ax = new(4, 3)
+    points = [
+        (1.0, 1.0, "first"),
+        (1.0, 1.001, "second"),
+        (1.001, 1.0, "third"),
+        (2.0, 2.0, "alone"),
+        (1.5, 1.5, "x" * 200),
+    ]
+    ax.plot([x for x, _, _ in points], [y for _, y, _ in points], "o")
+    name_points(figure, {ax: points})
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert "alone" in [text.get_text() for text in ax.texts]
+    assert "x" * 200 not in [text.get_text() for text in ax.texts], "a name longer than the panel"
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    dots = ax.transData.transform([(x, y) for x, y, _ in points])
+    assert not any(box.contains(*dot) for box in boxes for dot in dots)
+
+
+def test_titles_of_panels_break_between_axes():
+    sweep = lossy(RATES, ("network.bottleneck.loss", ({"kind": "none"}, {"kind": "bernoulli", "p": "0.1 %"})))
+    seen = view(results(sweep, lambda cell, seed: cell + seed), "goodput_bps")
+    look = choose(seen, panel=["network.bottleneck.rate", "network.bottleneck.loss"])
+    title = figures._panel_title(seen, look, ("10 Mbit/s", "bernoulli, p 0.1 %"), 3.2)
+    assert title.splitlines() == ["bottleneck rate 10 Mbit/s,", "bottleneck loss bernoulli, p 0.1 %"]
+
+
 def test_seeds_that_do_not_matter_give_no_interval():
     found = results(grid(RATES), lambda cell, seed: 1e6 * (cell + 1), digest=lambda cell, seed: str(cell))
     table = figures.figures(found, kinds=["lines"])[0].data["lines"]
@@ -265,10 +323,15 @@ def test_options_of_the_command(tmp_path, monkeypatch, capsys):
     plot = ["sweep", "plot", "g.toml", "--kind", "lines"]
     assert main([*plot, "--normalise", "--average", "cc", "--width", "double"]) == 0
     place = tmp_path / "g.sweep" / "sweeps" / "g" / "figures" / "lines-goodput-bps.csv"
-    assert place.read_text(encoding="utf-8").startswith('"delay, ms",n,mean,low,high\n') or "delay" in place.read_text()
+    normalised = place.with_name("lines-goodput-bps-normalised.csv").read_text(encoding="utf-8")
+    assert normalised.startswith('"delay, ms",n,mean,low,high\n') or "delay" in normalised
+    assert not place.exists(), "other numbers have another name"
     assert not list(place.parent.glob("*.pdf"))
     assert main([*plot, "--format", "pdf"]) == 0
     assert place.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    assert main([*plot, "--where", "cc=cubic"]) == 0
+    assert not place.with_suffix(".pdf").exists(), "it would show another selection than the SVG beside it"
+    assert place.with_name("lines-goodput-bps-normalised.svg").exists()
     capsys.readouterr()
     assert main([*plot, "--format", "gif"]) == 2
     assert '--format: found "gif"; allowed: pdf, png, svg' in capsys.readouterr().err
