@@ -11,8 +11,10 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -40,41 +42,55 @@ def prepare(source: Path) -> tuple[Path, Path]:
     return before, after
 
 
-def outcomes(copy: Path, link: str | None, threads: int, seconds: int) -> dict[str, str]:
-    """Test by test: ok, or FAILED, or `endless` for those that run when the time is over."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("LINK")}
+def limits() -> None:
+    """A test that never ends on a link shall take neither the processor nor the memory with it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+
+def outcomes(copy: Path, link: str | None, at_once: int) -> dict[str, str]:
+    """Test by test, each in a process of its own: `ok`, `FAILED`, or `endless` above 5 s of CPU or 2 GiB."""
+    environ = {key: value for key, value in os.environ.items() if key != "LINK"}
     environ |= {"CARGO_TARGET_DIR": str(WORK / "target"), "RUST_BACKTRACE": "0"}
     build = ["cargo", "test", "--lib", "--no-run", "--message-format=json"]
     said = subprocess.run(build, cwd=copy, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
     program = next(p for p in (json.loads(line).get("executable") for line in said.splitlines()) if p)
-    names = subprocess.run([program, "--list", "--format=terse"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    tests = {line.removesuffix(": test"): "endless" for line in names.splitlines() if line.endswith(": test")}
-    log = WORK / f"{copy.name}{'' if link is None else '-' + re.sub(r'[^a-z0-9]+', '-', link)[:40]}.log"
-    with log.open("w") as out:
-        environ |= {} if link is None else {"LINK": link}
-        try:
-            subprocess.run(
-                [program, f"--test-threads={threads}"], env=environ, cwd=copy, stdout=out, stderr=subprocess.STDOUT, timeout=seconds
+    listed = subprocess.check_output([program, "--list", "--format=terse"], cwd=copy, env=environ, text=True)
+    tests = [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
+    environ |= {} if link is None else {"LINK": link}
+    logs = WORK / "logs" / re.sub(r"[^a-z0-9]+", "-", f"{copy.name} {link or ''}".lower()).strip("-")[:60]
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+
+    def run(test: str) -> str:
+        with (logs / f"{test.replace('::', '.')}.log").open("w") as log:
+            done = subprocess.run(
+                [program, "--exact", test],
+                check=False,
+                env=environ,
+                cwd=copy,
+                stdout=log,
+                stderr=log,
+                preexec_fn=limits,
             )
-        except subprocess.TimeoutExpired:
-            pass
-    tests |= dict(re.findall(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)$", log.read_text(), re.MULTILINE))
-    return tests
+        return {0: "ok", 101: "FAILED"}.get(done.returncode, "endless")
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(tests, pool.map(run, tests), strict=True))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", nargs="*", default=[], metavar="LINK", help="presets, or texts of links")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of a test run")
-    parser.add_argument("--seconds", type=int, default=300, help="a test run is ended after this many seconds")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), metavar="N", help="tests that run at a time")
     parser.add_argument("--prepare", action="store_true", help="fetch and patch, run nothing")
     asked = parser.parse_args()
     before, after = prepare(fetched())
     if asked.prepare:
         return
-    plain = outcomes(before, None, asked.threads, asked.seconds)
+    plain = outcomes(before, None, asked.at_once)
     runs = {"before": plain} | {
-        f"after, {link or 'link of the tests'}": outcomes(after, link, asked.threads, asked.seconds) for link in [None, *asked.links]
+        f"after, {link or 'link of the tests'}": outcomes(after, link, asked.at_once) for link in [None, *asked.links]
     }
     for name, tests in runs.items():
         passed = sum(outcome == "ok" for outcome in tests.values())
