@@ -1,6 +1,6 @@
 /* A sender that keeps 40 packets in flight over 10 Mbit/s and 20 ms each way. Prints what it gets.
  *
- *   cargo build --release -p ackclock-link --features c
+ *   cargo rustc --release -p ackclock-link --features c --crate-type staticlib
  *   cc -I crates/link/c crates/link/c/example.c target/release/libackclock_link.a -lpthread -ldl -lm -o example && ./example
  */
 #include "ackclock_link.h"

@@ -11,6 +11,7 @@ use crate::{Ecn, Link, Packet};
 #[repr(C)]
 pub struct CPacket {
     id: u64,
+    at_ns: u64,
     bytes: u32,
     flow: u32,
     ecn: u8,
@@ -21,19 +22,10 @@ pub struct CPacket {
 const NEVER: u64 = u64::MAX;
 const MISUSED: i32 = -1;
 
-fn ecn(bits: u8) -> Ecn {
-    match bits & 3 {
-        1 => Ecn::Ect1,
-        2 => Ecn::Ect0,
-        3 => Ecn::Ce,
-        _ => Ecn::NotEct,
-    }
-}
-
 impl CPacket {
-    fn write(&mut self, packet: Packet, lost: u8) {
+    fn write(&mut self, at_ns: u64, packet: Packet, lost: u8) {
         let Packet { id, bytes, ecn, flow, data } = packet;
-        *self = CPacket { id, bytes, flow, ecn: ecn as u8, data: u8::from(data), lost };
+        *self = CPacket { id, at_ns, bytes, flow, ecn: ecn as u8, data: u8::from(data), lost };
     }
 }
 
@@ -81,7 +73,7 @@ pub unsafe extern "C" fn ack_link_enqueue(link: *mut Link, now_ns: u64, packet: 
     // SAFETY: promised by the caller.
     let (link, packet) = unsafe { (&mut *link, &*packet) };
     let &CPacket { id, bytes, flow, data, .. } = packet;
-    let packet = Packet { id, bytes, flow, ecn: ecn(packet.ecn), data: data != 0 };
+    let packet = Packet { id, bytes, flow, ecn: Ecn::from_bits(packet.ecn), data: data != 0 };
     match catch_unwind(AssertUnwindSafe(|| link.enqueue(now_ns, packet))) {
         Ok(Ok(())) => 0,
         Ok(Err(lost)) => i32::from(lost as u8),
@@ -110,8 +102,8 @@ pub unsafe extern "C" fn ack_link_dequeue(link: *mut Link, now_ns: u64, packet: 
     // SAFETY: promised by the caller.
     let (link, place) = unsafe { (&mut *link, &mut *packet) };
     match catch_unwind(AssertUnwindSafe(|| link.dequeue(now_ns))) {
-        Ok(Some(packet)) => {
-            place.write(packet, 0);
+        Ok(Some((at, packet))) => {
+            place.write(at, packet, 0);
             1
         }
         Ok(None) => 0,
@@ -130,7 +122,7 @@ pub unsafe extern "C" fn ack_link_take_dropped(link: *mut Link, packet: *mut CPa
     let (link, place) = unsafe { (&mut *link, &mut *packet) };
     match link.take_dropped() {
         Some((packet, lost)) => {
-            place.write(packet, lost as u8);
+            place.write(0, packet, lost as u8);
             1
         }
         None => 0,

@@ -4,6 +4,13 @@
 //! A [`Link`] carries packets in one direction. It knows of a packet what a router knows: a number of yours that tells it from others,
 //! its size, its ECN field and the flow it belongs to. The bytes stay with you. A path there and back is two links.
 //!
+//! It is not on a registry. Name it by its place in a copy of the repository, and pin that:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! ackclock-link = { path = "../ackclock/crates/link" }
+//! ```
+//!
 //! # Four calls
 //!
 //! | call | what it does |
@@ -11,7 +18,7 @@
 //! | [`Link::new`] | makes a link from text, or from the name of a preset |
 //! | [`Link::enqueue`] | a packet reaches the near end now: the link takes it, or says why it is lost |
 //! | [`Link::next_event`] | when the link has something to do next |
-//! | [`Link::dequeue`] | a packet that has reached the far end by now, marked if a queue has marked it |
+//! | [`Link::dequeue`] | a packet that has reached the far end by now, and when; marked if a queue has marked it |
 //!
 //! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had taken; [`Link::take_dropped`] names them, so that you can free the
 //! bytes. Nothing is allocated for a packet, once as many have been on the link at a time as ever will be.
@@ -38,7 +45,7 @@
 //!         sent += 1;
 //!     }
 //!     now = there.next_event().into_iter().chain(back.next_event()).min().expect("packets are on their way");
-//!     while let Some(packet) = there.dequeue(now) {
+//!     while let Some((_, packet)) = there.dequeue(now) {
 //!         // the receiver acknowledges each packet at once
 //!         back.enqueue(now, Packet { id: packet.id, bytes: 40, data: false, ..Packet::default() })?;
 //!     }
@@ -54,14 +61,33 @@
 //! # Time
 //!
 //! All times are whole nanoseconds since the start of your test (`u64`). Time never goes back: `now` of a call is at least that of the
-//! calls before it. Poll in this order: take the earliest of your own deadlines and [`Link::next_event`] of all links, set `now` to
-//! it, [`dequeue`](Link::dequeue) until nothing comes, then let your stack act. A link may ask for an event at which no packet comes out
-//! yet: a transmission begins, or a queue drops something. If your stack's clock is coarser than a nanosecond, round `now` down for the
-//! stack and its deadlines up, or it spins at one instant.
+//! calls before it, or the call panics. Poll in this order: take the earliest of your own deadlines and [`Link::next_event`] of all
+//! links, set `now` to it, [`dequeue`](Link::dequeue) until nothing comes, then let your stack act. A link may ask for an event at which
+//! no packet comes out yet: a transmission begins, or a queue drops something.
+//!
+//! You may also ask later, or send first: what the link does and when a packet arrives does not depend on when you ask, and
+//! [`dequeue`](Link::dequeue) says when it arrived. At one instant, what is due on the link comes before a packet that is enqueued.
+//! If your stack's clock is coarser than a nanosecond, round `now` down for the stack and its deadlines up, or it spins at one instant.
+//!
+//! A packet that finds the link free leaves it after `bytes * 8 / rate + delay`: 1,500 bytes over 10 Mbit/s and 20 ms after 21.2 ms.
+//!
+//! # What is yours to do
+//!
+//! | matter | with this crate |
+//! |---|---|
+//! | largest packet (MTU) | a link takes any size; drop longer ones before [`Link::enqueue`] |
+//! | bytes of a packet | keep them by [`Packet::id`]; free them on arrival, when `enqueue` says lost, and after [`Link::take_dropped`] |
+//! | headers | a link charges [`Packet::bytes`]; add those below your stack (IPv4 and UDP: 28) |
+//! | a loss | you learn of it at once; do not tell your stack |
+//! | losing one packet on purpose | do not enqueue it, or throw it away when it arrives |
+//! | another rate or delay in the middle | on a schedule: `capacity`; at your word: a new link for what comes, and the old one until it is empty |
+//! | threads | a [`Link`] may move between them; calls need it alone |
 //!
 //! # The text of a link
 //!
-//! TOML, with the keys that a link has in scenarios of ackclock; quantities carry their unit. All keys may be left out.
+//! TOML, one key a line, with the keys that a link has in scenarios of ackclock. All keys may be left out, so `""` is a link that
+//! delivers at once. Quantities carry their unit: `ns`, `us`, `ms`, `s`, `min`; `kbit/s`, `Mbit/s`, `Gbit/s`; `bytes`, `kB`, `KiB`, `MB`;
+//! `packets`; `%`.
 //!
 //! | key | example | meaning |
 //! |---|---|---|
@@ -83,11 +109,29 @@
 //!
 //! # Presets
 //!
-//! Instead of a text, [`Link::new`] takes one of the names in [`PRESETS`]. They are round numbers for tests, not measurements.
+//! Instead of a text, [`Link::new`] takes a name. [`PRESETS`] has the text of each; they are round numbers for tests, not measurements.
+//!
+//! | name | rate | delay, one way | what else |
+//! |---|---|---|---|
+//! | `dsl` | 16 Mbit/s | 15 ms | drop-tail of 100 packets |
+//! | `cable` | 100 Mbit/s | 10 ms | PIE |
+//! | `fibre` | 1 Gbit/s | 5 ms | drop-tail of 1 BDP |
+//! | `bufferbloat` | 10 Mbit/s | 20 ms | drop-tail of 1,000 packets |
+//! | `shallow` | 100 Mbit/s | 20 ms | drop-tail of 10 packets |
+//! | `fq-codel` | 50 Mbit/s | 10 ms | FQ-CoDel that marks |
+//! | `l4s` | 40 Mbit/s | 5 ms | DualPI2 |
+//! | `datacentre` | 10 Gbit/s | 20 us | marks above 65 packets, holds 1,000 |
+//! | `wifi` | 50 Mbit/s | 3 ms | jitter of Wi-Fi, 7 ms in the mean |
+//! | `mobile` | 20 Mbit/s | 25 ms | jitter up to 10 ms |
+//! | `satellite` | 50 Mbit/s | 280 ms | 0.1 % loss |
+//! | `policed` | 100 Mbit/s | 10 ms | policer of 10 Mbit/s with 100 kB |
+//! | `lossy` | 10 Mbit/s | 20 ms | 2 % loss |
+//! | `outages` | 20 Mbit/s | 20 ms | 500 ms of silence every 10 s, first at 5 s |
 //!
 //! # Seeds
 //!
-//! Whatever is drawn (loss, jitter, an AQM's dice) follows from the seed and from nothing else. Give the links of a test different seeds.
+//! Whatever is drawn (loss, jitter, an AQM's dice) follows from the seed and from nothing else. Give the links of a test different seeds,
+//! or both directions lose the packets of the same numbers.
 //!
 //! # ECN
 //!
@@ -96,13 +140,24 @@
 //!
 //! # From C
 //!
-//! Build with feature `c` (`cargo build --release -p ackclock-link --features c`) and link `libackclock_link.a` or the shared library;
-//! `c/ackclock_link.h` has the same calls with the same meaning, and `c/example.c` is the example above.
+//! ```text
+//! cargo rustc --release -p ackclock-link --features c --crate-type staticlib
+//! cc -I crates/link/c test.c target/release/libackclock_link.a -lpthread -ldl -lm
+//! ```
+//!
+//! `c/ackclock_link.h` has the same calls with the same meaning, and `c/example.c` is the example above. `--crate-type cdylib` makes a
+//! shared library instead.
+//!
+//! # Used by a stack's own tests
+//!
+//! `examples/link` puts this link into the tests of quinn-proto, in place of their own, and runs them.
 
 mod text;
 
 #[cfg(feature = "c")]
 mod c;
+
+use std::collections::VecDeque;
 
 use ackclock_core::datagram::{Datagram, Opaque};
 use ackclock_core::packet::Ecn as Field;
@@ -126,24 +181,35 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What a link knows of a packet.
+impl Ecn {
+    /// From the low two bits of a traffic class or TOS byte. The way back is `ecn as u8`.
+    pub fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            3 => Ecn::Ce,
+            _ => Ecn::NotEct,
+        }
+    }
+}
+
+/// What a link knows of a packet. [`Packet::default`] is number 0, 1,500 bytes of data, not ECN-capable, of flow 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// A number of yours, by which you find its bytes again.
+    /// A number of yours, by which you find its bytes again. The link does not look at it.
     pub id: u64,
-    /// Size on the link, all headers included, bytes; at least 1.
+    /// Size on the link, all headers included, bytes; at least 1. There is no largest size.
     pub bytes: u32,
     /// Its ECN field.
     pub ecn: Ecn,
     /// The flow that it belongs to, for queues that are fair to flows, and policers with a bucket for each. Small numbers: some keep a
     /// table of them.
     pub flow: u32,
-    /// Whether it has data, rather than only an ACK: loss models may spare ACKs (`applies_to`).
+    /// Whether it has data, rather than only an ACK. Only a loss model with `applies_to = "data"` looks at it, and spares ACKs.
     pub data: bool,
 }
 
 impl Default for Packet {
-    /// Number 0, 1,500 bytes of data, not ECN-capable, of flow 0.
     fn default() -> Packet {
         Packet { id: 0, bytes: 1500, ecn: Ecn::NotEct, flow: 0, data: true }
     }
@@ -183,10 +249,12 @@ impl From<Refused> for Lost {
     }
 }
 
-/// One direction of a link, and the packets on it.
+/// One direction of a link, and the packets on it. It may move from thread to thread.
 pub struct Link {
     sole: SoleLink,
     now: u64,
+    /// What had reached the far end when a later packet came to the near one, and nobody had asked yet.
+    arrived: VecDeque<(u64, Packet)>,
 }
 
 impl Link {
@@ -196,14 +264,15 @@ impl Link {
     ///
     /// A key or a value that a link cannot have.
     pub fn new(text_or_preset: &str, seed: u64) -> Result<Link, Mistake> {
-        Ok(Link { sole: SoleLink::new(&text::config(text_or_preset)?, seed), now: 0 })
+        let sole = SoleLink::new(&text::config(text_or_preset)?, seed);
+        Ok(Link { sole, now: 0, arrived: VecDeque::new() })
     }
 
     /// A packet reaches the near end at `now`, ns. Afterwards [`next_event`](Link::next_event) may be earlier than before.
     ///
     /// # Errors
     ///
-    /// The packet is lost, at once: its number does not come back.
+    /// The packet is lost, and does not come back. You are told at once; a sender in a real network is not.
     ///
     /// # Panics
     ///
@@ -211,6 +280,11 @@ impl Link {
     pub fn enqueue(&mut self, now: u64, packet: Packet) -> Result<(), Lost> {
         self.go_on(now);
         assert!(packet.bytes > 0, "a packet has bytes");
+        while self.sole.next_event() <= Time(now) && self.sole.next_event() != Time::NEVER {
+            let at = self.sole.next_event();
+            let reached = self.sole.poll(at).map(|packet| (at.0, own(&packet)));
+            self.arrived.extend(reached);
+        }
         let opaque = Opaque {
             number: packet.id,
             len: packet.bytes,
@@ -234,25 +308,32 @@ impl Link {
         self.sole.offer(Time(now), held).map_err(Lost::from)
     }
 
-    /// When the link has something to do next, ns; none: it is empty. Call [`dequeue`](Link::dequeue) then.
+    /// When the link has something to do next, ns; none: it is empty. Call [`dequeue`](Link::dequeue) then. It may lie in the past if
+    /// you have not asked for what has arrived.
     pub fn next_event(&self) -> Option<u64> {
         let next = self.sole.next_event();
-        (next != Time::NEVER).then_some(next.0)
+        let first = self.arrived.front().map(|(at, _)| *at);
+        first.or((next != Time::NEVER).then_some(next.0))
     }
 
-    /// The next packet that has reached the far end at or before `now`, ns; call it until there is none.
+    /// The next packet that has reached the far end at or before `now`, ns, and when it did; call it until there is none.
     ///
     /// # Panics
     ///
     /// If `now` is before that of an earlier call.
-    pub fn dequeue(&mut self, now: u64) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: u64) -> Option<(u64, Packet)> {
         self.go_on(now);
+        if let Some(first) = self.arrived.pop_front() {
+            return Some(first);
+        }
         loop {
-            if let Some(packet) = self.sole.poll(Time(now)) {
-                return Some(own(&packet));
-            }
-            if self.sole.next_event() > Time(now) {
+            let at = self.sole.next_event();
+            if at > Time(now) || at == Time::NEVER {
                 return None;
+            }
+            // each event at its own time, however late the call: what comes out does not depend on when it is asked for
+            if let Some(packet) = self.sole.poll(at) {
+                return Some((at.0, own(&packet)));
             }
         }
     }

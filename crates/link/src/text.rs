@@ -130,8 +130,8 @@ mod tests {
     /// Every example of the table on the page is one that a link takes.
     #[test]
     fn the_page_tells_the_truth_about_keys() {
-        let rows: Vec<&str> =
-            include_str!("lib.rs").lines().filter(|line| line.starts_with("//! | `")).collect();
+        let page = include_str!("lib.rs").split("//! # Presets").next().expect("text ahead of it");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("//! | `")).collect();
         let mut seen = 0;
         for row in rows {
             let cells: Vec<&str> = row.split('|').collect();
@@ -152,6 +152,20 @@ mod tests {
             let text = format!("rate = '10 Mbit/s'\nqueue = {{ kind = '{kind}' }}");
             assert!(config(&text).is_ok(), "{text}: {:?}", config(&text));
         }
+    }
+
+    /// The page has a row for each preset, with its rate and its delay.
+    #[test]
+    fn the_page_tells_the_truth_about_presets() {
+        let page = include_str!("lib.rs");
+        let rows = page.split_once("//! # Presets").expect("a section").1;
+        let rows = rows.split_once("//! # Seeds").expect("a section").0;
+        for (name, text) in PRESETS {
+            let quoted: Vec<&str> = text.split('\'').skip(1).step_by(2).collect();
+            let row = format!("| `{name}` | {} | {} |", quoted[0], quoted[1]);
+            assert!(rows.contains(&row), "{row}");
+        }
+        assert_eq!(rows.matches("//! | `").count(), PRESETS.len());
     }
 
     #[test]

@@ -40,7 +40,8 @@ fn drive(
     for id in first..first + packets {
         let now = id * gap;
         while let Some(at) = link.next_event().filter(|&at| at <= now) {
-            while let Some(packet) = link.dequeue(at) {
+            while let Some((reached, packet)) = link.dequeue(at) {
+                assert_eq!(reached, at);
                 heard(at, packet, None);
             }
             while let Some((packet, why)) = link.take_dropped() {
@@ -59,8 +60,8 @@ fn drive(
 
 fn drain(link: &mut Link, heard: &mut impl FnMut(u64, Packet, Option<Lost>)) {
     while let Some(at) = link.next_event() {
-        while let Some(packet) = link.dequeue(at) {
-            heard(at, packet, None);
+        while let Some((reached, packet)) = link.dequeue(at) {
+            heard(reached, packet, None);
         }
         while let Some((packet, why)) = link.take_dropped() {
             heard(at, packet, Some(why));
@@ -97,6 +98,45 @@ fn every_packet_comes_out_or_is_said_to_be_lost_and_all_of_it_again() {
     }
 }
 
+/// Arrivals are the same if nobody asks for them before the last packet has been sent.
+#[test]
+fn who_asks_late_hears_the_same() {
+    for (name, _) in PRESETS {
+        let run = |late: bool| {
+            let mut link = Link::new(name, 1).expect("a preset");
+            let mut arrivals = Vec::new();
+            let mut heard = |at: u64, packet: Packet, lost: Option<Lost>| {
+                if lost.is_none() {
+                    arrivals.push((at, packet));
+                }
+            };
+            if late {
+                for id in 0..20_000 {
+                    let packet = Packet { id, ecn: Ecn::Ect0, flow: (id % 3) as u32, ..Packet::default() };
+                    let _lost = link.enqueue(id * gap(name), packet);
+                }
+                assert!(link.next_event().is_some_and(|at| at < 19_999 * gap(name)), "{name}");
+                while let Some((at, packet)) = link.dequeue(u64::MAX / 2) {
+                    heard(at, packet, None);
+                }
+            } else {
+                drive(&mut link, 0, 20_000, gap(name), &mut heard);
+                drain(&mut link, &mut heard);
+            }
+            arrivals
+        };
+        assert!(run(true) == run(false), "{name}");
+    }
+}
+
+#[test]
+fn a_link_may_move_to_another_thread() {
+    let mut link = Link::new("dsl", 1).expect("a preset");
+    link.enqueue(0, Packet::default()).expect("taken");
+    let arrived = std::thread::spawn(move || link.dequeue(1_000_000_000)).join().expect("no panic");
+    assert_eq!(arrived.map(|(at, _)| at), Some(15_750_000));
+}
+
 #[test]
 fn nothing_is_allocated_for_a_packet() {
     for (name, _) in PRESETS {
@@ -130,7 +170,7 @@ fn a_packet_takes_its_time_to_the_nanosecond() {
     link.enqueue(500, Packet { id: 7, ..Packet::default() }).expect("taken");
     assert_eq!(link.next_event(), Some(11_000_500));
     assert_eq!(link.dequeue(11_000_499), None);
-    assert_eq!(link.dequeue(11_000_500).map(|packet| packet.id), Some(7));
+    assert_eq!(link.dequeue(12_000_000).map(|(at, packet)| (at, packet.id)), Some((11_000_500, 7)));
     assert_eq!((link.next_event(), link.waiting()), (None, 0));
 }
 

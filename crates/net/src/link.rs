@@ -20,8 +20,6 @@ pub use film::Leg;
 pub use merging::Merging;
 pub use sole::SoleLink;
 
-use std::rc::Rc;
-
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
@@ -361,7 +359,7 @@ impl Link {
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.
-    pub fn learn_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+    pub fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         self.queue.learn_hosts(hosts);
     }
 

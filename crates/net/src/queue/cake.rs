@@ -18,7 +18,6 @@
 //! of several segments stays whole (`no-split-gso`).
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Takes, DURATION, RATE, SIZE};
@@ -150,7 +149,7 @@ pub(crate) struct Cake {
     old: VecDeque<u32>,
     decaying: VecDeque<u32>,
     /// By flow: numbers of the sending and the receiving host.
-    hosts: Rc<[[u32; 2]]>,
+    hosts: Box<[[u32; 2]]>,
     /// By number: bulk flows from and to this host.
     bulk: Vec<[u16; 2]>,
     packets: u32,
@@ -210,7 +209,7 @@ impl Cake {
             fresh: VecDeque::new(),
             old: VecDeque::new(),
             decaying: VecDeque::new(),
-            hosts: Rc::new([]),
+            hosts: Box::default(),
             bulk: Vec::new(),
             packets: 0,
             max: 0,
@@ -227,9 +226,9 @@ impl Cake {
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.
-    pub(crate) fn learn_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+    pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         let most = hosts.iter().flatten().max().map_or(0, |&n| n as usize + 1);
-        self.hosts = hosts.clone();
+        self.hosts = hosts.into();
         self.bulk = vec![[0; 2]; most];
     }
 

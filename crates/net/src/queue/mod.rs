@@ -18,8 +18,6 @@ mod pie;
 mod red;
 mod threshold;
 
-use std::rc::Rc;
-
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::schema::{Limit, Refusal};
 use ackclock_core::{choice, family, Packet, Span, Stream, Time};
@@ -230,7 +228,7 @@ impl Queue {
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.
-    pub(crate) fn learn_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
+    pub(crate) fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
         if let Queue::Cake(cake) = self {
             cake.learn_hosts(hosts);
         }

@@ -19,7 +19,7 @@ fn params() -> CakeParams {
 
 fn cake(params: CakeParams, hosts: &[[u32; 2]]) -> Cake {
     let mut cake = Cake::new(params, Stream::new(1, "test"));
-    cake.learn_hosts(&Rc::from(hosts));
+    cake.learn_hosts(hosts);
     cake
 }
 
