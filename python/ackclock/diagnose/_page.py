@@ -197,19 +197,24 @@ def _flights(identity: Identity) -> Live:
 
 def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
     """Lines of the table of a model, as text."""
-    from ackclock.text import rate
-
-    shown = {"share": share, "s": seconds, "bit/s": rate}
-    made = []
+    made: list[tuple[str, ...]] = []
     for one in fit.quantities:
         if one.unit == "share" and max(one.capture, one.model) < 0.005:
             continue
         name = CAUSES[one.name].split(",")[0] if one.unit == "share" else one.name
-        told = shown.get(one.unit, lambda value: f"{value:,.0f}")
-        made.append(
-            (name, *(told(value) for value in (one.capture, one.model, one.least, one.most)), percent(one.error))
-        )
+        values = (one.capture, one.model, one.least, one.most)
+        made.append((name, *(_told(value, one.unit) for value in values), percent(one.error)))
     return made
+
+
+def _told(value: float, unit: str) -> str:
+    from ackclock.text import rate
+
+    if unit == "share":
+        return share(value)
+    if unit == "s":
+        return seconds(value)
+    return rate(value) if unit == "bit/s" else f"{value:,.0f}"
 
 
 def percent(error: float | None) -> str:
