@@ -212,6 +212,16 @@ def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
     return made
 
 
+def _told(value: float, unit: str) -> str:
+    from ackclock.text import rate
+
+    if unit == "share":
+        return share(value)
+    if unit == "s":
+        return seconds(value)
+    return rate(value) if unit == "bit/s" else f"{value:,.0f}"
+
+
 def percent(error: float | None) -> str:
     """A part, with its sign."""
     return NONE if error is None else f"{error * 100:+.1f} %"
