@@ -1418,7 +1418,7 @@ class Flows(FlowsBase):
     profile: str
     """The operating system whose TCP the hosts follow, or the RFCs."""
     congestion_control: str
-    """Congestion controller. "FILE.py:CLASS" is your own class, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to the run (`--stack`)."""
+    """Congestion controller. "FILE.py:CLASS" is your own class, "FILE.c" your own module of Linux, "custom:NAME" a class that you pass to the run under this name, "kernel:NAME" a controller that only the kernel of the linux backend has, "quinn:NAME" a controller of quinn, a stack of QUIC, "stack:NAME:CONTROLLER" one of a library that you give to the run (`--stack`)."""
     congestion_control_options: dict[str, bool | float | str]
     """Options of the controller, by name; `ackclock list` shows them. For a controller of your own: keyword arguments of its class, or parameters of the module."""
     recovery: str | None
