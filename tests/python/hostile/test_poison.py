@@ -326,12 +326,13 @@ def test_poisoned_names(writer: str, part: int, tmp_path: Path) -> None:
 GATE = "the gate; its callers are listed"
 FIGURES = "SVG, with PDF and PNG, which are drawn glyphs; CSV or Parquet beside them"
 BUILD = "files of the kernel's build and of its guest, with no text of a scenario but JSON"
-OURS = "files in words of our own: drawn packet scripts, the template of a study"
+OURS = "files in words of our own: packet scripts, the template of a study, headers"
+COPIES = "a copy of the user's own code"
 RECORD = "JSON of a study's own names, into the source tree"
 
 SITES: dict[str, str] = {
     "_files.py": GATE,
-    "_native/__init__.py": "C of our own, in the folder in which the user's compiler works",
+    "_native/__init__.py": OURS,
     "_results/result.py": "JSON, Parquet",
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
     "attack/runs.py": "JSON",
@@ -359,7 +360,7 @@ SITES: dict[str, str] = {
     "linux/_patched.py": BUILD,
     "linux/_source.py": BUILD,
     "linux/_tree.py": BUILD,
-    "own.py": "a copy of the user's own code",
+    "own.py": COPIES,
     "script/_drawn.py": OURS,
     "plot/columns.py": "SVG",
     "plot/figure.py": FIGURES,
@@ -408,7 +409,7 @@ def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
     assert sites() == set(SITES), "SITES says for each module that writes which writers it uses"
     known = sorted(WRITERS, key=len, reverse=True)
     for site, said in SITES.items():
-        own = said in (GATE, FIGURES, BUILD, OURS, RECORD)
+        own = said in (GATE, FIGURES, BUILD, OURS, COPIES, RECORD)
         assert own or any(said.startswith(writer) for writer in known), f"{site}: {said}"
     assert {"tc", *formats.FORMATS} <= set(WRITERS)
     assert set(columns.FORMATS) == {"pdf", "png", "svg"}  # of these, SVG is text
