@@ -1,6 +1,6 @@
-"""Your own controllers by file: `wary.py:Wary` and `tcp_mine.c` can be used wherever the name of a controller can.
+"""Your own controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever the name of a controller can.
 
-Such a file is a program: a class of Python, or a module of Linux in C (`_native`). Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
+Such a file is a program: a class of Python, a module of Linux in C, or a type of Rust (`_native`). Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
 from a file has to say that such names in it are meant (`own_code=True`, `--own-code`).
 
 The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
@@ -28,8 +28,8 @@ from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of,
 
 __all__ = ["OwnClass", "anchored", "classes", "copied", "described", "named", "refuse", "short"]
 
-_NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<c>.+\.c)")
-FORMS = "FILE.py:CLASS or FILE.c"
+_NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<compiled>.+\.(?:c|rs))")
+FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
 """What a name of a file looks like, for messages."""
 
 LARGEST = 2**20
@@ -61,9 +61,9 @@ class OwnClass:
         return f"{self.name}@{self.digest}" + ("" if self.options == "{}" else self.options)
 
     @property
-    def is_c(self) -> bool:
-        """Whether it is a file of C."""
-        return self.name.endswith(".c")
+    def is_compiled(self) -> bool:
+        """Whether it is a file to compile, of C or Rust."""
+        return self.name.endswith((".c", ".rs"))
 
     def load(self) -> Callable[[], Any]:
         """The class, or a function that makes its instances with the options; the library that a file of C was compiled to.
@@ -75,7 +75,7 @@ class OwnClass:
         UnavailableError
             If the file has changed since the scenario was compiled.
         """
-        if self.is_c:
+        if self.is_compiled:
             return _native.load(self.file, self.options, self.digest)  # type: ignore[no-any-return]
         if _digest(self.file) != self.digest:
             raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
@@ -95,7 +95,7 @@ class OwnClass:
 
 
 def named(text: object) -> bool:
-    """Whether a controller's name is that of a file: `FILE.py:CLASS`, or `FILE.c`."""
+    """Whether a controller's name is that of a file: `FILE.py:CLASS`, `FILE.c` or `FILE.rs`."""
     return isinstance(text, str) and _NAMED.fullmatch(text) is not None
 
 
@@ -104,7 +104,9 @@ def anchored(text: str, folder: Path) -> str:
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
-    return f"{(folder / (found['c'] or found['file'])).resolve()}" + (f":{found['name']}" if found["name"] else "")
+    return f"{(folder / (found['compiled'] or found['file'])).resolve()}" + (
+        f":{found['name']}" if found["name"] else ""
+    )
 
 
 def short(text: str) -> str:
@@ -112,7 +114,7 @@ def short(text: str) -> str:
     found = _NAMED.fullmatch(text)
     if found is None:
         return text
-    return Path(found["c"]).name if found["c"] else f"{Path(found['file']).name}:{found['name']}"
+    return Path(found["compiled"]).name if found["compiled"] else f"{Path(found['file']).name}:{found['name']}"
 
 
 def copied(text: str, folder: Path) -> str:
@@ -121,7 +123,7 @@ def copied(text: str, folder: Path) -> str:
     if found is None:
         return text
     folder.mkdir(parents=True, exist_ok=True)
-    for file in _native.files(found["c"]) if found["c"] else [Path(found["file"])]:
+    for file in _native.files(found["compiled"]) if found["compiled"] else [Path(found["file"])]:
         (folder / file.name).write_bytes(file.read_bytes())
     return short(text)
 
@@ -137,9 +139,9 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
     found = _NAMED.fullmatch(text)
     if found is None:
         raise ScenarioError(key="congestion_control", found=quote(text), allowed=FORMS)
-    file = str(Path(found["c"] or found["file"]).resolve())
+    file = str(Path(found["compiled"] or found["file"]).resolve())
     written = json.dumps(dict(options), sort_keys=True, separators=(",", ":"))
-    if found["c"]:
+    if found["compiled"]:
         return OwnClass(file=file, name=Path(file).name, options=written, digest=_native.digest(file))
     return OwnClass(file=file, name=found["name"], options=written, digest=_digest(file))
 

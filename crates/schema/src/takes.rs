@@ -70,7 +70,7 @@ pub struct Registry {
     pub names: fn() -> Vec<&'static str>,
     /// What names outside it begin with, the pattern of what follows, and whether that follows.
     pub others: &'static [Other],
-    /// Whether `FILE.py:CLASS` and `FILE.c` name a user's own, too.
+    /// Whether `FILE.py:CLASS`, `FILE.c` and `FILE.rs` name a user's own, too.
     pub files: bool,
 }
 
@@ -92,9 +92,9 @@ impl Registry {
     }
 }
 
-/// Whether a controller's name is that of a file: of a class in it, `FILE.py:CLASS`, or of C, `FILE.c`.
+/// Whether a controller's name is that of a file: of a class in it, `FILE.py:CLASS`, or of C or Rust, `FILE.c`, `FILE.rs`.
 pub fn is_own(name: &str) -> bool {
-    if name.len() > 2 && name.ends_with(".c") {
+    if [".c", ".rs"].iter().any(|end| name.len() > end.len() && name.ends_with(end)) {
         return !name.contains('\n');
     }
     let Some((file, class)) = name.rsplit_once(':') else { return false };

@@ -1,10 +1,14 @@
-"""Controllers in C: a module of Linux (`struct tcp_congestion_ops`) is compiled, with headers and helpers of ours, and loaded.
+"""Controllers in C and Rust: compiled by the user's compiler, with an interface of ours, and loaded.
+
+A file of C is a module of Linux (`struct tcp_congestion_ops`):
 
 | file here | what it is |
 | --- | --- |
 | `include/ackclock_controller.h` | the interface between the engine and any controller in a library |
 | `include/ackclock_kernel.h` | what such a module includes: every header that it names stands for this one |
 | `ackclock_kernel.c` | the interface over the module's operations; the helpers that modules call |
+
+A file of Rust implements a trait of `ackclock_controller.rs` (`_rust`).
 
 Compiling executes nothing of the user's; loading does. A file that the module includes as `"NAME.h"` is taken from its folder, and so is
 `NAME.c` beside that, whose functions it may call.
@@ -27,9 +31,10 @@ from pathlib import Path
 from typing import Any
 
 from ackclock._files import reads
+from ackclock._native import _rust
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 
-__all__ = ["digest", "files", "load", "operations"]
+__all__ = ["digest", "files", "is_rust", "load", "operations"]
 
 HERE = Path(__file__).parent
 LARGEST = 2**20
@@ -57,6 +62,8 @@ def digest(file: str) -> str:
     ScenarioError
         If a file cannot be read, or there is no compiler.
     """
+    if is_rust(file):
+        return _hash(json.dumps(_rust.digested(file, _bytes(Path(file)))).encode())[:16]
     own = sorted(path for path in HERE.rglob("*") if path.suffix in {".c", ".h"})
     parts = [[path.name, _hash(path.read_bytes())] for path in own]
     parts += [[path.name, _hash(text)] for path, text in sorted(_sources(file).items())]
@@ -65,7 +72,12 @@ def digest(file: str) -> str:
 
 def files(file: str) -> list[Path]:
     """The file and what belongs to it: what it includes from its folder, and the C files of these headers."""
-    return list(_sources(file))
+    return [Path(file)] if is_rust(file) else list(_sources(file))
+
+
+def is_rust(file: str) -> bool:
+    """Whether it is a file of Rust."""
+    return file.endswith(".rs")
 
 
 def operations(file: str) -> str:
@@ -100,7 +112,7 @@ def load(file: str, options: str, expected: str) -> Any:
         raise UnavailableError(f"{file}: found other code than when the runs were planned; start them again")
     folder = Path(tempfile.mkdtemp(prefix="ackclock-"))
     try:
-        library = _compiled(file, folder)
+        library = (_rust.compiled if is_rust(file) else _compiled)(file, folder)
         try:
             return _engine.Library(str(library), _lines(file, json.loads(options)), Path(file).name)
         except ValueError as error:
@@ -113,6 +125,9 @@ def _lines(file: str, options: Mapping[str, Any]) -> str:
     lines = []
     for name, given in options.items():
         value = int(given) if isinstance(given, float) and given.is_integer() else given
+        if is_rust(file) and isinstance(value, float) and re.fullmatch(r"\w+", name):
+            lines.append(f"{name}={value!r}")
+            continue
         if not isinstance(value, bool | int) or not re.fullmatch(r"\w+", name):
             raise InputError(
                 f"{file}: option {quote(name)}: found {quote(value)}; allowed: a whole number, true or false"
@@ -235,13 +250,13 @@ def _sources(file: str) -> dict[Path, bytes]:
 
 
 def _bytes(path: Path) -> bytes:
-    allowed = "FILE.c, a controller as a module of Linux"
+    allowed = "FILE.rs, a controller in Rust" if is_rust(str(path)) else "FILE.c, a controller as a module of Linux"
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
             raise ScenarioError(key="congestion_control", found=f"{path}, which is no file", allowed=allowed)
         if about.st_size > LARGEST:
-            raise ScenarioError(key="congestion_control", found=f"{path} of over 1 MiB", allowed="a smaller file of C")
+            raise ScenarioError(key="congestion_control", found=f"{path} of over 1 MiB", allowed="a smaller file")
         reads(path)
         return path.read_bytes()
     except OSError as error:

@@ -85,7 +85,7 @@ def _values(context: Any, parameter: Any) -> Iterable[str]:
     match metavar.removesuffix("..."):
         case "KEY=VALUE" if parameter.name == "change":
             return _changes(_file(context))
-        case "NAME|FILE.py:CLASS|FILE.c" | "NAME|FILE.py:CLASS|FILE.c|zoo:NAME":
+        case "NAME|FILE.py:CLASS|FILE.c|FILE.rs" | "NAME|FILE.py:CLASS|FILE.c|FILE.rs|zoo:NAME":
             return _registry("controllers")
         case "FILE" | "A.toml" | "B.toml" if "Scenario" in (getattr(parameter, "help", None) or ""):
             return [*_shipped(), *(path.name for path in Path().glob("*.toml"))]

@@ -23,7 +23,7 @@ def conform_(
     controller: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|FILE.py:CLASS|FILE.c|zoo:NAME",
+            metavar="NAME|FILE.py:CLASS|FILE.c|FILE.rs|zoo:NAME",
             help="A controller by name, your own, or a bug of the zoo.",
             show_default=False,
         ),

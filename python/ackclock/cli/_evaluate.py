@@ -59,7 +59,7 @@ def evaluate_(
     controller: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME|FILE.py:CLASS|FILE.c|zoo:NAME",
+            metavar="NAME|FILE.py:CLASS|FILE.c|FILE.rs|zoo:NAME",
             help="The candidate: a controller by name, your own, or a bug of the zoo.",
             show_default=False,
         ),
@@ -68,7 +68,8 @@ def evaluate_(
         list[str], typer.Option(metavar="NAME=VALUE", help="Option of the controller. Repeatable.")
     ] = NOTHING,
     rival: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE.py:CLASS|FILE.c", help="Another controller to show beside it.")
+        str | None,
+        typer.Option(metavar="NAME|FILE.py:CLASS|FILE.c|FILE.rs", help="Another controller to show beside it."),
     ] = None,
     rival_option: Annotated[
         list[str], typer.Option(metavar="NAME=VALUE", help="Option of that controller. Repeatable.")
@@ -278,7 +279,9 @@ def _plan(controller: str, asked: Options) -> Plan:
 def _stem(controller: str) -> str:
     """What its folder is called: the file of a class, a bug with its zoo."""
     head, _, bug = controller.partition(":")
-    return f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c")
+    return (
+        f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
+    )
 
 
 def _environment(asked: str) -> Environment:
@@ -324,7 +327,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
         Scenario.from_dict({"duration": "1 s", "network": network, "flows": [flows]}).to_engine_json()
     except ScenarioError as error:
         place = what if error.key.endswith("congestion_control") else "--option"
-        own = "" if place == "--option" or "FILE." in error.allowed else "FILE.py:CLASS, FILE.c, "
+        own = "" if place == "--option" or "FILE." in error.allowed else "FILE.py:CLASS, FILE.c, FILE.rs, "
         raise InputError(f"{place}: found {error.found}; allowed: {own}{error.allowed}") from None
     if named(controller):
         check(described(resolved(controller), options).load(), closed_loop=False)  # the situations are such loops
@@ -334,7 +337,7 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
 
 PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
-    "custom:": "FILE.py:CLASS or FILE.c; names that begin with custom: are those of ackclock.run",
+    "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
 """Of names that a scenario may hold, but that no simulated candidate has."""
 

@@ -132,7 +132,7 @@ Controllers = Annotated[
     list[str],
     typer.Option(
         "--controller",
-        metavar="FILE.py:CLASS|FILE.c",
+        metavar="FILE.py:CLASS|FILE.c|FILE.rs",
         help="Your own congestion controller, for all flows; or NAME=FILE.py:CLASS, for those with custom:NAME. Repeatable.",
     ),
 ]
@@ -154,5 +154,6 @@ Stacks = Annotated[
     ),
 ]
 OwnCode = Annotated[
-    bool, typer.Option("--own-code", help="Run controllers that the file itself names as FILE.py:CLASS or FILE.c.")
+    bool,
+    typer.Option("--own-code", help="Run controllers that the file itself names as FILE.py:CLASS, FILE.c or FILE.rs."),
 ]

@@ -401,7 +401,9 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
 
     name, equals, file = text.rpartition("=")
     if not named(file) or (equals and not name):
-        raise InputError(f"--controller: found {quote(text)}; allowed: FILE.py:CLASS or FILE.c, or NAME= before it")
+        raise InputError(
+            f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it"
+        )
     wanted = [
         i
         for i, group in enumerate(scenario.flows)

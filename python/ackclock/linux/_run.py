@@ -218,8 +218,10 @@ def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = Non
     """The scenario compiled for this kernel: a controller in C goes by the name under which it is built in."""
     text = scenario.to_engine_json(capture=capture)
     for one in scenario.own():
-        if not one.is_c:
+        if not one.is_compiled:
             continue
+        if one.name.endswith(".rs"):
+            raise InputError(f"{one.name}: found a controller in Rust; allowed with the linux backend: one in C")
         if one.options != "{}":
             raise InputError(f"{one.name}: found congestion_control_options; allowed: none, with the linux backend")
         built = kernel.about.get("files", {}).get(one.name)

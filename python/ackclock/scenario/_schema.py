@@ -15,8 +15,8 @@ ABOUT = (
 )
 EXAMPLES = {65_535: "14 bytes"}
 """Of sizes with bounds, by the upper one, where the usual example would be out of place; a framing has 16 bits."""
-OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c)$"
-"""Regular expression (ECMA 262) of the name of a class in a file, and of a file of C."""
+OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
+"""Regular expression (ECMA 262) of the name of a class in a file, and of a file of C or Rust."""
 
 
 def json_schema(scenario: type[Table]) -> dict[str, Any]:

@@ -220,7 +220,7 @@ def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["cubic", "--rival", "bbr3", "--rival-option", "flavour=linux-v9"], "--option: found"),
         (["nowhere.py:Mine"], "CONTROLLER: found"),
         ([f"{file}:Lat"], "Lat: found nothing of this name; allowed: Late"),
-        ([str(file)], "allowed: FILE.py:CLASS, FILE.c, reno, "),
+        ([str(file)], "allowed: FILE.py:CLASS, FILE.c, FILE.rs, reno, "),
         ([f"{file}:Late", "--option", "grow=2"], "controller Late, __init__ at 0 s: TypeError: "),
         (["kernel:lp"], "allowed: a name that begins with kernel: with --backend linux only"),
         (["custom:Late"], 'CONTROLLER: found "custom:Late"; allowed: FILE.py:CLASS'),

@@ -1,0 +1,99 @@
+"""Controllers in Rust: one file, compiled by the user's rustc beside `ackclock_controller.rs`, the interface in safe words."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from ackclock.errors import InputError, ScenarioError, quote, shown
+
+INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
+SECONDS = 60
+"""Most that the compiler may take for a file."""
+FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
+_ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: error(?:\[\w+\])?: (?P<said>.+)$", re.MULTILINE)
+_ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
+
+
+def digested(file: str, text: bytes) -> list[str]:
+    """What the code is: the file's text, the interface's, and the compiler's version.
+
+    Raises
+    ------
+    ScenarioError
+        If the file has modules in other files, or there is no compiler.
+    """
+    if found := _ELSEWHERE.search(text):
+        raise ScenarioError(
+            key="congestion_control",
+            found=f'{quote(Path(file).name)} with "mod {found[1].decode()};"',
+            allowed="a controller in one file",
+        )
+    return [text.decode(errors="replace"), INTERFACE.read_text(encoding="utf-8"), _compiler(file)[1], *FLAGS]
+
+
+def compiled(file: str, folder: Path) -> Path:
+    """The library that a file becomes.
+
+    Raises
+    ------
+    InputError
+        If it does not compile.
+    """
+    crate = folder / "libackclock_controller.rlib"
+    _asked(["--crate-type", "rlib", "--crate-name", "ackclock_controller", "-o", str(crate), str(INTERFACE)], file)
+    library = folder / f"{Path(file).stem}.so"
+    name = re.sub(r"\W", "_", Path(file).stem)
+    beside = ["--crate-name", f"own_{name}", "--extern", f"ackclock_controller={crate}"]
+    _asked(["--crate-type", "cdylib", *beside, "-o", str(library), file], file)
+    return library
+
+
+def _asked(arguments: list[str], file: str) -> None:
+    """Run the compiler; its first error in a line."""
+    compiler = _compiler(file)[0]
+    try:
+        done = subprocess.run(
+            [compiler, *FLAGS, *arguments], capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
+    except OSError as error:
+        raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
+    if done.returncode == 0:
+        return
+    if wrong := _ERROR.search(done.stderr):
+        raise InputError(
+            f"{wrong['file']}, line {wrong['line']}: found {shown(wrong['said'][:300])}; allowed: a file that rustc compiles"
+        )
+    first = next(iter(done.stderr.strip().splitlines()), f"exit code {done.returncode}")
+    raise InputError(f"{file}: found a file that rustc does not compile ({shown(first[:300])})")
+
+
+def _compiler(file: str) -> tuple[str, str]:
+    found = _version(os.environ.get("RUSTC") or "rustc", os.environ.get("PATH", ""))
+    if found is None:
+        raise ScenarioError(
+            key="congestion_control",
+            found=f"{quote(Path(file).name)}, and no compiler of Rust",
+            allowed="a compiler by the name rustc, or that of the environment variable RUSTC",
+        )
+    return found
+
+
+@lru_cache(maxsize=8)
+def _version(asked: str, path: str) -> tuple[str, str] | None:
+    """Where the compiler is, and what it says of itself."""
+    place = shutil.which(asked, path=path)
+    if place is None:
+        return None
+    try:
+        done = subprocess.run([place, "-vV"], capture_output=True, text=True, errors="replace", timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode or not done.stdout else (place, done.stdout)

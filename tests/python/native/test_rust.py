@@ -1,0 +1,105 @@
+"""Controllers in a file of Rust: equal to the built-in one that they copy; each mistake is one line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+import ackclock
+from ackclock.cli import main
+
+pytestmark = pytest.mark.skipif(shutil.which("rustc") is None, reason="rustc is not installed")
+
+USE = "use ackclock_controller::{Ack, Controller, Options, Random, Window};\nstruct Mine;\n"
+RENO = (
+    USE
+    + """
+impl Controller for Mine {
+    const OPTIONS: &'static [&'static str] = &["keep"];
+    fn new(_: &Options, _: Random) -> Mine { Mine }
+    fn ssthresh(&mut self, window: &Window, _: u32, _: bool) -> u32 { (window.cwnd / 2).max(2) }
+}
+ackclock_controller::export!(Mine);
+"""
+)
+LINK = {"rate": "5 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "limit": "20 packets"}}
+
+
+def scenario(controller: str, **more: Any) -> ackclock.Scenario:
+    flow = {"congestion_control": controller, **more}
+    return ackclock.Scenario.from_dict({"duration": "5 s", "network": {"bottleneck": LINK}, "flows": [flow]})
+
+
+def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """The line in which a run with this file ends."""
+    file = tmp_path / "mine.rs"
+    file.write_text(text, encoding="utf-8")
+    command = ["run", str(ROOT / "scenarios" / "first.toml"), "--set", "duration=5 s", "--controller", str(file)]
+    assert main(command) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1
+    return told[0]
+
+
+def test_what_copies_reno_is_reno(tmp_path: Path) -> None:
+    """The same digest, losses included."""
+    file = tmp_path / "mine.rs"
+    file.write_text(RENO, encoding="utf-8")
+    mine, reno = (ackclock.run(scenario(name)) for name in (str(file), "reno"))
+    assert mine.recoveries.height > 0
+    assert mine.digest == reno.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (RENO.replace("window.cwnd / 2", "window.wnd / 2"), r"mine\.rs, line \d+: found no field `wnd`"),
+        (RENO.replace("ackclock_controller::export!(Mine);", ""), "found no function ackclock_controller in it"),
+        (RENO + "mod other;\n", 'with "mod other;"; allowed: a controller in one file'),
+        (
+            RENO.replace("(window.cwnd / 2).max(2)", 'panic!("of {} segments", window.cwnd)'),
+            r"ssthresh.*of \d+ segments",
+        ),
+        (RENO.replace("{ Mine }", '{ panic!("not today") }'), "not today"),
+    ],
+    ids=["compile", "export", "mod", "panic", "new"],
+)
+def test_what_is_wrong_is_one_line(tmp_path, capsys, text, expected):
+    assert re.search(expected, said(tmp_path, text, capsys))
+
+
+def test_options_are_numbers_that_the_file_names(tmp_path: Path) -> None:
+    file = tmp_path / "mine.rs"
+    file.write_text(
+        RENO.replace("(_: &Options,", "(o: &Options,").replace(
+            "{ Mine }", '{ assert!(o.number("keep", 0.0) == 0.7); Mine }'
+        )
+    )
+    ackclock.run(scenario(str(file), congestion_control_options={"keep": 0.7}))
+    with pytest.raises(ackclock.InputError, match="found option kept; allowed: keep"):
+        ackclock.run(scenario(str(file), congestion_control_options={"kept": 0.7}))
+
+
+def test_the_real_kernel_has_none(tmp_path: Path) -> None:
+    from ackclock.linux import _run
+
+    file = tmp_path / "mine.rs"
+    file.write_text(RENO, encoding="utf-8")
+    with pytest.raises(
+        ackclock.InputError, match="found a controller in Rust; allowed with the linux backend: one in C"
+    ):
+        _run._text(scenario(str(file)), None)  # type: ignore[arg-type]
+
+
+def test_a_file_is_run_only_if_its_reader_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine.rs").write_text(RENO, encoding="utf-8")
+    text = scenario(str(tmp_path / "mine.rs")).to_toml()
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ackclock.ScenarioError, match=r"mine\.rs\", a program that the run would execute"):
+        ackclock.load(tmp_path / "s.toml")
+    assert ackclock.run(ackclock.load(tmp_path / "s.toml", own_code=True)).digest
