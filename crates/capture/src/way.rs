@@ -209,7 +209,7 @@ impl Way {
         self.counts.retransmitted += count;
         self.counts.retransmitted_bytes += end - from;
         let needless = end <= self.una || self.sacked.holds(from.max(self.una), end);
-        self.counts.spurious += if needless { count } else { 0 };
+        self.spurious(if needless { count } else { 0 });
         let tsval = seg.timestamps.map(|(value, _)| value);
         if end <= self.una {
             match self.settled.iter_mut().rev().find(|sent| sent.start < end && from < sent.end) {
@@ -243,6 +243,12 @@ impl Way {
         } else {
             Kind::Retransmission
         }
+    }
+
+    /// So many segments were sent again without need. Pieces of one retransmission may be answered apart, and each counts as a segment:
+    /// together they are no more than what was sent again.
+    fn spurious(&mut self, segments: u64) {
+        self.counts.spurious = (self.counts.spurious + segments).min(self.counts.retransmitted);
     }
 
     /// Whether what fills a hole had left before what made it: by its timestamp, its number, or the time.
@@ -372,7 +378,7 @@ impl Way {
                 if original {
                     sent.spurious = sent.times - 1;
                     let count = self.segments(sent.end - sent.start, mss);
-                    self.counts.spurious += count * u64::from(sent.spurious);
+                    self.spurious(count * u64::from(sent.spurious));
                 }
                 self.settle(sent);
             } else if !sent.sacked {
@@ -433,7 +439,7 @@ impl Way {
             }
         }
         for &length in &lengths[..found] {
-            self.counts.spurious += self.segments(length, mss);
+            self.spurious(self.segments(length, mss));
         }
         self.counts.duplicated += u64::from(!known);
     }

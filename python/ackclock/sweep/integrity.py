@@ -168,10 +168,11 @@ def _unlike(db: sqlite3.Connection) -> str | None:
         if missing := sorted(kinds.keys() - there):
             return f"no column {missing[0]} of {table}"
         if db.execute(_ANY_OTHER[table]).fetchone():
-            column = next(
+            others = (
                 c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()
             )
-            return f"{table}.{column} holds what no store writes"
+            column = next(others, None)  # none: an index answers for one column, and not as the table does
+            return f"{table}{f'.{column}' if column else ''} holds what no store writes"
     return None
 
 
