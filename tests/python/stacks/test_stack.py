@@ -12,6 +12,8 @@ import pytest
 
 from ackclock import Scenario, run, run_batch, stacks
 from ackclock.errors import InputError, ScenarioError
+from ackclock.sweep import engine_identity
+from ackclock.sweep.task import run_keys
 
 ROOT = Path(__file__).resolve().parents[3]
 TOY = Path(__file__).with_name("toy.c")
@@ -196,8 +198,6 @@ def test_what_a_stack_cannot_have_is_refused(toy):
 
 
 def test_the_key_of_a_run_names_the_library(toy):
-    from ackclock.sweep import engine_identity
-
     assert f"+toy-1@{stacks.load(toy).digest[:16]}" in engine_identity()
 
 
@@ -218,3 +218,16 @@ def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
     *goodputs, one, two = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert min(map(float, goodputs)) > 1e6
     assert (one, two) == ("False", "False")
+
+
+def test_keys_of_runs_without_flows_of_a_stack_know_no_library(toy):
+    """Loaded or not, they are the same runs."""
+    with_one, without = (scenario({"congestion_control": name}) for name in ("stack:toy:fixed", "cubic"))
+    engine = engine_identity()
+    plain = engine.removesuffix(stacks.identity())
+    assert plain != engine
+    keys = [
+        run_keys(one.to_engine_json(), [1], identity) for one in (with_one, without) for identity in (engine, plain)
+    ]
+    assert keys[0] != keys[1]
+    assert keys[2] == keys[3]
