@@ -19,7 +19,7 @@ from ackclock.attack.objective import LEAST_BYTES, Objective, Tables, delivered,
 from ackclock.attack.objective import Path as Known
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Scenario
-from ackclock.sweep.task import Task, engine_identity
+from ackclock.sweep.task import Task, engine_identity, needed
 
 if TYPE_CHECKING:
     from ackclock.sweep import Executor
@@ -189,7 +189,7 @@ class Runs:
             metrics=(),
             tables=tuple(tables.items()),
             budget_s=1e9,
-            engine=engine_identity(),
+            engine=needed(engine_identity(), texts),
             memory=MEMORY,
             limit_s=LIMIT_S,
             own=self._own,

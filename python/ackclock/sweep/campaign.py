@@ -16,7 +16,7 @@ from ackclock.sweep.apart import SUSPECT_AFTER
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.store import DONE, FAILED, Store
 from ackclock.sweep.sweep import Cell, Recipe
-from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, run_keys
+from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, needed, run_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -310,7 +310,7 @@ class Campaign:
             metrics=self.recipe.metrics,
             tables=self.recipe.tables,
             budget_s=budget_s,
-            engine=self._engine,
+            engine=needed(self._engine, texts),
             memory=self._limit // max(self._slots, 1),
             limit_s=self._time_limit_s,
             apart=apart,

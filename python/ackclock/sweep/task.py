@@ -99,8 +99,8 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
     """Make the runs of a task, on the calling thread; when `stop` is set, the rest of them is left undone."""
     from ackclock.errors import AckclockError, UnavailableError
 
-    if task.engine != engine_identity():
-        raise UnavailableError(f"this worker has engine {engine_identity()}; needed: {task.engine}")
+    if task.engine != (has := needed(engine_identity(), task.texts)):
+        raise UnavailableError(f"this worker has engine {has}; needed: {task.engine}")
     if task.apart:
         return compute_apart(task, stop)
     made = classes(task.own) or None
@@ -217,9 +217,8 @@ def run_key(scenario: str, seed: int, engine: str) -> bytes:
 
 
 def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
-    """`run_key` of many seeds. Libraries of stacks count for scenarios with flows of one."""
-    if '"stack:' not in scenario:
-        engine = engine.removesuffix(stacks.identity())
+    """`run_key` of many seeds."""
+    engine = needed(engine, [scenario])
     head = hashlib.sha256(f"{scenario} ".encode())
     keys = []
     for seed in seeds:
@@ -232,3 +231,8 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 def engine_identity() -> str:
     """Version of the engine, a hash of its sources, and the libraries of stacks: what runs are a function of, beside scenario and seed."""
     return f"{_engine.version()}+{_engine.build()}{stacks.identity()}"
+
+
+def needed(engine: str, texts: Iterable[str]) -> str:
+    """What of an engine's identity these scenarios depend on: libraries of stacks count only where a flow uses one."""
+    return engine if any('"stack:' in text for text in texts) else engine.removesuffix(stacks.identity())

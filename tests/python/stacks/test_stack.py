@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from ackclock import Scenario, run, run_batch, stacks
 from ackclock.errors import InputError, ScenarioError
 from ackclock.sweep import engine_identity
-from ackclock.sweep.task import run_keys
+from ackclock.sweep.task import Task, compute, needed, run_keys
 
 ROOT = Path(__file__).resolve().parents[3]
 TOY = Path(__file__).with_name("toy.c")
@@ -231,3 +232,13 @@ def test_keys_of_runs_without_flows_of_a_stack_know_no_library(toy):
     ]
     assert keys[0] != keys[1]
     assert keys[2] == keys[3]
+
+
+def test_workers_of_a_sweep_need_no_library_that_no_flow_uses(toy):
+    """Another process has loaded none."""
+    task = partial(
+        Task, runs=((0, 1),), metrics=(), tables=(), budget_s=9.0, memory=2**30, limit_s=60.0, apart=True, own=()
+    )
+    texts = (scenario({"congestion_control": "cubic"}).to_engine_json(),)
+    done = compute(task(texts=texts, engine=needed(engine_identity(), texts)))
+    assert done.errors == [None]
