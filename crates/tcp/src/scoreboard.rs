@@ -414,6 +414,8 @@ impl Scoreboard {
     pub fn cut_to(&mut self, most: u32) -> Vec<u64> {
         let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
         let mut pieces = Vec::new();
+        // new number of each old one, and of the one that was next
+        let mut numbers = Vec::with_capacity(all.len() + 1);
         self.next = self.first;
         self.sacked.clear();
         (self.oldest, self.newest) = (NIL, NIL);
@@ -421,6 +423,7 @@ impl Scoreboard {
         for whole in all {
             let payload = whole.len - whole.is(FIN) as u32;
             let mut start = whole.start();
+            numbers.push(self.next as u32);
             loop {
                 let left = (whole.end - start) as u32;
                 let len = if left - whole.is(FIN) as u32 > most { most } else { left };
@@ -448,10 +451,15 @@ impl Scoreboard {
                 }
             }
         }
+        numbers.push(self.next as u32);
         let mut by_time: Vec<(Time, u64)> = Vec::new();
         for n in self.first..self.next {
             self.unlink(n);
-            let s = self.get(n);
+            let first = self.first as u32;
+            let s = self.get_mut(n);
+            if let Some(&number) = numbers.get(s.next_at_rexmit.wrapping_sub(first) as usize) {
+                s.next_at_rexmit = number;
+            }
             if !s.is(SACKED) && (!s.is(LOST) || s.is(RETRANS)) {
                 by_time.push((s.xmit, n));
             }
