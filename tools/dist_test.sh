@@ -36,7 +36,7 @@ pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
 same "$wheel" "$(digest)"
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
-empty "$work/venv/bin/ackclock" study show prr >/dev/null
+for study in prr iw10 large-pipes pcc slow-start; do empty "$work/venv/bin/ackclock" study show "$study" >/dev/null; done
 
 # the profile that builds quickly: what is tested is that the archive has everything
 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target} MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \

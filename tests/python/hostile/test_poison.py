@@ -36,6 +36,7 @@ from ackclock.scenario._toml import to_toml
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "ackclock"
+STUDIES = ROOT / "python" / "ackclock_studies"
 HARMLESS = "plain"
 
 
@@ -331,6 +332,7 @@ COPIES = "a copy of the user's own code"
 RECORD = "JSON of a study's own names, into the source tree"
 
 SITES: dict[str, str] = {
+    "ackclock_studies/iw10/writes.py": OURS,
     "_files.py": GATE,
     "_native/__init__.py": OURS,
     "_results/result.py": "JSON, Parquet",
@@ -367,7 +369,6 @@ SITES: dict[str, str] = {
     "plot/style.py": "SVG",
     "report/html.py": "HTML",
     "stacks.py": "JSON, from one process of ours to another",
-    "studies/iw10/writes.py": OURS,
     "study/artefact.py": RECORD,
     "study/kernel_record.py": RECORD,
     "study/overview.py": "HTML",
@@ -391,7 +392,7 @@ WRITES = {
 def sites() -> set[str]:
     """Modules with a call that writes."""
     found = set()
-    for file in PACKAGE.rglob("*.py"):
+    for file in (*PACKAGE.rglob("*.py"), *STUDIES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
                 continue
@@ -400,7 +401,7 @@ def sites() -> set[str]:
             given = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
             opens = name == "open" and any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", mode) for mode in given)
             if opens or name in WRITES or (name == "write" and isinstance(called, ast.Attribute)):
-                found.add(file.relative_to(PACKAGE).as_posix())
+                found.add(file.relative_to(PACKAGE if file.is_relative_to(PACKAGE) else STUDIES.parent).as_posix())
     return found
 
 
@@ -422,7 +423,8 @@ def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
     assert native == {"crates/python/src/lib.rs"}, "the capture is all that the engine writes"
     for module in (_export, _run):
         assert "typer.echo" not in Path(module.__file__ or "").read_text(encoding="utf-8")
-    echoes = {f.name for f in PACKAGE.rglob("*.py") if re.search(r"\btyper\.echo\(|^\s*print\(", f.read_text(), re.M)}
+    modules = [*PACKAGE.rglob("*.py"), *STUDIES.rglob("*.py")]
+    echoes = {f.name for f in modules if re.search(r"\btyper\.echo\(|^\s*print\(", f.read_text(), re.M)}
     assert echoes == {"_terminal.py"}, "what is printed goes through cli/_terminal.py"
     with capsys.disabled():
         print(f"\npoisoned names: {len(POISON)}, through {len(WRITERS)} writers: {', '.join(WRITERS)}")

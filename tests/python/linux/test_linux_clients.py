@@ -15,10 +15,10 @@ import ackclock
 from ackclock import linux, studies
 from ackclock.errors import InputError, ScenarioError
 from ackclock.linux import _translate
-from ackclock.studies.iw10 import testbed
 from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, at_least
 from ackclock.study.cells import Cell, collect
 from ackclock.study.kernel import KernelPart
+from ackclock_studies.iw10 import testbed
 
 CONTROLLERS = ["cubic", "reno", "westwood"]
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,7 +13,7 @@ import ackclock
 from ackclock import linux
 from ackclock.errors import ScenarioError
 from ackclock.linux import _translate
-from ackclock.studies.pcc import testbed
+from ackclock_studies.pcc import testbed
 
 
 def job(scenario: ackclock.Scenario, network: Any = "auto") -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_both_transports_share_a_link_in_the_kernel(kernel: linux.Kernel) -> Non
 
 def test_netems_limit_caps_pcc_and_spares_tcp_with_segmentation_offload(kernel: linux.Kernel) -> None:
     """Mininet's link in the real kernel (H3 of the study pcc)."""
-    from ackclock.studies.pcc import kernel as part
+    from ackclock_studies.pcc import kernel as part
 
     def goodput(arm: str, controller: str, packets: int, seconds: int) -> float:
         scenario = part.shallow(arm, controller, packets).set("duration", f"{seconds} s")

@@ -16,7 +16,17 @@ DOCUMENTS = sorted(
     ).stdout.splitlines()
     if (ROOT / name).is_file()
 )
-TREES = ("crates/", "python/ackclock/", "linux/", "tools/", "docs/", "scenarios/", "tests/", ".ci/")
+TREES = (
+    "crates/",
+    "python/ackclock/",
+    "python/ackclock_studies/",
+    "linux/",
+    "tools/",
+    "docs/",
+    "scenarios/",
+    "tests/",
+    ".ci/",
+)
 ELSEWHERE = ("tools/testing/", "docs/decisions/NNNN-")
 """Paths of the kernel's sources, and of what is still to be written."""
 STATUS = re.compile(r"in force|superseded by \[\d{4}\]\(\S+\)|in part superseded by \[\d{4}\]\(\S+\): \S.*")
@@ -32,7 +42,7 @@ def source() -> str:
     files = [
         *ROOT.glob("crates/*/src/**/*.rs"),
         *ROOT.glob("linux/guest/src/**/*.rs"),
-        *ROOT.glob("python/ackclock/**/*.py"),
+        *ROOT.glob("python/ackclock*/**/*.py"),
     ]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 

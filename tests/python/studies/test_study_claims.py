@@ -18,8 +18,6 @@ from ackclock.errors import InputError
 from ackclock.report import render
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
-from ackclock.studies.prr import ideal_path, path, rfc_tables, traces
-from ackclock.studies.prr.rules import RFC6675, SSRB
 from ackclock.study import (
     Bound,
     Cause,
@@ -51,6 +49,8 @@ from ackclock.study.note import Quoted, fill, typed_in
 from ackclock.study.reading import Curve, Specification, grid
 from ackclock.study.register import criterion_plan
 from ackclock.study.sentence import Sentence
+from ackclock_studies.prr import ideal_path, path, rfc_tables, traces
+from ackclock_studies.prr.rules import RFC6675, SSRB
 
 HOLDS, NEGLIGIBLE, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED
 

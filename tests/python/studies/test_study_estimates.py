@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ackclock.judge import estimates as est
-from ackclock.studies.prr import split
+from ackclock_studies.prr import split
 
 
 def sample(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray]:

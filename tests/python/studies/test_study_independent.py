@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from ackclock import run_batch
-from ackclock.studies.large_pipes import paths
-from ackclock.studies.large_pipes.paths import ALABAMA, FAST, SEGMENT, SENDERS, westwood
-from ackclock.studies.large_pipes.readings import QUOTED
+from ackclock_studies.large_pipes import paths
+from ackclock_studies.large_pipes.paths import ALABAMA, FAST, SEGMENT, SENDERS, westwood
+from ackclock_studies.large_pipes.readings import QUOTED
 
 
 def replayed(t: np.ndarray, rtt: np.ndarray, window: np.ndarray) -> np.ndarray:

@@ -6,7 +6,11 @@ import pytest
 
 from ackclock import run, run_batch
 from ackclock.studies import get
-from ackclock.studies.iw10 import (
+from ackclock.study import Plan, Verdict
+from ackclock.study.note import typed_in
+from ackclock.study.plan import KERNEL
+from ackclock.study.study import carry_out
+from ackclock_studies.iw10 import (
     bursts,
     extension,
     kernel,
@@ -20,11 +24,7 @@ from ackclock.studies.iw10 import (
     why,
     writes,
 )
-from ackclock.studies.iw10.testbed import FAST, FIVE, IW3, IW10, MIX, SINGLE, SLOW
-from ackclock.study import Plan, Verdict
-from ackclock.study.note import typed_in
-from ackclock.study.plan import KERNEL
-from ackclock.study.study import carry_out
+from ackclock_studies.iw10.testbed import FAST, FIVE, IW3, IW10, MIX, SINGLE, SLOW
 
 
 @pytest.fixture(scope="module")

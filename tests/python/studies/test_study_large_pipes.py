@@ -8,7 +8,10 @@ import pytest
 
 from ackclock import metrics, run, run_batch
 from ackclock.studies import get
-from ackclock.studies.large_pipes import (
+from ackclock.study import Plan, Verdict, at_most, between
+from ackclock.study.note import typed_in
+from ackclock.study.reading import grid
+from ackclock_studies.large_pipes import (
     coalescing,
     kinds,
     one_loss,
@@ -20,11 +23,8 @@ from ackclock.studies.large_pipes import (
     sync,
     transfers,
 )
-from ackclock.studies.large_pipes.paths import ALABAMA, ALABAMA_ATM, CALTECH, FAST, HSTCP, NEWRENO, SENDERS, TCPW
-from ackclock.studies.large_pipes.readings import FILTER, FILTERS, QUEUE, TOGETHER
-from ackclock.study import Plan, Verdict, at_most, between
-from ackclock.study.note import typed_in
-from ackclock.study.reading import grid
+from ackclock_studies.large_pipes.paths import ALABAMA, ALABAMA_ATM, CALTECH, FAST, HSTCP, NEWRENO, SENDERS, TCPW
+from ackclock_studies.large_pipes.readings import FILTER, FILTERS, QUEUE, TOGETHER
 
 
 def test_the_paths_are_those_of_the_slides():

@@ -11,8 +11,9 @@ import pytest
 from ackclock import metrics, run_batch
 from ackclock.judge.estimates import Array
 from ackclock.scenario import Scenario
-from ackclock.studies.large_pipes import paths, sharing, starts
-from ackclock.studies.large_pipes.paths import (
+from ackclock.study import Plan
+from ackclock_studies.large_pipes import paths, sharing, starts
+from ackclock_studies.large_pipes.paths import (
     ALABAMA,
     CALTECH,
     FAST,
@@ -23,8 +24,7 @@ from ackclock.studies.large_pipes.paths import (
     TCPW,
     Bottleneck,
 )
-from ackclock.studies.large_pipes.readings import TOGETHER
-from ackclock.study import Plan
+from ackclock_studies.large_pipes.readings import TOGETHER
 
 pytestmark = pytest.mark.deep
 

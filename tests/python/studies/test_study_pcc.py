@@ -7,8 +7,9 @@ import pytest
 from ackclock import run_batch
 from ackclock._results.run import check_memory
 from ackclock.errors import InputError
-from ackclock.studies.pcc import STUDY, hypotheses, pair, processors, prototype, sharing, sweep, testbed
-from ackclock.studies.pcc.testbed import (
+from ackclock.study import Verdict
+from ackclock_studies.pcc import STUDY, hypotheses, pair, processors, prototype, sharing, sweep, testbed
+from ackclock_studies.pcc.testbed import (
     BARE,
     CORE,
     COSTLY,
@@ -29,7 +30,6 @@ from ackclock.studies.pcc.testbed import (
     TICK_8_1,
     TWINS,
 )
-from ackclock.study import Verdict
 
 BASE = dict.fromkeys(
     (BARE, MININET, IDEAL, OFTEN, PACED, STALLED, LATE, CORE, COSTLY, TESTBED, "H4: single core", NO_CATCH_UP), 0.98

@@ -15,8 +15,8 @@ import pytest
 from ackclock import run_batch
 from ackclock.controllers import Controller
 from ackclock.scenario import Scenario
-from ackclock.studies.pcc import paper_changing, paper_lossy
-from ackclock.studies.pcc.arms import CUBIC
+from ackclock_studies.pcc import paper_changing, paper_lossy
+from ackclock_studies.pcc.arms import CUBIC
 
 BETA, HZ, CUBE = 717, 1000, 410
 PER_SEGMENT = 8 * (1024 + BETA) // 3 // (1024 - BETA)

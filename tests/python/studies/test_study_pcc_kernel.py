@@ -8,9 +8,9 @@ import polars as pl
 
 from ackclock.judge.bound import Verdict
 from ackclock.linux import _translate
-from ackclock.studies.pcc import kernel
-from ackclock.studies.pcc.testbed import CUBIC, PCC
 from ackclock.study.claim import Tables, conjunction
+from ackclock_studies.pcc import kernel
+from ackclock_studies.pcc.testbed import CUBIC, PCC
 
 
 def sweep(share: dict[tuple[str, str], float]) -> Tables:

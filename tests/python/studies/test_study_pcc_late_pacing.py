@@ -8,10 +8,10 @@ import pytest
 
 from ackclock import run, run_batch
 from ackclock.scenario import Scenario
-from ackclock.studies.pcc import batches, crossed, instances, pair, sharing, testbed
-from ackclock.studies.pcc.crossed import EXACT, LATE_10, LINE, XEN
-from ackclock.studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 from ackclock.study import Verdict
+from ackclock_studies.pcc import batches, crossed, instances, pair, sharing, testbed
+from ackclock_studies.pcc.crossed import EXACT, LATE_10, LINE, XEN
+from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 
 
 def _goodput(scenario: Scenario, seconds: float) -> float:

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from ackclock import run, run_batch
-from ackclock.studies.pcc import (
+from ackclock.study import Verdict
+from ackclock_studies.pcc import (
     STUDY,
     arms,
     paper,
@@ -18,8 +19,7 @@ from ackclock.studies.pcc import (
     paper_satellite,
     paper_short,
 )
-from ackclock.studies.pcc.arms import CUBIC, HYBLA, ILLINOIS, NEWRENO, PCC, PRINTED
-from ackclock.study import Verdict
+from ackclock_studies.pcc.arms import CUBIC, HYBLA, ILLINOIS, NEWRENO, PCC, PRINTED
 
 
 def test_claims_of_the_paper_follow_those_of_the_blog():

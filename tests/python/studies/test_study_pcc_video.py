@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 from ackclock import run_batch
-from ackclock.studies.pcc import STUDY, video, video_traces
-from ackclock.studies.pcc.arms import CUBIC, PCC, PRINTED
-from ackclock.studies.pcc.video import FESTIVE, METRICS, RATE_BASED, RULES
 from ackclock.study import Verdict
+from ackclock_studies.pcc import STUDY, video, video_traces
+from ackclock_studies.pcc.arms import CUBIC, PCC, PRINTED
+from ackclock_studies.pcc.video import FESTIVE, METRICS, RATE_BASED, RULES
 
 HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 

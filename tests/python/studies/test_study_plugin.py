@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +122,22 @@ def test_a_package_brings_a_study(folder, tmp_path, monkeypatch):
         studies.get("broken")
     with pytest.raises(InputError, match=r"allowed: a module beside a study\.toml"):
         studies.get("none")
+
+
+def test_the_library_runs_without_its_studies(tmp_path):
+    """What looks for studies imports none but the one that was asked for."""
+    program = """
+import sys, ackclock
+from ackclock import studies
+ackclock.load("first"), studies.names(), studies.installed()
+print(sorted(m for m in sys.modules if m.partition(".")[0] == "ackclock_studies"))
+studies.get("slow-start")
+print(sorted({m for m in sys.modules if m.startswith("ackclock_studies.") and m.count(".") == 1}))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
+    assert said.splitlines() == ["[]", "['ackclock_studies.slow_start']"]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from ackclock import run_batch, studies
 from ackclock.judge.bound import AGAINST
 from ackclock.plot import Figure
-from ackclock.studies.prr import burst_loss, noise, paths, population, rfc_tables, stall, timeouts, traces
-from ackclock.studies.prr.fetches import paired
-from ackclock.studies.prr.published import PATTERNS, TABLES
-from ackclock.studies.prr.rules import LINUX_6, LINUX_32, PRR, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 from ackclock.study import SCALES, Plan, Verdict
 from ackclock.study.note import typed_in
 from ackclock.study.result import write_report
+from ackclock_studies.prr import burst_loss, noise, paths, population, rfc_tables, stall, timeouts, traces
+from ackclock_studies.prr.fetches import paired
+from ackclock_studies.prr.published import PATTERNS, TABLES
+from ackclock_studies.prr.rules import LINUX_6, LINUX_32, PRR, RATE_HALVING, RFC6675, RFC9937, RULES, SSRB, label
 
 SEEDS = 2
 

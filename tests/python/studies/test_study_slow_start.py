@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from ackclock import studies
-from ackclock.studies.slow_start import exits, noise, paths, population, resume
 from ackclock.study import Plan
+from ackclock_studies.slow_start import exits, noise, paths, population, resume
 
 
 class Runs:

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import ackclock
-from ackclock.studies.slow_start import exits, noise
-from ackclock.studies.slow_start.paths import CLASSIC, HYSTART_PP, LIMITED, SEARCH, Place, quality
+from ackclock_studies.slow_start import exits, noise
+from ackclock_studies.slow_start.paths import CLASSIC, HYSTART_PP, LIMITED, SEARCH, Place, quality
 
 pytestmark = pytest.mark.deep
 

@@ -1,0 +1,90 @@
+"""The studies that are installed with the library, those of other packages, and those in folders."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError, one_of, quote, said
+
+if TYPE_CHECKING:
+    from ackclock.study import Study
+
+__all__ = ["UnknownStudyError", "get", "installed", "names"]
+
+GROUP = "ackclock.studies"
+"""Entry points of packages that bring a study: its name -> a module in whose folder `study.toml` lies, or a `Study`."""
+
+
+class UnknownStudyError(InputError, KeyError):
+    """No study has this name."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+def names() -> list[str]:
+    """Names of the studies that are installed with the library."""
+    return list(_ours())
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Studies of other packages, by name."""
+    ours = _ours()
+    return {one.name: one for one in entry_points(group=GROUP) if one.name not in ours}
+
+
+def _ours() -> dict[str, EntryPoint]:
+    """Those of the library's own distribution; none where the library lies in a folder and is not installed."""
+    try:
+        return {one.name: one for one in distribution("ackclock").entry_points.select(group=GROUP)}
+    except PackageNotFoundError:
+        return {}
+
+
+def get(name: str) -> Study:
+    """The study called `name`.
+
+    Parameters
+    ----------
+    name
+        One of `names()` or `installed()`, or a folder with a `study.toml` (`./mine`), whose code is run.
+
+    Raises
+    ------
+    UnknownStudyError
+        If there is none; the message offers the nearest name.
+    InputError
+        If the folder or the package holds no study.
+
+    Examples
+    --------
+    >>> get("prr").name
+    'prr'
+    """
+    if "/" in name or name in (".", ".."):
+        from ackclock.study import plugin
+
+        return plugin.load(Path(name))
+    found = _ours()
+    if name not in found:
+        found |= installed()
+    if name in found:
+        return _of_package(found[name])
+    there = f"; a folder is written ./{name}" if Path(name).is_dir() else ""
+    raise UnknownStudyError(f"study: found {quote(name)}; allowed: {one_of(name, found)}{there}")
+
+
+def _of_package(entry: EntryPoint) -> Study:
+    from ackclock.study import Study, plugin
+
+    try:
+        found: Any = entry.load()
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{entry.name}: cannot be imported ({said(error)})") from error
+    if isinstance(found, Study):
+        return found
+    file = getattr(found, "__file__", None)
+    if not isinstance(file, str):
+        raise InputError(f"{entry.name}: found {quote(entry.value)}; allowed: a module beside a study.toml, or a Study")
+    return plugin.load(Path(file).parent)

@@ -1,0 +1,384 @@
+"""Two long flows beside transactions on the slow link (I19, I20, I32)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, median, minus
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table, TableCell
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate
+from ackclock.study import (
+    Bound,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    above,
+    at_least,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock.study.plan import KERNEL
+from ackclock_studies.iw10 import closed, testbed
+from ackclock_studies.iw10.completion_times import seconds
+from ackclock_studies.iw10.readings import COUNTS, EXTREME, EXTREMES, LENGTH, LENGTHS, SETUP, settings
+from ackclock_studies.iw10.style import COLOUR, HATCH
+from ackclock_studies.iw10.testbed import FIVE, HEAVY, IW3, IW10, SLOW
+
+LOADS = (0.5, 0.75, HEAVY[SLOW])
+LONG_FLOWS = 2
+
+
+def run_traces(plan: Plan) -> Data:
+    """Windows of both long flows beside transactions, over a stretch of one run.
+
+    Returns
+    -------
+    Data
+        `windows.samples`: arm, flow, t_s, cwnd, ssthresh (segments; null before the first reduction).
+    """
+    cells = [
+        Cell(
+            scenario=testbed.loaded(
+                SLOW, FIVE, 0.75, arm, duration_s=900.0, long_flows=LONG_FLOWS, record={"sample_interval": "1 s"}
+            ),
+            keys={"arm": arm},
+            stream="windows",
+            seeds=1,
+            needs={"samples": ("flow", "t_s", "cwnd", "ssthresh")},
+            keep={"samples": _windows},
+        )
+        for arm in (IW3, IW10)
+    ]
+    return collect("windows", cells, plan)
+
+
+def _windows(batch: Batch) -> pl.DataFrame:
+    return batch.samples.filter(pl.col("flow") < LONG_FLOWS).select(
+        "flow",
+        "t_s",
+        "cwnd",
+        "ssthresh",
+    )
+
+
+def figure(tables: Tables) -> Figure:
+    """Cwnd and ssthresh of the two long flows."""
+    t = tables["windows.samples"]
+
+    def draw() -> Any:
+        figure, axes = new(7.8, 4.4, nrows=LONG_FLOWS, ncols=2, sharey=True)
+        for row in range(LONG_FLOWS):
+            for column, arm in enumerate((IW3, IW10)):
+                own = t.filter((pl.col("flow") == row) & (pl.col("arm") == arm))
+                ax = axes[row][column]
+                ax.plot(own["t_s"], own["cwnd"], color=OKABE_ITO["blue"], lw=0.9, label="cwnd")
+                ax.plot(own["t_s"], own["ssthresh"], color=OKABE_ITO["vermilion"], lw=1.1, ls="--", label="ssthresh")
+                ax.set_title(f"long flow {row + 1}, beside {arm}")
+            axes[row][0].set_ylabel("segments")
+        for ax in axes[-1]:
+            ax.set_xlabel("time (s)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return figure
+
+    mean = {arm: float(t.filter(pl.col("arm") == arm)["cwnd"].to_numpy().mean()) for arm in (IW3, IW10)}
+    return Figure(
+        name="windows",
+        title=f"Mean window of two long flows: {mean[IW3]:.1f} segments beside IW3, {mean[IW10]:.1f} beside IW10",
+        caption="cwnd and ssthresh of two CUBIC flows beside transactions, 64 kb/s, five opens, 75 %; one seed, the same arrivals left and right.",
+        draw=draw,
+        data={"windows": t},
+    )
+
+
+def throughputs(tables: Tables) -> Figure:
+    """Throughput of the long flows beside either."""
+    rows = []
+    for load in LOADS:
+        for arm in (IW3, IW10):
+            own = tables["background.flows"].filter((pl.col("load") == load) & (pl.col("arm") == arm))
+            e = median(own["goodput_bps"].to_numpy() / 1000)
+            rows.append({"load": load, "arm": arm, "kbps": e.value, "low": e.low, "high": e.high})
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        made, ax = new(5.2, 3.0)
+        for i, arm in enumerate((IW3, IW10)):
+            own = table.filter(pl.col("arm") == arm)
+            x = np.arange(len(LOADS)) + 0.36 * (i - 0.5)
+            value = own["kbps"].to_numpy()
+            error = np.abs(own.select("low", "high").to_numpy().T - value)
+            ax.bar(x, value, 0.34, color=COLOUR[arm], hatch=HATCH[arm], edgecolor="white", lw=0, label=f"beside {arm}")
+            ax.errorbar(x, value, yerr=error, fmt="none", ecolor="#222222", lw=0.9)
+        ax.set_xticks(range(len(LOADS)), [f"{100 * load:g} %" for load in LOADS])
+        ax.set(xlabel="load of the transactions", ylabel="both long flows (kb/s)")
+        ax.grid(axis="x", visible=False)
+        ax.legend()
+        return made
+
+    gains = [median(long_flows(tables, load)) for load in LOADS]
+    return Figure(
+        name="cross-traffic",
+        title="Long flows beside IW10 get "
+        + ", ".join(f"{e.value:.2f}" for e in gains)
+        + " times as much as beside IW3",
+        caption="Throughput of two long flows together beside transactions, 64 kb/s, five opens; medians over seeds with 95 % intervals.",
+        draw=draw,
+        data={"throughputs": table},
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Throughput of the long flows together.
+
+    Returns
+    -------
+    Data
+        `background.flows`: load, arm, seed, goodput_bps (of both flows), completed and mean_s of the transactions.
+    """
+    seeds = 8 if plan.scale == KERNEL else plan.count(quick=24, paper=100, readings=12)
+    duration, warm_up = testbed.length(SLOW, plan.scale) if plan.scale == KERNEL else LENGTHS[LENGTH.of(plan)]
+    extra = {**settings(plan, SLOW), **testbed.hosts(plan.scale)}
+
+    def flows(batch: Batch) -> pl.DataFrame:
+        # the long flows come first in the scenario
+        long = (
+            batch.flows.filter(pl.col("flow") < LONG_FLOWS)
+            .group_by("seed")
+            .agg((pl.col("bytes_acked").sum() * 8 / duration).alias("goodput_bps"))
+        )
+        rows = testbed.transactions_of(batch).filter(pl.col("start_s") >= warm_up)
+        short = rows.group_by("seed").agg(
+            pl.len().alias("started"),
+            pl.col("total_s").count().alias("completed"),
+            pl.col("total_s").mean().alias("mean_s"),
+        )
+        return long.join(short, on="seed", how="left").sort("seed")
+
+    cells = [
+        Cell(
+            scenario=testbed.loaded(
+                SLOW, FIVE, _offered(plan, load), arm, duration_s=duration, long_flows=LONG_FLOWS, **extra
+            ),
+            keys={"load": load, "arm": arm},
+            stream=f"background {load}",
+            seeds=seeds,
+            needs={"flows": ("flow", "bytes_acked"), "transactions": testbed.TRANSACTION_COLUMNS},
+            keep={"flows": flows},
+        )
+        for load in LOADS
+        for arm in (IW3, IW10)
+    ]
+    return collect("background", cells, plan)
+
+
+def _offered(plan: Plan, load: float) -> float:
+    return EXTREMES[EXTREME.of(plan)] if load == HEAVY[SLOW] else load
+
+
+def long_flows(tables: Tables, load: float) -> Array:
+    """Throughput of the long flows under transactions of IW10 over that under IW3, seed by seed."""
+    t = tables["background.flows"].filter(pl.col("load") == load).sort("seed")
+    three, ten = (t.filter(pl.col("arm") == arm)["goodput_bps"].to_numpy() for arm in (IW3, IW10))
+    return np.asarray(ten / three)
+
+
+def _key(load: float) -> str:
+    return f"at{1000 * load:.0f}"
+
+
+def _closed_loop(tables: Tables) -> bool:
+    return closed.ARRIVALS.of(tables) != closed.ARRIVALS.main
+
+
+def i19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Long flows beside transactions; in the closed loop, at each pause."""
+    if _closed_loop(tables):
+        return [
+            Evidence.of(median(closed.long_flows(tables, pause)), f"pauses of {pause}: throughput, IW10 / IW3", bound)
+            for pause in closed.PAUSES
+        ]
+    return [
+        *closed.beside(tables),
+        *(
+            Evidence.of(
+                median(long_flows(tables, load)),
+                f"{100 * load:g} %: throughput of the long flows, IW10 / IW3",
+                bound,
+                weighs=load >= 0.75,
+                key=_key(load),
+            )
+            for load in LOADS
+        ),
+    ]
+
+
+VISIBLE = 1.05
+"""A long flow does better in a run if it gets at least so many times as much, stated beforehand."""
+
+
+def i20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Share of runs each way."""
+    ratio = closed.long_flows(tables, closed.MEDIUM) if _closed_loop(tables) else long_flows(tables, 0.75)
+    return [
+        Evidence.of(
+            share(count, ratio.size),
+            f"runs in which the long flows get {name}",
+            bound,
+            unit="%",
+            factor=100,
+            weighs=weighs,
+            key=key,
+        )
+        for count, name, bound, weighs, key in (
+            (int((ratio >= VISIBLE).sum()), "5 % more beside IW10", bound, True, "more"),
+            (int((ratio <= 1 / VISIBLE).sum()), "5 % less", Bound(), False, "less"),
+        )
+    ]
+
+
+def share(count: int, n: int) -> Estimate:
+    """Share of independent runs with its exact interval (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(count, n).proportion_ci(0.95)
+    return Estimate(value=count / n, low=float(interval.low), high=float(interval.high), level=0.95, n=n)
+
+
+def i32(tables: Tables) -> Sequence[Evidence]:
+    """More at the highest load than at 75 %."""
+    if _closed_loop(tables):
+        medium, heavy = (median(closed.long_flows(tables, pause)) for pause in (closed.MEDIUM, closed.HEAVY))
+        return [
+            Evidence.of(
+                heavy, f"pauses of {closed.HEAVY}: throughput of the long flows, IW10 / IW3", above(1), key="heavy"
+            ),
+            Evidence.of(
+                minus(heavy, medium), f"the same, less that with pauses of {closed.MEDIUM}", above(0), key="grows"
+            ),
+        ]
+    medium, heavy = (median(long_flows(tables, load)) for load in (0.75, HEAVY[SLOW]))
+    return [
+        Evidence.of(heavy, f"{100 * HEAVY[SLOW]:g} %: throughput of the long flows, IW10 / IW3", above(1), key="heavy"),
+        Evidence.of(minus(heavy, medium), "the same, less that at 75 %", above(0), key="grows"),
+    ]
+
+
+def background_table(tables: Tables) -> Table:
+    """Throughput of long flows."""
+    t = tables["background.flows"]
+    rows: list[tuple[TableCell | str, ...]] = []
+    for load in LOADS:
+        own = {arm: t.filter((pl.col("load") == load) & (pl.col("arm") == arm)).sort("seed") for arm in (IW3, IW10)}
+        bps = {arm: own[arm]["goodput_bps"].to_numpy() for arm in own}
+        e = median(bps[IW10] / bps[IW3])
+        rows.append(
+            (
+                TableCell(text=f"{100 * load:g} %", kind="head"),
+                *(f"{np.median(bps[arm]) / 1000:.2f}" for arm in (IW3, IW10)),
+                f"{e.value:.2f} ({e.low:.2f} to {e.high:.2f})",
+                *(seconds(float(np.median(own[arm]["mean_s"].to_numpy()))) for arm in (IW3, IW10)),
+            )
+        )
+    return Table(
+        caption="Two long flows and transactions, five opens, at 64 kb/s. Medians over seeds; the ratio with its 95 % interval.",
+        header=(
+            "load of transactions",
+            "long flows, kb/s, beside IW3",
+            "beside IW10",
+            "IW10 / IW3",
+            "transactions, mean (s), IW3",
+            "IW10",
+        ),
+        rows=tuple(rows),
+    )
+
+
+_CELL = "64 kb/s, five opens, two long flows, 75 and 97.5 %"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I19",
+        place="slides: IW10's impact to cross traffic; RFC 6928, Appendix A",
+        statement="Long flows do as well or better beside IW10 transactions.",
+        direction=Criterion(
+            measure=Stated(at_least(0.95), i19),
+            reading="as well: at most 5 % less throughput",
+            cell=_CELL,
+            bound="ours",
+            reads=(closed.ARRIVALS,),
+        ),
+        note=(
+            "{at750:i} times at 75 %, {at975:i} times at 97.5 %. With Poisson arrivals the ratio goes to 1 as the run gets longer, whatever the window: all requests are served in the "
+            "end. Clients in a closed loop leave {closed_60:i}, {closed_30:i} and {closed_10:i} times as much with pauses of 60, 30 and 10 s; with 30 s an answer costs the long flows "
+            "{answer_IW3} with IW3 and {answer_IW10} with IW10, a minute {minute_IW3} and {minute_IW10}."
+        ),
+    ),
+    Claim(
+        id="I20",
+        place="slides: IW10's impact to cross traffic, the windows of two long flows",
+        statement="Sometimes IW3 does more damage to long flows than IW10.",
+        direction=Criterion(
+            measure=Stated(above(0, margin=5), i20),
+            reading="in some runs they get at least 5 % more beside IW10 under the same arrivals; fewer than one run in twenty counts as none",
+            cell="64 kb/s, five opens, 75 %: the load of the graphs",
+            bound="stated",
+            reads=(closed.ARRIVALS,),
+        ),
+        note="In {more:i} of the runs; in {less} they get 5 % less. One run, as the slide shows it, says nothing about which is usual: for that see I19 and I32.",
+    ),
+    Claim(
+        id="I32",
+        place="slides: comparison of impacts to cross traffic",
+        statement="Long flows do better beside IW10, more obviously under high load.",
+        direction=Criterion(
+            measure=i32,
+            reading="more throughput at 97.5 %, and more of an advantage than at 75 %",
+            cell="64 kb/s, five opens, two long flows: the slide's right graph; the loads of the graphs are not given",
+            bound="stated",
+            reads=(closed.ARRIVALS,),
+        ),
+        note="{heavy:i} times at the highest load. In a closed loop the ratio does not depend on the length of the run (I19).",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (throughputs(t), background_table(t), figure(t))
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    open_loop = testbed.loaded(SLOW, FIVE, 0.75, IW10, duration_s=3600, long_flows=2)
+    return {"long flows beside": open_loop, **closed.scenarios()}
+
+
+CHAPTER = Chapter(
+    title="Long flows beside transactions",
+    experiments=(
+        Experiment(name="windows", title="cwnd and ssthresh of two long flows", run=run_traces, weight=1),
+        Experiment(
+            name="background",
+            title="two long flows beside transactions",
+            run=run,
+            weight=6,
+            reads=(LENGTH, EXTREME, COUNTS, SETUP),
+        ),
+        Experiment(name="closed", title="two long flows beside clients in a closed loop", run=closed.run, weight=3),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

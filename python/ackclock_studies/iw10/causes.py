@@ -1,0 +1,153 @@
+"""The slow link with one thing taken away: what is left of an effect tells whether that was its cause (I2, I6, I13, I15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, bootstrap, median, remaining
+from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
+from ackclock.study.cells import collect
+from ackclock_studies.iw10 import loaded, parts, testbed
+from ackclock_studies.iw10.testbed import FIVE, IW3, IW10, MIX, SINGLE, SLOW, where
+
+PACED, DEEP, LOSSLESS, SOON, RACK = "paced", "80 packets", "no loss", "initial RTO 1 s", "RACK-TLP"
+
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    PACED: {"pace_initial_window": True},
+    DEEP: {"queue": {"kind": "drop-tail", "limit": "80 packets"}},
+    LOSSLESS: {"queue": parts.LOSSLESS},
+    SOON: {"initial_rto": "1 s"},
+    RACK: {"profile": "linux-6"},
+}
+HIGHER = (SLOW, SINGLE, 0.75)
+BUSY = (SLOW, FIVE, 0.75)
+ASKED = (
+    (HIGHER, PACED, (IW3, IW10)),
+    (HIGHER, DEEP, (IW3, IW10)),
+    (HIGHER, LOSSLESS, (MIX, IW10)),
+    (BUSY, SOON, (IW3, IW10)),
+    (BUSY, RACK, (IW3, IW10)),
+)
+
+
+def run(plan: Plan) -> Data:
+    """Two cells of the slow link under each change, with the arrivals of the study.
+
+    Returns
+    -------
+    Data
+        `causes.times`, `causes.links`; keys mode, change, arm. What is as in the study is in the tables of `loaded`.
+    """
+    duration, warm_up = testbed.length(SLOW, plan.scale)
+    cells = [
+        loaded.cell(
+            testbed.loaded(*place, arm, duration_s=duration, **CHANGES[change]),
+            {"mode": place[1], "change": change, "arm": arm},
+            stream=f"loaded {SLOW} {place[1]} {place[2]}",
+            seeds=plan.count(quick=30, paper=100),
+            warm_up_s=warm_up,
+        )
+        for place, change, arms in ASKED
+        for arm in arms
+    ]
+    return collect("causes", cells, plan)
+
+
+def _own(tables: Tables, name: str, place: tuple[str, str, float], change: str, arm: str) -> pl.DataFrame:
+    return tables[f"causes.{name}"].filter(mode=place[1], change=change, arm=arm).sort("seed")
+
+
+def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str, column: str) -> Array:
+    """A column of the bottleneck under a change, by seed."""
+    return _own(tables, "links", place, change, arm)[column].to_numpy().astype(np.float64)
+
+
+def left(with_it: Array, without: Array) -> Any:
+    """What is left of a mean without the cause, percent; both by seed, of the same seeds."""
+    return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
+
+
+def overlapping(tables: Tables) -> Sequence[Evidence]:
+    """By how much more IW10 loses: what is left with twice the queue, and with paced first windows."""
+    excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
+    return [
+        Evidence.of(
+            left(excess, changed(tables, HIGHER, change, IW10, "plr") - changed(tables, HIGHER, change, IW3, "plr")),
+            f"{where(*HIGHER)}: of what IW10 loses more, what is left with {text}",
+            below(50),
+            unit="%",
+            key=key,
+        )
+        for change, text, key in (
+            (DEEP, "a queue of 80 packets", "left_deep"),
+            (PACED, "paced first windows", "left_paced"),
+        )
+    ]
+
+
+def waiting(tables: Tables) -> Sequence[Evidence]:
+    """By how much the queue of IW10 is shorter with five opens: what is left if its repairs do not wait so long."""
+    queue = {arm: loaded.link(tables, *BUSY, arm, "mean_queue") for arm in (IW3, IW10)}
+    found = []
+    for change, text, key in ((SOON, "an initial RTO of 1 s", "left_soon"), (RACK, "RACK-TLP", "left_rack")):
+        ten, three = (changed(tables, BUSY, change, arm, "mean_queue") for arm in (IW10, IW3))
+        n = ten.size
+        found.append(
+            Evidence.of(
+                remaining((queue[IW10][:n], queue[IW3][:n]), (ten, three)),
+                f"{where(*BUSY)}: of how much shorter the queue of IW10 is, what is left with {text}",
+                below(50),
+                unit="%",
+                key=key,
+            )
+        )
+    return found
+
+
+def same_queue(tables: Tables) -> Sequence[Evidence]:
+    """What IW10 gains in the mix: what is left if nothing is lost in either, so that the queue alone differs."""
+    mix = loaded.times(tables, *HIGHER, MIX, "mean_s", iw=10)
+    alone = loaded.times(tables, *HIGHER, IW10, "mean_s")
+    without = []
+    for arm, iw in ((MIX, 10), (IW10, 0)):
+        rows = _own(tables, "times", HIGHER, LOSSLESS, arm)
+        without.append(rows.filter(iw=iw)["mean_s"].to_numpy().astype(np.float64))
+    n = without[0].size
+    queue = [changed(tables, HIGHER, LOSSLESS, arm, "mean_queue") for arm in (MIX, IW10)]
+    return [
+        Evidence.of(
+            remaining((mix[:n], alone[:n]), (without[0], without[1])),
+            f"{where(*HIGHER)}: of the gain in the mix, what is left without loss",
+            above(50),
+            unit="%",
+            key="left",
+        ),
+        Evidence.of(
+            median(queue[0] / queue[1]),
+            "the same: mean queue of the mix over that of IW10",
+            Bound(),
+            weighs=False,
+            key="queue_lossless",
+        ),
+    ]
+
+
+def hurt_by_loss(tables: Tables) -> Sequence[Evidence]:
+    """Where IW10 is slower: whether it still is without loss."""
+    found = []
+    for place, key in ((parts.SLOWER[0], "slow"), (parts.QUICK[1], "fast")):
+        ten, three = (parts.others(tables, place, arm, parts.NO_LOSS, "mean_s") for arm in (IW10, IW3))
+        found.append(
+            Evidence.of(
+                median(ten / three),
+                f"{where(*place)}: UCT(IW10) / UCT(IW3), {parts.NO_LOSS}",
+                below(1),
+                weighs=key == "slow",
+                key=f"lossless_{key}",
+            )
+        )
+    return found

@@ -1,0 +1,122 @@
+"""The lightly loaded slow link, with and without delayed ACKs (I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ackclock.judge.estimates import Array, median, minus
+from ackclock.study import (
+    Bound,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    above,
+    at_most,
+)
+from ackclock.study.cells import collect
+from ackclock_studies.iw10 import loaded, testbed
+from ackclock_studies.iw10.bursts import ACKS as POLICIES
+from ackclock_studies.iw10.bursts import POLICY
+from ackclock_studies.iw10.completion_times import gain
+from ackclock_studies.iw10.readings import ACKS
+from ackclock_studies.iw10.testbed import FAST, IW3, IW10, LIGHT, LOADS, SINGLE, SLOW, where
+
+
+def run(plan: Plan) -> Data:
+    """Single opens at 10 % of 64 kb/s.
+
+    Returns
+    -------
+    Data
+        `light.times`, `light.links`; keys acks, arm.
+    """
+    seeds = plan.count(quick=40, paper=100)
+    cells = []
+    duration, warm_up = testbed.length(SLOW, plan.scale)
+    for acks, settings in POLICIES.items():
+        for arm in (IW3, IW10):
+            scenario = testbed.loaded(SLOW, SINGLE, LIGHT, arm, duration_s=duration, **settings)
+            keys = {"acks": acks, "arm": arm}
+            cells.append(loaded.cell(scenario, keys, stream="light", seeds=seeds, warm_up_s=warm_up, by_window=False))
+    return collect("light", cells, plan)
+
+
+def _gain(tables: Tables, acks: str) -> Array:
+    t = tables["light.times"]
+    own = t.filter(t["acks"] == acks).sort("seed")
+    three, ten = (own.filter(own["arm"] == arm)["mean_s"].to_numpy() for arm in (IW3, IW10))
+    return np.asarray(100 * (1 - ten / three))
+
+
+def _gains(tables: Tables, bound: Bound) -> list[Evidence]:
+    chosen = POLICY[ACKS.of(tables)]
+    return [
+        Evidence.of(
+            median(_gain(tables, acks)),
+            f"{where(SLOW, SINGLE, LIGHT)}, {acks}: gain of IW10, mean UCT",
+            bound,
+            unit="%",
+            weighs=acks == chosen,
+            key=key,
+        )
+        for key, acks in POLICY.items()
+    ]
+
+
+def i8(tables: Tables) -> Sequence[Evidence]:
+    """Whether IW10 gains, and less than on the fast link."""
+    chosen = POLICY[ACKS.of(tables)]
+    fast = median(100 * (1 - gain(tables, FAST, SINGLE, LOADS[FAST][0])))
+    less = minus(fast, median(_gain(tables, chosen)))
+    text = f"gain of IW10 at {where(FAST, SINGLE, LOADS[FAST][0])}, less that gain"
+    return [*_gains(tables, above(0, margin=0.5)), Evidence.of(less, text, above(0), unit="points")]
+
+
+def i8_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Slightly."""
+    return _gains(tables, bound)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I8",
+        place="slides: average user completion time",
+        statement="On the lightly loaded slow link serialisation dominates, and IW10 is only slightly faster.",
+        direction=Criterion(
+            measure=i8,
+            reading="faster (by half a percent at least), and by less than on the fast link",
+            cell="64 kb/s, single opens, 10 %: the slide's right plot, whose load is not given",
+            bound="stated",
+            reads=(ACKS,),
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_most(8), i8_much),
+            reading="slightly: by 8 % at most",
+            cell="the same",
+            bound="ours",
+            reads=(ACKS,),
+        ),
+        note=(
+            "Three packets take longer to serialise than the round trip, so that the pipe hardly idles with IW3: it idles only if the client "
+            "delays its first ACKs. Gain: {Linux} with the ACKs of Linux, {delayed} with delayed ones, {every} with an ACK per packet."
+        ),
+    ),
+)
+
+CHAPTER = Chapter(
+    title="The lightly loaded slow link",
+    experiments=(
+        Experiment(
+            name="light", title="the lightly loaded slow link, with and without delayed ACKs", run=run, weight=1
+        ),
+    ),
+    claims=CLAIMS,
+)

@@ -1,0 +1,322 @@
+"""Packets lost with either initial window (I1 to I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ackclock.judge.estimates import Array, median, minus, quotient
+from ackclock.plot import Figure
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Experiment,
+    Stated,
+    Tables,
+    above,
+    at_least,
+    at_most,
+    below,
+)
+from ackclock_studies.iw10 import causes, loaded, paths, testbed
+from ackclock_studies.iw10.loaded import cells, link
+from ackclock_studies.iw10.readings import COUNTS, EXTREME, LENGTH, MIXED, SETUP
+from ackclock_studies.iw10.style import bars, estimates, panels, percent
+from ackclock_studies.iw10.testbed import ARMS, FIVE, HEAVY, IW3, IW10, MIX, MODES, RATES, SINGLE, SLOW, where
+
+
+def loss_rates(tables: Tables) -> Figure:
+    """Packet loss rate in every cell."""
+    table = estimates(tables, "plr", of_link=True)
+
+    def draw() -> Any:
+        figure, axes = panels()
+        for row, mode in enumerate(MODES):
+            for column, rate in enumerate(RATES):
+                bars(axes[row][column], table, rate, mode, 100.0)
+            axes[row][0].set_ylabel("lost at the bottleneck (%)")
+        for ax in axes[-1]:
+            ax.set_xlabel("offered load")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return figure
+
+    place = (SLOW, FIVE, HEAVY[SLOW])
+    worst = {arm: 100 * float(np.median(link(tables, *place, arm, "plr"))) for arm in ARMS}
+    return Figure(
+        name="loss-rates",
+        title=(
+            f"Loss: at 64 kb/s, five opens and {percent(HEAVY[SLOW])}, {worst[IW3]:.1f} % with IW3, "
+            f"{worst[MIX]:.1f} % in the mix, {worst[IW10]:.1f} % with IW10"
+        ),
+        caption=(
+            "Packets dropped over packets that arrived at the bottleneck's queue, data direction, everything counted. Bars: median over "
+            "seeds; lines: 95 % interval of the median. Mind the scales."
+        ),
+        draw=draw,
+        data={"loss": table},
+    )
+
+
+PLOTTED = ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
+"""The three plots of the slide, all at 64 kb/s."""
+
+_SLIDE = "slides: PLR comparison (64 kb/s)"
+_KEY = "slides: key findings"
+_APPENDIX = "RFC 6928, Appendix A"
+_PLOTS = "64 kb/s: single opens at 97.5 %, five at 75 % and at 97.5 %, the slide's three plots"
+
+
+def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
+    """Loss rate with IW10 less that with IW3, run by run under the same arrivals."""
+    return link(tables, rate, mode, load, IW10, "plr") - link(tables, rate, mode, load, IW3, "plr")
+
+
+def i1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Difference of loss rates in every cell in which anything is lost."""
+    found = []
+    for rate, mode, load in cells(tables):
+        if link(tables, rate, mode, load, IW10, "plr").max() > 0:
+            found.append(
+                Evidence.of(
+                    median(more(tables, rate, mode, load)),
+                    f"{where(rate, mode, load)}: PLR(IW10) − PLR(IW3)",
+                    bound,
+                    unit="points",
+                    factor=100,
+                    weighs=rate == SLOW and (mode, load) in PLOTTED,
+                )
+            )
+    return [*found, *paths.on_paths(tables, "more_lost")]
+
+
+def _modest(tables: Tables) -> list[tuple[str, str, float]]:
+    return [place for place in cells(tables) if place[1] == SINGLE and place[2] <= 0.75]
+
+
+def i2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The increase at no more than 75 %, less that at the highest load."""
+    return [
+        Evidence.of(
+            minus(median(more(tables, rate, mode, load)), median(more(tables, rate, mode, HEAVY[rate]))),
+            f"{where(rate, mode, load)}: PLR(IW10) − PLR(IW3), less the same at {percent(HEAVY[rate])}",
+            bound,
+            unit="points",
+            factor=100,
+        )
+        for rate, mode, load in _modest(tables)
+    ]
+
+
+def i2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The increase itself."""
+    return [
+        Evidence.of(
+            median(more(tables, rate, mode, load)),
+            f"{where(rate, mode, load)}: PLR(IW10) − PLR(IW3)",
+            bound,
+            unit="points",
+            factor=100,
+            key="slow75" if (rate, load) == (SLOW, 0.75) else "",
+        )
+        for rate, mode, load in _modest(tables)
+    ]
+
+
+def i3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The increase at the highest load of the slow link, and that over the increase at 75 %."""
+    found = []
+    for mode in MODES:
+        heavy, medium = (median(more(tables, SLOW, mode, load)) for load in (HEAVY[SLOW], 0.75))
+        place = where(SLOW, mode, HEAVY[SLOW])
+        found += [
+            Evidence.of(
+                heavy, f"{place}: PLR(IW10) − PLR(IW3)", bound, unit="points", factor=100, key=f"{mode}_points"
+            ),
+            Evidence.of(
+                minus(heavy, medium),
+                f"{place}: the same, less that at 75 %",
+                bound,
+                unit="points",
+                factor=100,
+                weighs=False,
+            ),
+        ]
+    return found
+
+
+def i3_much(tables: Tables) -> Sequence[Evidence]:
+    """How many times as much."""
+    found = []
+    for mode in MODES:
+        three, ten = (link(tables, SLOW, mode, HEAVY[SLOW], arm, "plr") for arm in (IW3, IW10))
+        place = where(SLOW, mode, HEAVY[SLOW])
+        found.append(
+            Evidence.of(median(ten / three), f"{place}: PLR(IW10) / PLR(IW3)", at_least(1.5), key=f"{mode}_times")
+        )
+        for arm, plr in ((IW3, three), (IW10, ten)):
+            found.append(
+                Evidence.of(median(plr), f"{place}: PLR({arm})", at_least(5), unit="%", factor=100, key=f"{mode}_{arm}")
+            )
+    return found
+
+
+def i4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Order of loss rates in the three plots."""
+    found = []
+    for mode, load in PLOTTED:
+        three, mix, ten = (link(tables, SLOW, mode, load, arm, "plr") for arm in (IW3, MIX, IW10))
+        place = where(SLOW, mode, load)
+        found += [
+            Evidence.of(median(ten - mix), f"{place}: PLR(IW10) − PLR(mix)", bound, unit="points", factor=100),
+            Evidence.of(median(mix - three), f"{place}: PLR(mix) − PLR(IW3)", bound, unit="points", factor=100),
+        ]
+    return found
+
+
+def _five_over_single(tables: Tables, bound: Bound) -> list[Evidence]:
+    return [
+        Evidence.of(
+            quotient(*(median(link(tables, SLOW, mode, load, arm, "plr")) for mode in (FIVE, SINGLE))),
+            f"{arm}, 64 kb/s, {percent(load)}: PLR five opens / single",
+            bound,
+            weighs=load == HEAVY[SLOW],
+            key=f"{arm}_{1000 * load:.0f}",
+        )
+        for load in (HEAVY[SLOW], 0.75)
+        for arm in (IW3, IW10)
+    ]
+
+
+def i5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Five at a time over one at a time."""
+    return _five_over_single(tables, bound)
+
+
+def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Far more."""
+    return _five_over_single(tables, bound)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I1",
+        place=f"{_KEY}; {_SLIDE}; {_APPENDIX}",
+        statement="IW10 tends to lose more packets than IW3.",
+        direction=Criterion(
+            measure=Stated(above(0), i1), reading="in the median over runs", cell=_PLOTS, bound="stated"
+        ),
+        note="Over a population of paths IW10 loses more on {more_lost_holds_on:i}, and less on {more_lost_reverse_on:i}.",
+    ),
+    Claim(
+        id="I2",
+        place=f"{_KEY}; {_APPENDIX}",
+        statement="Up to very high load IW10 increases the loss only modestly.",
+        direction=Criterion(
+            measure=Stated(below(0), i2),
+            reading="by less than at the highest load of the same link",
+            cell="none is named: single opens, both links, every load up to 75 %",
+            bound="stated",
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_most(2), i2_much), reading="modestly: by 2 points at most", cell="the same", bound="ours"
+        ),
+        note="Single opens lose {slow75} more with IW10 on the slow link at 75 %. Of that {left_deep:i} is left with 80 packets, {left_paced:i} if the first window is paced.",
+        causes=(
+            Cause(
+                because="40 packets of queue do not hold bursts of ten that overlap",
+                intervention="a queue of 80 packets; and no bursts, for the first window is paced",
+                criterion=Criterion(
+                    measure=causes.overlapping,
+                    reading="less than half of the difference is left",
+                    cell="64 kb/s, single opens, 75 %",
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="I3",
+        place=f"{_KEY}; {_APPENDIX}",
+        statement="Under extreme load IW10 loses a lot more.",
+        direction=Criterion(
+            measure=Stated(above(0), i3),
+            reading="more than IW3",
+            cell="64 kb/s, 97.5 %, single and five opens: the highest load of the slides",
+            bound="stated",
+        ),
+        magnitude=Criterion(
+            measure=i3_much, reading="a lot: at least 1.5 times, both 5 % or more", cell="the same", bound="ours"
+        ),
+        note=(
+            "Single opens {single_times} times, five opens {five_times} times. The longer the run, the more IW3 loses as well (figure *run length*): the queue of a link "
+            "that is offered nearly all that it carries grows for hours, whatever the window."
+        ),
+    ),
+    Claim(
+        id="I4",
+        place=_SLIDE,
+        statement="Loss rates: IW10 above the half-and-half mix, the mix above IW3.",
+        direction=Criterion(
+            measure=Stated(above(0), i4), reading="in the median over runs", cell=_PLOTS, bound="stated"
+        ),
+    ),
+    Claim(
+        id="I5",
+        place=_SLIDE,
+        statement="Simultaneous opens lose far more than single opens.",
+        direction=Criterion(
+            measure=Stated(above(1), i5),
+            reading="more",
+            cell="64 kb/s, 97.5 %: the load that the slide has with both",
+            bound="stated",
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_least(3), i5_much),
+            reading="far more: at least three times",
+            cell="the same",
+            bound="ours",
+        ),
+        note=(
+            "{IW3_975} times with IW3 and {IW10_975} times with IW10. At 97.5 % single opens lose much themselves; at 75 % five opens lose {IW3_750} and {IW10_750} "
+            "times as much."
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (loss_rates(t),)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"64 kb/s, five opens, 97.5 %, IW10": testbed.loaded(SLOW, FIVE, 0.975, IW10, duration_s=3600)}
+
+
+CHAPTER = Chapter(
+    title="Loss",
+    experiments=(
+        Experiment(
+            name="slow",
+            title="64 kb/s, single and five opens, all loads, IW3, IW10, mix",
+            run=loaded.run_slow,
+            weight=20,
+            reads=(LENGTH, EXTREME, COUNTS, MIXED, SETUP),
+        ),
+        Experiment(
+            name="fast", title="20 Mb/s, the same", run=loaded.run_fast, weight=40, reads=(COUNTS, MIXED, SETUP)
+        ),
+        Experiment(name="causes", title="the slow link with one thing taken away", run=causes.run, weight=3),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -1,0 +1,347 @@
+"""IW3 and IW10 beside each other (I15 to I18)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, mean_of, median
+from ackclock.plot import GREY, Figure
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Stated,
+    Tables,
+    at_least,
+    at_most,
+    below,
+)
+from ackclock_studies.iw10 import causes, testbed, why
+from ackclock_studies.iw10.bursts import unloaded_s
+from ackclock_studies.iw10.loaded import cells, link, loads, times
+from ackclock_studies.iw10.readings import CONNECT
+from ackclock_studies.iw10.style import COLOUR, MARKER, panels, percent
+from ackclock_studies.iw10.testbed import (
+    FAST,
+    FIVE,
+    HEAVY,
+    IW3,
+    IW10,
+    MIX,
+    MODES,
+    RATES,
+    SINGLE,
+    SLOW,
+    where,
+)
+
+
+def in_mix(tables: Tables, rate: str, mode: str, load: float, arm: str) -> Array:
+    """Mean completion time of flows with this initial window in the mix over the same among their like; runs that have such flows."""
+    iw = 3 if arm == IW3 else 10
+    found = times(tables, rate, mode, load, MIX, "mean_s", iw=iw) / times(tables, rate, mode, load, arm, "mean_s")
+    return found[np.isfinite(found)]
+
+
+_HIGHER = (SLOW, SINGLE, 0.75)
+
+
+def i15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """IW10 in the mix, and the queue that it meets."""
+    queue = link(tables, *_HIGHER, MIX, "mean_queue") / link(tables, *_HIGHER, IW10, "mean_queue")
+    found = [
+        Evidence.of(
+            median(in_mix(tables, *_HIGHER, IW10)),
+            f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone",
+            bound,
+            key="ratio",
+        ),
+        Evidence.of(median(queue), f"{where(*_HIGHER)}: mean queue, mix / IW10 alone", bound, key="queue"),
+    ]
+    for mode, load in ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW])):
+        found.append(
+            Evidence.of(
+                median(in_mix(tables, SLOW, mode, load, IW10)),
+                f"{where(SLOW, mode, load)}: UCT of IW10 in the mix / alone",
+                bound,
+                weighs=False,
+            )
+        )
+    return found
+
+
+def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Much better."""
+    text = f"{where(*_HIGHER)}: UCT of IW10 in the mix / alone"
+    return [Evidence.of(median(in_mix(tables, *_HIGHER, IW10)), text, bound)]
+
+
+def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
+    """IW3 in the mix over IW3 alone, in every cell of light and medium load."""
+    return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
+
+
+LIMITED = 1.15
+"""A limited loss, stated beforehand: 15 %. To gain is no loss."""
+
+
+def i16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """IW3 in the mix at light and medium load, in the mean."""
+    each = list(_beside(tables).values())
+    text = f"mean over the {len(each)} cells: UCT of IW3 in the mix / alone"
+    return [Evidence.of(mean_of(each), text, bound, key="mean")]
+
+
+def i16_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The same, cell by cell."""
+    each = _beside(tables)
+    worst = max(each, key=lambda place: each[place].value)
+    return [
+        Evidence.of(
+            e,
+            f"{where(*place)}: UCT of IW3 in the mix / alone",
+            bound,
+            key="worst" if place == worst else "",
+        )
+        for place, e in each.items()
+    ]
+
+
+def i17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """IW3 in the mix at high load."""
+    return [
+        Evidence.of(
+            median(in_mix(tables, rate, mode, load, IW3)),
+            f"{where(rate, mode, load)}: UCT of IW3 in the mix / alone",
+            bound,
+            weighs=rate == SLOW,
+            key=f"{'slow' if rate == SLOW else 'fast'}_{mode}",
+        )
+        for rate, mode, load in cells(tables)
+        if load == HEAVY[rate]
+    ]
+
+
+def i18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """IW3 against IW10 in the mix, without what the round trips cost."""
+    found = []
+    for rate, mode, load in cells(tables):
+        three, ten = (times(tables, rate, mode, load, MIX, "mean_s", iw=iw) for iw in (3, 10))
+        saving = unloaded_s(tables, rate, IW3) - unloaded_s(tables, rate, IW10)
+        quotient = (three - saving) / ten
+        found.append((where(rate, mode, load), saving, median(quotient[np.isfinite(quotient)])))
+    worst = max(range(len(found)), key=lambda i: found[i][2].value)
+    return [
+        Evidence.of(
+            e,
+            f"{place}: (UCT(IW3) − {saving:.2f} s) / UCT(IW10) in the mix",
+            bound,
+            key="worst" if i == worst else "",
+        )
+        for i, (place, saving, e) in enumerate(found)
+    ]
+
+
+def mixes(tables: Tables) -> Figure:
+    """Completion time in the mix over that among their like."""
+    rows = []
+    for rate, mode, load in cells(tables):
+        for arm in (IW3, IW10):
+            e = median(in_mix(tables, rate, mode, load, arm))
+            rows.append(
+                {"rate": rate, "mode": mode, "load": load, "arm": arm, "ratio": e.value, "low": e.low, "high": e.high}
+            )
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        figure, axes = panels()
+        for row, mode in enumerate(MODES):
+            for column, rate in enumerate(RATES):
+                ax = axes[row][column]
+                at = loads(tables, rate)
+                for i, arm in enumerate((IW3, IW10)):
+                    own = table.filter(
+                        (pl.col("rate") == rate) & (pl.col("mode") == mode) & (pl.col("arm") == arm)
+                    ).sort("load")
+                    value = own["ratio"].to_numpy()
+                    error = np.abs(own.select("low", "high").to_numpy().T - value)
+                    error[~np.isfinite(error)] = 0.0
+                    x = np.arange(len(at)) + 0.16 * (2 * i - 1)
+                    ax.errorbar(x, value, yerr=error, fmt=MARKER[arm], color=COLOUR[arm], label=arm, lw=1.1)
+                ax.axhline(1.0, color=GREY, lw=0.9)
+                ax.set_xticks(range(len(at)), [percent(x) for x in at])
+            axes[row][0].set_ylabel("completion time,\nin the mix / alone")
+        for ax in axes[-1]:
+            ax.set_xlabel("offered load")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return figure
+
+    return Figure(
+        name="mix",
+        title=_mix_title(table),
+        caption="Mean completion time of the flows with one initial window in the mix, over that of flows when all have this window. Below 1: better off in the mix.",
+        draw=draw,
+        data={"mix": table},
+    )
+
+
+def _mix_title(table: pl.DataFrame) -> str:
+    def span(arm: str) -> str:
+        ratio = table.filter(pl.col("arm") == arm)["ratio"].to_numpy()
+        return f"{ratio.min():.2f} to {ratio.max():.2f}"
+
+    return f"In the half-and-half mix IW3 takes {span(IW3)} times as long as alone, IW10 {span(IW10)} times"
+
+
+def _because(because: str, intervention: str, variant: str, key: str, column: str = "mean_s") -> Cause:
+    """A hypothesis about I17: without its mechanism IW3 gains no longer in the mix."""
+
+    def measure(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+        return [
+            Evidence.of(
+                median(
+                    why.pick(tables, variant, SLOW, mode, MIX, column, iw=3)
+                    / why.pick(tables, variant, SLOW, mode, IW3, column)
+                ),
+                f"{where(SLOW, mode, HEAVY[SLOW])}: UCT of IW3 in the mix / alone, {intervention}",
+                bound,
+                key=f"{key}_{mode}",
+            )
+            for mode in MODES
+        ]
+
+    return Cause(
+        because=because,
+        intervention=intervention,
+        criterion=Criterion(
+            measure=Stated(at_least(1), measure),
+            reading="IW3 is no longer faster in the mix",
+            cell="64 kb/s, 97.5 %, single and five opens",
+        ),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I15",
+        place="slides: UCT for higher load slow links",
+        statement="IW10 does much better mixed with IW3 than alone.",
+        direction=Criterion(
+            measure=Stated(below(1), i15),
+            reading="a shorter time and a shorter queue than among its like",
+            cell="64 kb/s, single opens, 75 %: the sentence stands on this slide",
+            bound="stated",
+            reads=(CONNECT,),
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_most(0.85), i15_much),
+            reading="much better: at most 0.85 times",
+            cell="the same",
+            bound="ours",
+            reads=(CONNECT,),
+        ),
+        note="{ratio:i} times the time, behind {queue:i} times the queue. Without loss {left:i} of the gain is left, behind {queue_lossless:i} times the queue.",
+        causes=(
+            Cause(
+                because="it meets the same shorter queue as IW3",
+                intervention="nothing is lost, alone or mixed, so that only the queue differs",
+                criterion=Criterion(
+                    measure=causes.same_queue, reading="more than half of the gain is left", cell="the same"
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="I16",
+        place="slides: fairness; RFC 6928, Appendix A",
+        statement="At light and medium load IW3 suffers only a limited loss from IW10 beside it.",
+        direction=Criterion(
+            measure=Stated(at_most(LIMITED), i16),
+            reading="limited: at most 15 % longer than among its like, in the mean over the cells",
+            cell="none is named: both links and modes, every load up to 75 %",
+            bound="ours",
+            reads=(CONNECT,),
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_most(LIMITED), i16_much),
+            reading="the same in every cell",
+            cell="the same",
+            bound="ours",
+            reads=(CONNECT,),
+        ),
+        note="{mean:i} times in the mean, at most {worst:i} times.",
+    ),
+    Claim(
+        id="I17",
+        place="slides: fairness; RFC 6928, Appendix A",
+        statement="Under heavy load IW3 suffers no loss, and is often faster beside IW10.",
+        direction=Criterion(
+            measure=Stated(below(1), i17),
+            reading="faster than among its like; the slides ask why, see the section on the mix",
+            cell="64 kb/s, 97.5 %, single and five opens: the link with which the slides show the mix; the other stands beside",
+            bound="stated",
+            reads=(CONNECT,),
+        ),
+        note=(
+            "On the slow link {slow_single} times with single and {slow_five} with five opens; on the fast one {fast_single} and {fast_five}. With the first window paced, so that IW10 does not lose its tail, {paced_single:i} and "
+            "{paced_five:i} on the slow link; with RACK-TLP {rack_single:i} and {rack_five:i}; with incomplete transactions counted {counted_single:i} and {counted_five:i}."
+        ),
+        causes=(
+            _because(
+                "IW10 loses the tail of its own burst",
+                "IW10's first window is paced, and IW3's",
+                why.PACED,
+                "paced",
+            ),
+            _because(
+                "IW10 waits for a timeout, and leaves the queue to IW3 meanwhile",
+                "RACK-TLP repairs the tail without a timeout",
+                why.QUICK_REPAIR,
+                "rack",
+            ),
+            _because(
+                "only completed transactions count",
+                "incomplete ones count with the time that they had taken",
+                why.AS_IS,
+                "counted",
+                column="censored_mean_s",
+            ),
+        ),
+    ),
+    Claim(
+        id="I18",
+        place="slides: key findings; RFC 6928, Appendix A",
+        statement="There is no serious unfairness between IW3 and IW10.",
+        direction=Criterion(
+            measure=Stated(at_most(1.5), i18),
+            reading="in the mix, without what the round trips cost unloaded: at most 1.5 times in each cell",
+            cell="none is named: every link, mode of opening and load",
+            bound="ours",
+            reads=(CONNECT,),
+        ),
+        note="At most {worst:i} times.",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (mixes(t),)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
+
+
+CHAPTER = Chapter(title="Mixed", claims=CLAIMS, blocks=blocks, scenarios=scenarios)

@@ -1,0 +1,128 @@
+"""How long the queue of the bottleneck is (I13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ackclock.judge.estimates import median
+from ackclock.plot import Figure, new
+from ackclock.report import Block
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Experiment,
+    Stated,
+    Tables,
+    above,
+    at_least,
+)
+from ackclock_studies.iw10 import causes, loaded, paths
+from ackclock_studies.iw10.loaded import link
+from ackclock_studies.iw10.style import COLOUR, MODE_TITLE, percent
+from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, SLOW, where
+
+
+def queues(tables: Tables) -> Figure:
+    """Queue over time in one stretch of two cells."""
+    t = tables["traces.queue"]
+    places = t.select("rate", "mode", "load").unique(maintain_order=True).rows()
+
+    def draw() -> Any:
+        figure, axes = new(7.8, 2.2 * len(places), nrows=len(places), squeeze=False)
+        for ax, (rate, mode, load) in zip(axes[:, 0], places, strict=True):
+            for arm in (IW10, IW3):
+                own = t.filter((pl.col("rate") == rate) & (pl.col("mode") == mode) & (pl.col("arm") == arm))
+                ax.plot(own["t_s"], own["packets"], color=COLOUR[arm], lw=0.9, label=arm, drawstyle="steps-post")
+            ax.set(title=f"{rate}, {MODE_TITLE[mode]}, {percent(load)}", ylabel="queue (packets)")
+        axes[-1][0].set_xlabel("time (s)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        return figure
+
+    return Figure(
+        name="queues",
+        title="The same arrivals make higher peaks with IW10",
+        caption="Packets waiting at the bottleneck, one seed, a stretch of the run. Limit: 40 packets at 64 kb/s, 500 at 20 Mb/s.",
+        draw=draw,
+        data={"queue": t},
+    )
+
+
+PLOTTED = ((FAST, FIVE, HEAVY[FAST]), (SLOW, SINGLE, 0.75))
+"""The two cells whose queues the slides show."""
+
+
+def _longer(tables: Tables, bound: Bound) -> list[Evidence]:
+    found = []
+    for place in (*PLOTTED, (FAST, SINGLE, HEAVY[FAST]), (SLOW, FIVE, 0.75)):
+        three, ten = (link(tables, *place, arm, "mean_queue") for arm in (IW3, IW10))
+        found.append(
+            Evidence.of(
+                median(ten / three),
+                f"{where(*place)}: mean queue, IW10 / IW3",
+                bound,
+                weighs=place in PLOTTED,
+                key=f"{'slow' if place[0] == SLOW else 'fast'}_{place[1]}",
+            )
+        )
+    return found
+
+
+def i13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Mean queue with IW10 over IW3."""
+    return [*_longer(tables, bound), *paths.on_paths(tables, "longer_queue")]
+
+
+def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """By a fifth."""
+    return _longer(tables, bound)
+
+
+_CELL = "20 Mb/s, five opens, 96 % and 64 kb/s, single opens, 75 %: the two queues that the slides show"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="I13",
+        place="slides: UCT comparison (20 Mb/s); UCT for higher load slow links",
+        statement="IW10 keeps a longer queue on average.",
+        direction=Criterion(measure=Stated(above(1), i13), reading="mean over the run", cell=_CELL, bound="stated"),
+        magnitude=Criterion(
+            measure=Stated(at_least(1.2), i13_much), reading="longer: by at least 20 %", cell=_CELL, bound="ours"
+        ),
+        note=(
+            "{fast_five} and {slow_single} times as long. With five opens at 75 % of the slow link, which the slides do not show, it is {slow_five} times; of "
+            "what it is shorter there, {left_soon:i} is left with an initial RTO of 1 s, {left_rack:i} with RACK-TLP. "
+            "Over a population of paths it is longer on {longer_queue_holds_on:i} of the paths, and shorter on {longer_queue_reverse_on:i}."
+        ),
+        causes=(
+            Cause(
+                because="with five opens what the bursts of IW10 lose waits for timeouts at the servers, and the queue is shorter",
+                intervention="timeouts that come sooner, or repairs without them",
+                criterion=Criterion(
+                    measure=causes.waiting,
+                    reading="less than half of the difference is left",
+                    cell="64 kb/s, five opens, 75 %",
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (queues(t),)
+
+
+CHAPTER = Chapter(
+    title="Queues",
+    experiments=(Experiment(name="traces", title="queues over time", run=loaded.run_traces, weight=1),),
+    claims=CLAIMS,
+    blocks=blocks,
+)

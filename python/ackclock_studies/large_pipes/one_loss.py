@@ -1,0 +1,348 @@
+"""One packet lost on a full path: what each protocol makes of it (W27, W29); many, without SACK (N4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, median
+from ackclock.plot import GREY, Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.study import (
+    Bound,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+    at_least,
+    at_most,
+    same,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.large_pipes import paths
+from ackclock_studies.large_pipes.paths import ALABAMA, HSTCP, NEWRENO, PROTOCOLS, SENDERS, TCPW
+from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, goodput_of_first
+from ackclock_studies.large_pipes.style import COLOUR, DASH
+
+LOST = 150_000
+"""Number of the packet that is lost: about 12 s after the start, when everyone fills the path."""
+
+RUN_S = 90.0
+WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
+"""Receive windows of N4: that of the slides, and one that never ends."""
+
+
+COMPANY = {"alone, 0.1 % loss": (1, 0.001), "four flows": (4, 0.0)}
+"""Where a loss comes again and again: flows of TCPW, and random loss."""
+
+
+def scenario(protocol: str) -> Scenario:
+    """Path 1 without other users; the receive window is what the path holds, so that nothing but the one packet is lost."""
+    sender = SENDERS[protocol]
+    window = round(0.98 * ALABAMA.bdp) * paths.SEGMENT
+    return paths.scenario(
+        ALABAMA,
+        [(sender, 1)],
+        duration_s=RUN_S,
+        queue=1000,
+        users=0.0,
+        loss={"kind": "listed", "packets": [LOST], "applies_to": "data"},
+        record={"goodput_interval": "64 ms"},
+        socket_buffer=f"{window if sender.freebsd else window * 4 // 3} bytes",
+    )
+
+
+def run(plan: Plan) -> Data:
+    """One loss, each protocol; and TCPW without SACK for a minute with other users, at two receive windows.
+
+    Returns
+    -------
+    Data
+        `one-loss.windows`: company, flows, run, ssthresh (median over the recoveries from 20 s on). `one-loss.goodput`: protocol, run, t_s, goodput_bps; `one-loss.recoveries`: protocol, run, ssthresh, max_burst,
+        retransmissions; `one-loss.minutes`: window, sack, run, goodput_bps, retransmissions.
+    """
+    cells = []
+
+    def recoveries(batch: Batch) -> pl.DataFrame:
+        flows = batch.flows.filter(pl.col("flow") == 0).select("seed", "retransmissions")
+        return (
+            batch.recoveries.filter(pl.col("flow") == 0).select("seed", "ssthresh", "max_burst").join(flows, on="seed")
+        )
+
+    for protocol in PROTOCOLS:
+        cells.append(
+            Cell(
+                scenario=scenario(protocol),
+                keys={"protocol": protocol},
+                stream="large-pipes one-loss",
+                seeds=1,
+                needs={
+                    **GOODPUT,
+                    "recoveries": ("flow", "ssthresh", "max_burst"),
+                    "flows": ("flow", "retransmissions"),
+                },
+                keep={"goodput": goodput_of_first, "recoveries": recoveries},
+            )
+        )
+
+    def windows(batch: Batch) -> pl.DataFrame:
+        late = batch.recoveries.filter((pl.col("t_enter_s") > 20.0) & (pl.col("flow") < 4))
+        return late.group_by("seed", maintain_order=True).agg(pl.col("ssthresh").median().cast(pl.Float64))
+
+    def minutes(batch: Batch) -> pl.DataFrame:
+        return batch.flows.filter(pl.col("flow") == 0).select("seed", "goodput_bps", "retransmissions")
+
+    for window, size in WINDOWS.items():
+        for sack in (False, True):
+            made = paths.scenario(
+                ALABAMA,
+                [(replace(SENDERS[TCPW], sack=sack), 1)],
+                duration_s=60.0,
+                socket_buffer=f"{size} bytes",
+            )
+            cells.append(
+                Cell(
+                    scenario=made,
+                    keys={"window": window, "sack": sack},
+                    stream="large-pipes minutes",
+                    seeds=10,
+                    needs={"flows": ("flow", "goodput_bps", "retransmissions")},
+                    keep={"minutes": minutes},
+                )
+            )
+    for company, (flows, loss) in COMPANY.items():
+        made = paths.scenario(
+            ALABAMA,
+            [(SENDERS[TCPW], flows)],
+            duration_s=60.0,
+            loss=loss,
+            stagger_s=1.0 if flows > 1 else 0.0,
+            socket_buffer=f"{WINDOWS['16 MiB']} bytes",
+        )
+        cells.append(
+            Cell(
+                scenario=made,
+                keys={"company": company, "flows": flows},
+                stream="large-pipes company",
+                seeds=plan.count(quick=6, paper=12),
+                needs={"recoveries": ("flow", "t_enter_s", "ssthresh")},
+                keep={"windows": windows},
+            )
+        )
+    return collect("one-loss", cells, plan, numbered=True)
+
+
+def _recovery(tables: Tables, protocol: str) -> dict[str, float]:
+    own = tables["one-loss.recoveries"].filter(pl.col("protocol") == protocol)
+    return own.row(0, named=True)
+
+
+def back_s(tables: Tables, protocol: str) -> float:
+    """Seconds from the loss until the goodput over ten round trips is 95 % of what it was before."""
+    own = tables["one-loss.goodput"].filter(pl.col("protocol") == protocol).sort("t_s")
+    t, g = own["t_s"].to_numpy(), own["goodput_bps"].to_numpy()
+    lost_at = t[np.searchsorted(np.cumsum(g) * 0.064 / 8 / paths.SEGMENT, LOST)]
+    full = float(np.median(g[(t > lost_at - 3) & (t < lost_at - 0.5)]))
+    smooth = np.convolve(g, np.ones(10) / 10, mode="valid")
+    low = (smooth < 0.95 * full) & (t[9:] > lost_at)
+    return float(t[9:][low].max() - lost_at) if low.any() else 0.0
+
+
+def w27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """NewReno's way back to a full path, against the others'."""
+    slow = back_s(tables, NEWRENO)
+    found = [
+        Evidence(
+            label=f"back at 95 % after one loss, NewReno less {p}",
+            value=slow - back_s(tables, p),
+            bound=bound,
+            unit="s",
+            key=f"less_{p.lower()}",
+        )
+        for p in PROTOCOLS
+        if p != NEWRENO
+    ]
+    return found + [
+        Evidence(
+            label=f"back at 95 % after one loss, {p}",
+            value=back_s(tables, p),
+            bound=NO_BOUND,
+            unit="s",
+            weighs=False,
+            key=p.lower(),
+        )
+        for p in PROTOCOLS
+    ]
+
+
+def _pipe() -> float:
+    return 0.98 * ALABAMA.bdp
+
+
+WHAT_IT_CARRIES = same(0.25, of=1)
+
+
+def w29(tables: Tables) -> Sequence[Evidence]:
+    """TCPW's window after one loss is the pipe, and recovery ends without a burst."""
+    own = _recovery(tables, TCPW)
+    return [
+        Evidence(
+            label="ssthresh after one loss / what the path carried",
+            value=own["ssthresh"] / _pipe(),
+            bound=WHAT_IT_CARRIES,
+            key="pipe",
+        ),
+        *(
+            Evidence.of(
+                median(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp),
+                f"{company}: ssthresh after a loss / what the path carries for the flow",
+                WHAT_IT_CARRIES,
+                key=key,
+            )
+            for (company, (flows, _)), key in zip(COMPANY.items(), ("lossy", "four"), strict=True)
+        ),
+        Evidence(
+            label="greatest burst of the recovery",
+            value=float(own["max_burst"]),
+            bound=at_most(10),
+            unit="segments",
+            key="burst",
+        ),
+        Evidence(label="segments retransmitted", value=float(own["retransmissions"]), bound=same(0, of=1), key="again"),
+        Evidence(
+            label="NewReno: ssthresh / what the path carried",
+            value=_recovery(tables, NEWRENO)["ssthresh"] / _pipe(),
+            bound=NO_BOUND,
+            weighs=False,
+            key="newreno",
+        ),
+    ]
+
+
+def _minutes(tables: Tables, window: str, sack: bool) -> Array:
+    t = tables["one-loss.minutes"].filter((pl.col("window") == window) & (pl.col("sack") == sack))
+    return t["goodput_bps"].to_numpy() / 1e6
+
+
+def n4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """No collapse with a receive window that never ends; what there is with that of the slides."""
+    found = []
+    for window in WINDOWS:
+        for sack in (False, True):
+            own = _minutes(tables, window, sack)
+            label = f"path 1, a minute, window {window}, SACK {'on' if sack else 'off'}: the least of ten runs"
+            weighs = window == "16 MiB" or sack
+            key = f"least_{window.split()[0]}{'_sack' * sack}"
+            found.append(
+                Evidence(
+                    label=label,
+                    value=float(own.min()),
+                    bound=bound if weighs else NO_BOUND,
+                    unit="Mb/s",
+                    seeds=own.size,
+                    weighs=weighs,
+                    key=key,
+                )
+            )
+    lost = _minutes(tables, "2 MiB", False) < 130
+    return [
+        *found,
+        Evidence(
+            label="window 2 MiB, SACK off: runs below 130 Mb/s of ten",
+            value=float(lost.sum()),
+            bound=NO_BOUND,
+            weighs=False,
+            key="collapsed",
+        ),
+    ]
+
+
+def after_one_loss(tables: Tables) -> Figure:
+    """Goodput around one loss."""
+    t = tables["one-loss.goodput"].filter(pl.col("t_s") > 9)
+
+    def draw() -> Any:
+        figure, ax = new(7.0, 3.2)
+        for protocol in PROTOCOLS:
+            own = t.filter(pl.col("protocol") == protocol).sort("t_s")
+            smooth = own["goodput_bps"].rolling_mean(8).to_numpy() / 1e6
+            ax.plot(own["t_s"], smooth, color=COLOUR[protocol], ls=DASH[protocol], label=protocol)
+        ax.axhline(ALABAMA.payload_bps / 1e6, color=GREY, lw=0.8, ls=":")
+        ax.set(xlabel="time (s)", ylabel="goodput (Mb/s)", ylim=(0, 165), xlim=(9, RUN_S))
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="one-loss",
+        title=f"One packet lost on a full path: TCPW is back at 95 % after {back_s(tables, TCPW):.1f} s, NewReno after {back_s(tables, NEWRENO):.0f} s",
+        caption=f"Path 1, no other traffic, a receive window of what the path holds; packet {LOST} of the data is lost. Mean over half a second; dotted: capacity for payload. Slides 2 and 3.",
+        draw=draw,
+        data={"one-loss": t},
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="W27",
+        place="slide 2",
+        statement="NewReno converges slowly to full utilisation.",
+        direction=Criterion(
+            measure=partial(w27, bound=above(0)),
+            reading="after one loss on a full path it takes longer than each of the others to 95 % of the goodput before",
+            cell="path 1",
+            bound="stated",
+        ),
+        note="NewReno {newreno}, HSTCP {hstcp}, TCPW {tcpw}, FAST {fast}.",
+    ),
+    Claim(
+        id="W29",
+        place="slide 3",
+        statement="ERE sets TCPW's window after a loss: it is what the path carries.",
+        direction=Criterion(
+            measure=w29,
+            reading="ssthresh within a quarter of what the path carries for the flow; after one loss no burst of more than ten segments, one retransmission",
+            cell="path 1: one packet lost; alone under 0.1 % random loss; four flows",
+        ),
+        note="After one loss ssthresh is {pipe} of what the path carried, and NewReno's {newreno}; the greatest burst has {burst}. Under 0.1 % random loss it is {lossy:i}, among four flows {four:i} of a flow's share.",
+    ),
+    Claim(
+        id="N4",
+        place="ours: the profile of FreeBSD 4 by itself",
+        statement="TCPW does not collapse on path 1, unless the receive window fills up during a recovery without SACK.",
+        direction=Criterion(
+            measure=partial(n4, bound=at_least(130)),
+            reading="ten runs of a minute, each 130 Mb/s or more",
+            cell="path 1, other users, windows of 2 and 16 MiB",
+        ),
+        note=(
+            "The least of ten runs: {least_16} at 16 MiB without SACK, {least_2_sack} at 2 MiB with it, {least_2} at 2 MiB without, where {collapsed:n} of ten are below 130 Mb/s. "
+            "There a recovery of several losses fills the window, stalls, and the partial ACK that opens it lets a burst out that overflows the queue."
+        ),
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (after_one_loss(t),)
+
+
+CHAPTER = Chapter(
+    title="One loss on a full path",
+    experiments=(Experiment(name="one-loss", title="one packet lost; a minute of TCPW", run=run, weight=4),),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=lambda: {f"one loss, {p}": scenario(p) for p in (TCPW, HSTCP)},
+)

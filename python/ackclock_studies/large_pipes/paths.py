@@ -1,0 +1,356 @@
+"""The two paths of the slides as scenarios, and their hosts. What the slides leave open is read as the plan says (`readings`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ackclock.scenario import Scenario
+from ackclock_studies.large_pipes.readings import ACKS, ALPHA, FILTER, FILTERS, PEAK, PEAKS, QUEUE, SACK, WINDOW
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.study import Plan
+
+Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
+"""What knows the reading: a plan in an experiment, tables in a claim."""
+
+MTU, SEGMENT = 1500, 1448
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bottleneck:
+    """A bottleneck and what surrounds it.
+
+    Parameters
+    ----------
+    name
+        In reports.
+    rate_bps
+        At the IP layer (A1).
+    rtt_s
+        Without queueing (A5).
+    queue
+        Of the bottleneck, packets (A6).
+    """
+
+    name: str
+    rate_bps: int
+    rtt_s: float
+    queue: int
+
+    @property
+    def payload_bps(self) -> float:
+        """Goodput of the full bottleneck, bit/s."""
+        return self.rate_bps * SEGMENT / MTU
+
+    @property
+    def bdp(self) -> float:
+        """Packets that fill the path without queueing."""
+        return self.rate_bps * self.rtt_s / 8 / MTU
+
+
+ALABAMA = Bottleneck(name="155 Mb/s, 64 ms", rate_bps=155_000_000, rtt_s=0.064, queue=400)
+"""Path 1, as PathRate measured it: 155 Mb/s at IP. 5.8 s for 100 MB fit no other reading (A1)."""
+
+ALABAMA_ATM = Bottleneck(name="ATM, 132.45 Mb/s at IP, 64 ms", rate_bps=132_450_000, rtt_s=0.064, queue=400)
+"""Path 1 as a true OC-3c ATM link carries 1500-byte packets: 149.76 Mb/s of SONET payload, 48 of 53 bytes, 32 cells each."""
+
+CALTECH = Bottleneck(name="1 Gb/s, 4 ms", rate_bps=1_000_000_000, rtt_s=0.004, queue=333)
+"""Path 2."""
+
+BUFFERS = (50, 100, 200, 240, 400, 827)
+"""A6: what the queue of path 1 may have held, packets."""
+
+MAIN: Mapping[str, Any] = {}
+"""The main reading of everything."""
+
+TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
+PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
+
+LINUX_WINDOW = "1536 KiB"
+"""What Linux makes of a socket buffer of 2 MB, as a window."""
+
+_WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
+"""Reading of the window -> bytes."""
+
+
+def receiver(where: Where, *, freebsd: bool) -> dict[str, Any]:
+    """Stack settings that are those of the receiver, which is the same for all senders (slide 5).
+
+    Parameters
+    ----------
+    where
+        The reading.
+    freebsd
+        Profile of the flow: of a buffer that the application sets, FreeBSD makes a window as large, Linux three quarters.
+    """
+    window = _WINDOWS[WINDOW.of(where)]
+    made: dict[str, Any] = {"socket_buffer": f"{window if freebsd else window * 4 // 3} bytes"}
+    return made | ({"quick_acks": True} if ACKS.of(where) == ACKS.main else {"delayed_ack": False})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Protocol:
+    """A sender.
+
+    Parameters
+    ----------
+    name
+        In reports.
+    controller
+        Registry name.
+    options
+        Of the controller.
+    freebsd
+        Host of the study: FreeBSD 4 for TCPW, Linux 2.6 for the others.
+    sack
+        A7.
+    """
+
+    name: str
+    controller: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    freebsd: bool = False
+    sack: bool = True
+
+    def host(self, where: Where, **stack: Any) -> dict[str, Any]:
+        """Keys of a flow group.
+
+        Parameters
+        ----------
+        where
+            The reading of window and ACKs.
+        **stack
+            Stack settings that differ.
+        """
+        settings: dict[str, Any] = {
+            "initial_window": 2,  # A12
+            "sack": self.sack,
+            **receiver(where, freebsd=self.freebsd),
+            **stack,
+        }
+        made: dict[str, Any] = {
+            "profile": "freebsd-4" if self.freebsd else "linux-2.6",
+            "congestion_control": self.controller,
+            "stack": settings,
+        }
+        if self.options:
+            made["congestion_control_options"] = dict(self.options)
+        return made
+
+
+def westwood(name: str = TCPW, *, sack: bool = False, **options: Any) -> Protocol:
+    """TCP Westwood with options of the controller; ABSE, Astart and a host without SACK unless said otherwise."""
+    return Protocol(name=name, controller="westwood", options={"estimator": "abse", **options}, freebsd=True, sack=sack)
+
+
+def tcpw(where: Where = MAIN, name: str = TCPW, **options: Any) -> Protocol:
+    """TCPW in a reading; options of the controller given here take precedence."""
+    read = {"u_max": PEAKS[PEAK.of(where)], **FILTERS[FILTER.of(where)]}
+    return westwood(name, sack=SACK.of(where) == "on", **{**read, **options})
+
+
+def fast(where: Where = MAIN) -> Protocol:
+    """FAST in a reading."""
+    alpha = ALPHA.of(where)
+    options = {"alpha_bands": True} if alpha == "by rate" else {"alpha": int(alpha)}
+    return Protocol(name=FAST, controller="fast", options=options)
+
+
+def senders(where: Where = MAIN) -> dict[str, Protocol]:
+    """The four of the slides in a reading."""
+    return {
+        TCPW: tcpw(where),
+        FAST: fast(where),
+        HSTCP: Protocol(name=HSTCP, controller="highspeed"),
+        NEWRENO: Protocol(name=NEWRENO, controller="reno"),
+    }
+
+
+SENDERS = senders()
+"""The four in the main reading."""
+
+
+def queue_of(where: Where) -> int:
+    """Packets that the bottleneck of path 1 queues in a reading."""
+    return int(QUEUE.of(where))
+
+
+PER_PACKET: dict[str, Any] = {"receive_cost": "1500 ns"}
+"""A card that interrupts for each packet; a packet costs the host 1.5 µs, the gap between two of a batch."""
+
+COALESCING: dict[str, Any] = {"receive_interval": "125 us", **PER_PACKET}
+"""Interrupt throttling at 8000 per second, the setting of the time for the card used."""
+
+
+def network(
+    path: Bottleneck,
+    *,
+    queue: int | None = None,
+    loss: float | Mapping[str, Any] = 0.0,
+    back_jitter_us: int = 0,
+    steps: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """The path; delay equal both ways, random loss of data packets alone (A8)."""
+    forward: dict[str, Any] = {
+        "rate": f"{path.rate_bps} bit/s",
+        "delay": f"{1e6 * path.rtt_s / 2:.0f} us",
+        "queue": {"kind": "drop-tail", "limit": f"{path.queue if queue is None else queue} packets"},
+    }
+    backward = {"rate": f"{path.rate_bps} bit/s", "delay": forward["delay"]}
+    if back_jitter_us:
+        backward["jitter"] = f"{back_jitter_us} us"
+    if loss:
+        forward["loss"] = dict(loss) if isinstance(loss, Mapping) else {"kind": "bernoulli", "p": loss}
+    if steps:
+        forward["capacity"] = {"kind": "schedule", "steps": [dict(step) for step in steps]}
+    return {"topology": "chain", "bottleneck": forward, "reverse": {"bottleneck": backward}}
+
+
+def background(path: Bottleneck, share: float) -> dict[str, Any]:
+    """Other users: on-off traffic that makes runs differ, as on the Internet at night.
+
+    Parameters
+    ----------
+    path
+        Bottleneck.
+    share
+        Mean load as a share of it.
+    """
+    return {
+        "workload": {
+            "kind": "on-off",
+            "rate": f"{round(4 * share * path.rate_bps)} bit/s",
+            "on": "100 ms",
+            "off": "300 ms",
+        }
+    }
+
+
+def in_a_row(
+    path: Bottleneck, protocol: Protocol, *, runs: int, each_s: float, every_s: float, **keys: Any
+) -> Scenario:
+    """Bulk runs one after another, as a script starts them; what one leaves in the cache of its host the next one finds.
+
+    Parameters
+    ----------
+    path, protocol
+        Where and who.
+    runs
+        How many.
+    each_s
+        How long each one writes.
+    every_s
+        From the start of one to that of the next.
+    **keys
+        Of `scenario`.
+    """
+    made = scenario(path, [(protocol, 1)], duration_s=runs * every_s, **keys).to_dict()
+    one, *others = made["flows"]
+    groups = [{**one, "start": f"{k * every_s:g} s", "stop": f"{k * every_s + each_s:g} s"} for k in range(runs)]
+    return Scenario.from_dict({**made, "flows": [*groups, *others]})
+
+
+def scenario(
+    path: Bottleneck,
+    flows: Sequence[tuple[Protocol, int]],
+    *,
+    duration_s: float,
+    workload: Mapping[str, Any] | None = None,
+    queue: int | None = None,
+    loss: float | Mapping[str, Any] = 0.0,
+    steps: Sequence[Mapping[str, Any]] = (),
+    users: float = 0.02,
+    stagger_s: float = 0.0,
+    drawn_s: float = 0.0,
+    card: Mapping[str, Any] | None = None,
+    back_jitter_us: int = 0,
+    record: Mapping[str, Any] | None = None,
+    where: Where = MAIN,
+    **stack: Any,
+) -> Scenario:
+    """Flows over a path.
+
+    Parameters
+    ----------
+    path
+        Which one.
+    flows
+        Senders and how many of each.
+    duration_s
+        Simulated time.
+    workload
+        Of the flows; bulk unless given.
+    queue
+        Instead of the path's own (A6).
+    loss
+        Random loss of data packets, probability; or a loss model.
+    steps
+        Changes of the bottleneck in time.
+    users
+        Load of other users, as a share of the bottleneck.
+    stagger_s
+        Between the starts of two flows.
+    drawn_s
+        Or each start is drawn from this time, so that runs differ where nothing else is left to chance.
+    card
+        The senders' host: its network card and what a packet costs it.
+    back_jitter_us
+        Random delay of ACKs, uniform from 0; order is kept.
+    record
+        What to record.
+    where
+        The reading of window and ACKs.
+    **stack
+        Stack settings for every sender.
+    """
+    groups: list[dict[str, Any]] = []
+    begun = 0
+    for protocol, count in flows:
+        group = {**protocol.host(where, **stack), "count": count, "workload": dict(workload or {"kind": "bulk"})}
+        if stagger_s:
+            group |= {"start": f"{begun * stagger_s:g} s", "stagger": f"{stagger_s:g} s"}
+        if drawn_s:
+            group |= {"start": {"kind": "uniform", "low": "0 s", "high": f"{drawn_s:g} s"}}
+        begun += count
+        if card:
+            group["host"] = "sender"
+        groups.append(group)
+    if users:
+        groups.append(background(path, users))
+    made: dict[str, Any] = {
+        "name": f"{path.name}, {', '.join(f'{n} x {p.name}' for p, n in flows)}",
+        "duration": f"{duration_s:g} s",
+        "network": network(path, queue=queue, loss=loss, back_jitter_us=back_jitter_us, steps=steps),
+        "flows": groups,
+        "record": dict(record or {}),
+    }
+    if card:
+        made["hosts"] = [{"name": "sender", **card}]
+    return Scenario.from_dict(made)
+
+
+def unequal(
+    path: Bottleneck, protocol: Protocol, ratio: int, *, duration_s: float, queue: int, record: Mapping[str, Any]
+) -> Scenario:
+    """Two flows of one kind, the second with `ratio` times the round-trip time of the first, which is the path's over `ratio`."""
+    short = path.rtt_s / max(ratio, 1)
+    delays = [short / 2, path.rtt_s / 2]
+    limited = {"rate": f"{path.rate_bps} bit/s", "queue": {"kind": "drop-tail", "limit": f"{queue} packets"}}
+    return Scenario.from_dict(
+        {
+            "name": f"{path.name}, 2 x {protocol.name}, round-trip times 1 to {ratio}",
+            "duration": f"{duration_s:g} s",
+            "network": {
+                "topology": "wishbone",
+                "access_list": [{"delay": f"{1e6 * d:.0f} us"} for d in delays],
+                "bottleneck": limited,
+                "reverse": {"bottleneck": {"rate": f"{path.rate_bps} bit/s"}},
+            },
+            "flows": [{**protocol.host(MAIN), "count": 2, "workload": {"kind": "bulk"}}],
+            "record": dict(record),
+        }
+    )

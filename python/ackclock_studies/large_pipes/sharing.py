@@ -1,0 +1,390 @@
+"""How flows share: with their like, with NewReno, over round-trip times (W18, W20, W26)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch, metrics
+from ackclock.judge import estimates
+from ackclock.judge.estimates import Array
+from ackclock.metrics import friendliness
+from ackclock.plot import GREY, Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate, mean_interval
+from ackclock.study import (
+    Bound,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    at_least,
+    below,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.large_pipes import paths
+from ackclock_studies.large_pipes.paths import (
+    ALABAMA,
+    CALTECH,
+    FAST,
+    HSTCP,
+    NEWRENO,
+    PROTOCOLS,
+    SENDERS,
+    TCPW,
+    Bottleneck,
+)
+from ackclock_studies.large_pipes.runs import NO_BOUND
+from ackclock_studies.large_pipes.style import COLOUR, MARKER
+
+
+def shares(batch: Batch) -> pl.DataFrame:
+    """Goodput of each TCP flow over the second half; the other users, who come last, do not take part."""
+    half = batch.goodput["t_s"].max() / 2  # type: ignore[operator]
+    flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "bulk")
+    return (
+        batch.goodput.filter((pl.col("t_s") > half) & (pl.col("flow") < flows))
+        .group_by("seed", "flow", maintain_order=True)
+        .agg(pl.col("goodput_bps").mean())
+        .sort("seed", "flow")
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Two and four flows of one kind; half of them against NewReno; unequal round-trip times.
+
+    Returns
+    -------
+    Data
+        `sharing.same`: path, protocol, flows, run, flow, goodput_bps; `sharing.mixed`: the same (the first half NewReno);
+        `sharing.rtts`: protocol, ratio, run, flow, goodput_bps.
+    """
+    paper = plan.scale == "paper"
+    record = {"goodput_interval": "500 ms"}
+    cells: list[Cell] = []
+
+    def add(table: str, scenario: Scenario, keys: Mapping[str, object], stream: str, seeds: int) -> None:
+        cells.append(
+            Cell(
+                scenario=scenario,
+                keys=keys,
+                stream=f"large-pipes {stream}",
+                seeds=seeds,
+                needs={"goodput": ("flow", "t_s", "goodput_bps")},
+                keep={table: shares},
+            )
+        )
+
+    for path in (ALABAMA, CALTECH):
+        duration = DURATION_S[path.name][paper]
+        seeds = plan.count(quick=3, paper=10) if path is ALABAMA else plan.count(quick=3, paper=6)
+        for protocol in PROTOCOLS:
+            sender = SENDERS[protocol]
+            for n in (2, 4):
+                keys = {"path": path.name, "protocol": protocol, "flows": n}
+                half = [(SENDERS[NEWRENO], n // 2), (sender, n // 2)]
+                for table, flows in (("same", [(sender, n)]), ("mixed", half)):
+                    if table == "mixed" and protocol == NEWRENO:
+                        continue
+                    stagger = 1.0 if path is ALABAMA else 0.1
+                    made = paths.scenario(path, flows, duration_s=duration, stagger_s=stagger, record=record)
+                    add(table, made, keys, f"{table} {n} {path.name}", seeds)
+    duration = DURATION_S[ALABAMA.name][paper]
+    for protocol in PROTOCOLS:
+        for ratio in RTT_RATIOS:
+            unequal = paths.unequal(ALABAMA, SENDERS[protocol], ratio, duration_s=duration, queue=QUEUE, record=record)
+            keys = {"protocol": protocol, "ratio": ratio}
+            add("rtts", unequal, keys, f"rtts {ratio}", plan.count(quick=3, paper=10))
+    return collect("sharing", cells, plan, numbered=True)
+
+
+DURATION_S = {ALABAMA.name: (16.0, 120.0), CALTECH.name: (3.0, 16.0)}
+"""At quick and at paper scale."""
+
+QUEUE = 400
+RTT_RATIOS = (1, 2, 5, 10)
+_KEY = {ALABAMA.name: "path1", CALTECH.name: "path2"}
+
+
+def jain_per_run(table: pl.DataFrame) -> list[float]:
+    """Jain's index of each run."""
+    return [
+        metrics.jain(own["goodput_bps"].to_list())
+        for _, own in table.sort("run", "flow").group_by("run", maintain_order=True)
+    ]
+
+
+def _same(tables: Tables, path: Bottleneck, protocol: str, n: int) -> pl.DataFrame:
+    t = tables["sharing.same"]
+    return t.filter((pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n))
+
+
+def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Fairness among flows of one kind, both paths; of two FAST flows also what their law predicts."""
+    found: list[Evidence] = []
+    first: list[Evidence] = []
+    for path in (ALABAMA, CALTECH):
+        for protocol in (TCPW, FAST, HSTCP):
+            for n in (2, 4):
+                own = _same(tables, path, protocol, n)
+                key = f"{protocol.lower()}_{n}_{_KEY[path.name]}"
+                label = f"{path.name}, {n} {protocol}: Jain's index, second half"
+                index = np.array(jain_per_run(own))
+                found.append(Evidence.of(_index(index), label, bound, key=key))
+                label = f"{path.name}, {n} {protocol}: share of the first flow over a fair one"
+                share = mean_interval(_share_of_first(own))
+                first.append(Evidence.of(share, label, NO_BOUND, weighs=False, key=f"first_{key}"))
+    return [*found, *first]
+
+
+def _share_of_first(rows: pl.DataFrame) -> Array:
+    """Of each run: goodput of the flow that began first over the mean of all."""
+    goodput = pl.col("goodput_bps")
+    each = rows.sort("run", "flow").group_by("run", maintain_order=True)
+    return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()
+
+
+def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Friendliness to NewReno."""
+    return [
+        Evidence.of(
+            mean_interval(friendliness_per_run(tables, protocol, n, path)),
+            f"{path.name}, {n // 2} NewReno beside {n // 2} {protocol}: throughput over that among NewReno",
+            bound,
+            weighs=False,
+            key=f"{protocol.lower()}_{n}_{_KEY[path.name]}",
+        )
+        for path in (ALABAMA, CALTECH)
+        for protocol in (TCPW, FAST, HSTCP)
+        for n in (2, 4)
+    ]
+
+
+def friendliness_per_run(tables: Tables, protocol: str, n: int, path: Bottleneck = ALABAMA) -> Array:
+    """F of each run: NewReno's mean throughput beside X over that with all flows NewReno."""
+    mixed = tables["sharing.mixed"].filter(
+        (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == n)
+    )
+    base = {run: own["goodput_bps"].to_list() for (run,), own in _same(tables, path, NEWRENO, n).group_by("run")}
+    values = []
+    for (run,), own in mixed.sort("run").group_by("run", maintain_order=True):
+        values.append(friendliness(own.filter(pl.col("flow") < n // 2)["goodput_bps"].to_list(), base[run]))
+    return np.array(values)
+
+
+def _short_over_long(tables: Tables, protocol: str, ratio: int) -> Array:
+    """Throughput of the flow with the short round trip over that of the other one, per run."""
+    t = tables["sharing.rtts"].filter((pl.col("protocol") == protocol) & (pl.col("ratio") == ratio)).sort("run", "flow")
+    short, long = (t.filter(pl.col("flow") == f)["goodput_bps"].to_numpy() for f in (0, 1))
+    return np.asarray(short / np.maximum(long, 1.0))
+
+
+def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Unequal round-trip times: nearer to equal shares than NewReno."""
+    found = []
+    for ratio, weighs in ((2, True), (5, False), (10, False)):
+        base = np.abs(np.log(_short_over_long(tables, NEWRENO, ratio)))
+        for protocol in (TCPW, FAST, HSTCP):
+            own = np.abs(np.log(_short_over_long(tables, protocol, ratio)))
+            label = f"1 : {ratio}, {protocol}: distance from equal shares (log of the ratio) less NewReno's"
+            key = f"{protocol.lower()}_{ratio}"
+            found.append(Evidence.of(mean_interval(own - base), label, bound, weighs=weighs, key=key))
+    for protocol in PROTOCOLS:
+        value = mean_interval(_short_over_long(tables, protocol, 2))
+        label = f"1 : 2, {protocol}: throughput, short round trip over long"
+        found.append(Evidence.of(value, label, NO_BOUND, weighs=False, key=f"ratio_{protocol.lower()}"))
+    return found
+
+
+def _index(values: Array) -> Estimate:
+    """Mean of Jain's index, with an interval that ends below one: symmetric on the scale of the logarithm of what is missing."""
+    missing = estimates.ratio(1 - values, np.ones_like(values))
+    return Estimate(
+        value=1 - missing.value, low=max(1 - missing.high, 0), high=1 - missing.low, level=0.95, n=missing.n
+    )
+
+
+def sharing_bars(tables: Tables) -> Figure:
+    """Fairness and friendliness on both paths, round-trip times (slides 13, 22, 23)."""
+    rows: list[dict[str, Any]] = []
+
+    def add(measure: str, protocol: str, at: str, values: Array) -> None:
+        e = _index(values) if measure == "jain" else mean_interval(values)
+        rows.append(
+            {"measure": measure, "protocol": protocol, "at": at, "value": e.value, "low": e.low, "high": e.high}
+        )
+
+    for protocol in PROTOCOLS:
+        for path, number in ((ALABAMA, 1), (CALTECH, 2)):
+            for n in (2, 4):
+                at = f"path {number}\n{n} flows"
+                add("jain", protocol, at, np.array(jain_per_run(_same(tables, path, protocol, n))))
+                if protocol != NEWRENO:
+                    add("friendliness", protocol, at, friendliness_per_run(tables, protocol, n, path))
+        for ratio in RTT_RATIOS:
+            add("rtt", protocol, f"1 : {ratio}", _short_over_long(tables, protocol, ratio))
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        figure, axes = new(8.6, 3.6, ncols=3)
+        for ax, measure, label in zip(
+            axes,
+            ("jain", "friendliness", "rtt"),
+            ("Jain's index among their like", "friendliness to NewReno, F", "throughput, short RTT over long"),
+            strict=True,
+        ):
+            own = table.filter(pl.col("measure") == measure)
+            at = own["at"].unique(maintain_order=True).to_list()
+            for protocol in PROTOCOLS:
+                one = own.filter(pl.col("protocol") == protocol)
+                if not one.height:
+                    continue
+                value = one["value"].to_numpy()
+                error = np.abs(one.select("low", "high").to_numpy().T - value)
+                error[~np.isfinite(error)] = 0.0
+                if measure == "rtt":
+                    error[0] = np.minimum(error[0], 0.9 * value)
+                x = [at.index(a) + 0.15 * (PROTOCOLS.index(protocol) - 1.5) for a in one["at"]]
+                ax.errorbar(
+                    x, value, yerr=error, fmt=MARKER[protocol], color=COLOUR[protocol], label=protocol, lw=1, ms=4
+                )
+            ax.set_xticks(range(len(at)), at, fontsize=7)
+            ax.set_ylabel(label)
+            ax.grid(axis="x", visible=False)
+        axes[0].set_ylim(0, 1.05)
+        axes[1].axhline(1.0, color=GREY, lw=0.8)
+        axes[2].axhline(1.0, color=GREY, lw=0.8)
+        axes[1].set_ylim(bottom=0)
+        axes[2].set(yscale="log", xlabel="round-trip times")
+        axes[2].set_yticks((1, 10, 100), ("1", "10", "100"))
+        axes[2].minorticks_off()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="sharing",
+        title="Sharing: among flows of one protocol, with NewReno, with other round-trip times",
+        caption=(
+            "Second half of the run; means over runs with 95 % intervals. F: throughput of NewReno beside as many flows of X, over that among NewReno alone; "
+            "1 is neutral. Round-trip times: path 1, the longer one 64 ms. Slides 2, 13, 22, 23."
+        ),
+        draw=draw,
+        data={"sharing": table},
+    )
+
+
+def over_time(tables: Tables) -> Figure:
+    """Share of NewReno beside one other flow over the second half, both paths, run by run (slides 13 and 22)."""
+    rows = [
+        {"path": path.name, "protocol": protocol, "run": run, "share": 100 * share}
+        for path in (ALABAMA, CALTECH)
+        for protocol in (TCPW, FAST, HSTCP)
+        for run, share in enumerate(_newreno_share(tables, path, protocol))
+    ]
+    table = pl.DataFrame(rows)
+
+    def draw() -> Any:
+        figure, axes = new(7.0, 2.8, ncols=2, sharey=True)
+        for ax, path in zip(axes, (ALABAMA, CALTECH), strict=True):
+            for i, protocol in enumerate((TCPW, FAST, HSTCP)):
+                own = table.filter((pl.col("path") == path.name) & (pl.col("protocol") == protocol))["share"].to_numpy()
+                x = i + np.linspace(-0.2, 0.2, own.size)
+                ax.plot(x, own, MARKER[protocol], color=COLOUR[protocol], ms=4)
+            ax.axhline(50, color=GREY, lw=0.8, ls=":")
+            ax.set_xticks(range(3), (TCPW, FAST, HSTCP))
+            ax.set(title=path.name, ylim=(0, 100))
+            ax.grid(axis="x", visible=False)
+        axes[0].set_ylabel("NewReno's share (%)")
+        return figure
+
+    return Figure(
+        name="beside-newreno",
+        title="What one NewReno flow gets beside one flow of another protocol",
+        caption="Share of the two flows' goodput over the second half, a point for each run; dotted: half. Slides 13 and 22.",
+        draw=draw,
+        data={"beside-newreno": table},
+    )
+
+
+def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
+    t = tables["sharing.mixed"].filter(
+        (pl.col("path") == path.name) & (pl.col("protocol") == protocol) & (pl.col("flows") == 2)
+    )
+    goodput = pl.col("goodput_bps")
+    each = t.sort("run", "flow").group_by("run", maintain_order=True)
+    return each.agg(goodput.first() / goodput.sum())["goodput_bps"].to_numpy()
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="W18",
+        place="slide 23",
+        statement="All advanced protocols share excellently among flows of the same kind.",
+        direction=Criterion(
+            measure=partial(w18, bound=at_least(0.95)),
+            reading="Jain's index 0.95 or more (A10)",
+            cell="two and four flows, second half, both paths",
+        ),
+        note=(
+            "Path 1: TCPW {tcpw_2_path1} and {tcpw_4_path1}, FAST {fast_2_path1} and {fast_4_path1}, HSTCP {hstcp_2_path1} and {hstcp_4_path1}; path 2: TCPW {tcpw_2_path2} and "
+            "{tcpw_4_path2}, FAST {fast_2_path2} and {fast_4_path2}, HSTCP {hstcp_2_path2} and {hstcp_4_path2}, each with two and four flows. "
+            "Why TCPW's do not share on path 1 is not known: with SACK they do not either. With the throughput of each ACK in their filter they do (a test of the study). HSTCP flows "
+            "that begin apart are still apart when a short run ends, and share in the second minute (a test of the study)."
+        ),
+    ),
+    Claim(
+        id="W20",
+        place="slides 13, 22",
+        statement="The protocols differ in how friendly they are to NewReno.",
+        direction=Criterion(
+            measure=partial(w20, bound=at_least(0.8)),
+            reading="F is NewReno's throughput beside as many X, over that among NewReno alone",
+        ),
+        not_comparable="the slides' plots carry neither metric nor numbers; the values measured are given",
+        note="One flow each: path 1 TCPW {tcpw_2_path1:i}, FAST {fast_2_path1:i}, HSTCP {hstcp_2_path1:i}; path 2 TCPW {tcpw_2_path2:i}, FAST {fast_2_path2:i}, HSTCP {hstcp_2_path2:i}.",
+    ),
+    Claim(
+        id="W26",
+        place="slide 2",
+        statement="Under differing round-trip times the advanced protocols are fairer than NewReno.",
+        not_comparable="slide 2 names fairness under differing round-trip times as a criterion, and no slide has a result; the values measured are given",
+        direction=Criterion(
+            measure=partial(w26, bound=below(0, margin=0.05)),
+            reading="the slide names the criterion, under which NewReno is challenged: distance from equal shares below NewReno's; less than 5 % counts as none",
+            cell="path 1, two flows, round-trip times 1 : 2; other ratios beside it",
+        ),
+        note="Short round trip over long at 1 : 2: TCPW {ratio_tcpw}, FAST {ratio_fast}, HSTCP {ratio_hstcp}, NewReno {ratio_newreno}. Only FAST's law is free of the round-trip time; HSTCP's gain grows with its window: on a path so thin that its table leaves it Reno, it is about as fair as NewReno (a test of the study).",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (sharing_bars(t), over_time(t))
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "two HSTCP and two NewReno": paths.scenario(
+            ALABAMA, [(SENDERS[NEWRENO], 2), (SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0
+        ),
+    }
+
+
+CHAPTER = Chapter(
+    title="Sharing",
+    experiments=(Experiment(name="sharing", title="fairness, friendliness, round-trip times", run=run, weight=20),),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

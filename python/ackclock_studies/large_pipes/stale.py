@@ -1,0 +1,103 @@
+"""A value in the cache that is stale (W28)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from ackclock import Batch
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.study import Bound, Chapter, Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.large_pipes import paths
+from ackclock_studies.large_pipes.paths import ALABAMA, NEWRENO, SENDERS
+from ackclock_studies.large_pipes.runs import NO_BOUND, column_of, geometric
+
+STALE_AFTER_S = 60.0
+
+
+def stale(protocol: str = NEWRENO) -> Scenario:
+    """A transfer under random loss, as in the experiment of slide 15, then one without: what the first leaves in the cache is
+    stale for the second.
+    """
+    return paths.scenario(
+        ALABAMA,
+        [(SENDERS[protocol], 2)],
+        duration_s=3 * STALE_AFTER_S,
+        workload={"kind": "transfer", "bytes": "10 MB"},
+        stagger_s=STALE_AFTER_S,
+        steps=[{"at": "0 s", "loss": "0.5 %"}, {"at": f"{STALE_AFTER_S - 1:g} s", "loss": "0 %"}],
+        metrics_cache={},
+    )
+
+
+def run_stale(plan: Plan) -> Data:
+    """10 MB without loss after 10 MB with 0.5 % of it, NewReno with its cache; and alone.
+
+    Returns
+    -------
+    Data
+        `stale.times`: cache ("stale" or "empty"), run, completion_s of the transfer without loss.
+    """
+    cells = []
+    fresh = paths.scenario(
+        ALABAMA, [(SENDERS[NEWRENO], 1)], duration_s=STALE_AFTER_S, workload={"kind": "transfer", "bytes": "10 MB"}
+    )
+    for cache, made, flow in (("stale", stale(), 1), ("empty", fresh, 0)):
+
+        def times(batch: Batch, flow: int = flow) -> pl.DataFrame:
+            return batch.flows.filter(pl.col("flow") == flow).select("seed", "completion_s")
+
+        cells.append(
+            Cell(
+                scenario=made,
+                keys={"cache": cache},
+                stream="large-pipes stale",
+                seeds=plan.count(quick=6, paper=12),
+                needs={"flows": ("flow", "completion_s")},
+                keep={"times": times},
+            )
+        )
+    return collect("stale", cells, plan, numbered=True)
+
+
+def w28(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """A stale ssthresh on path 1."""
+    t = {cache: column_of(tables["stale.times"], "completion_s", cache=cache) for cache in ("stale", "empty")}
+    return [
+        Evidence.of(
+            geometric(t["stale"] / t["empty"]),
+            "10 MB, NewReno: after a lossy run / with an empty cache",
+            bound,
+            key="slower",
+        ),
+        *(
+            Evidence.of(mean_interval(v), f"10 MB, NewReno, {k} cache", NO_BOUND, unit="s", weighs=False, key=k)
+            for k, v in t.items()
+        ),
+    ]
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="W28",
+        place="slides 6, 18",
+        statement="A cached ssthresh has its cons, too: a stale low value slows the next run.",
+        direction=Criterion(
+            measure=partial(w28, bound=above(1, margin=0.1)),
+            reading="10 MB of NewReno on path 1 after 10 MB under 0.5 % random loss, as the tests of slide 15 leave it; less than 1.1 times counts as none",
+            cell="path 1, its long feedback",
+        ),
+        note="{stale:i} against {empty:i}.",
+    ),
+)
+
+CHAPTER = Chapter(
+    title="A stale value in the cache",
+    experiments=(Experiment(name="stale", title="a transfer after one under random loss", run=run_stale, weight=1),),
+    claims=CLAIMS,
+    scenarios=lambda: {"path 1, NewReno after a lossy run": stale()},
+)

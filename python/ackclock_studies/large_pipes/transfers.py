@@ -1,0 +1,419 @@
+"""How long 100 MB take over path 1, ten times in a row (W5 to W9, W25)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array
+from ackclock.plot import Figure, new
+from ackclock.report import Block, paragraph
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Reading,
+    Stated,
+    Tables,
+    above,
+    at_least,
+    between,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.large_pipes import paths
+from ackclock_studies.large_pipes.paths import ALABAMA, BUFFERS, FAST, HSTCP, NEWRENO, PROTOCOLS, TCPW, Protocol, Where
+from ackclock_studies.large_pipes.readings import ACKS, ALPHA, FILTER, PEAK, QUEUE, SACK, WINDOW
+from ackclock_studies.large_pipes.runs import NO_BOUND, mean_time
+from ackclock_studies.large_pipes.style import COLOUR, DASH, MARKER
+
+SIZE = 100_000_000
+"""A2: 10^8 bytes of payload at the receiver."""
+
+GROUP, EVERY_S = 10, 60.0
+"""Slide 8: ten transfers in a row; time between two."""
+
+CONTROL = 2000
+"""Queue of the negative control: no loss, so all four are limited by the window alone."""
+
+PUBLISHED_S = {TCPW: 5.8, FAST: 5.8, HSTCP: 7.5, NEWRENO: 11.0}
+TOLERANCE = {TCPW: 0.10, FAST: 0.10, HSTCP: 0.15, NEWRENO: 0.15}
+"""Ours: how far from the slides' time counts as it."""
+
+NAMES = {TCPW: "tcpw", FAST: "fast", HSTCP: "highspeed", NEWRENO: "newreno"}
+"""Protocol -> its experiment: each in a grid of what it depends on."""
+
+SHARED = (QUEUE, ACKS, WINDOW)
+READS: dict[str, tuple[Reading, ...]] = {
+    TCPW: (SACK, FILTER, *SHARED, PEAK),
+    FAST: (ALPHA, *SHARED),
+    HSTCP: SHARED,
+    NEWRENO: SHARED,
+}
+
+
+def scenario(protocol: Protocol, queue: int, where: Where = paths.MAIN, *, users: float = 0.02) -> Scenario:
+    """100 MB over path 1: of Linux ten in a row, each with what the cache holds of those before; of TCPW one, as Astart
+    sets ssthresh itself.
+    """
+    count = 1 if protocol.freebsd else GROUP
+    stack: dict[str, Any] = {} if protocol.freebsd else {"metrics_cache": {}}
+    return paths.scenario(
+        ALABAMA,
+        [(protocol, count)],
+        duration_s=count * EVERY_S,
+        queue=queue,
+        workload={"kind": "transfer", "bytes": f"{SIZE} bytes"},
+        stagger_s=EVERY_S if count > 1 else 0.0,
+        users=users,
+        where=where,
+        **stack,
+    )
+
+
+def completion(batch: Batch) -> pl.DataFrame:
+    """Completion times without the handshake (section 7 of the fact sheet's metrics), infinite if not complete."""
+    flows = sum(group.count for group in batch.scenario.flows if group.workload.kind == "transfer")
+    return batch.flows.filter(pl.col("flow") < flows).select(
+        "seed",
+        pl.col("flow").alias("transfer"),
+        (pl.col("completion_s") - (pl.col("established_s") - pl.col("start_s")))
+        .fill_null(math.inf)
+        .alias("completion_s"),
+        "retransmissions",
+    )
+
+
+NEEDS: dict[str, Sequence[str]] = {"flows": ("flow", "start_s", "established_s", "completion_s", "retransmissions")}
+
+
+def cells_of(protocol: Protocol, queues: Sequence[int], where: Where, seeds: int) -> list[Cell]:
+    """100 MB by one protocol behind each queue."""
+    return [
+        Cell(
+            scenario=scenario(protocol, queue, where, users=0.0 if queue == CONTROL else 0.02),
+            keys={"protocol": protocol.name, "queue": queue},
+            stream=f"large-pipes transfers {queue}",
+            seeds=seeds,
+            needs=NEEDS,
+            keep={"times": completion},
+        )
+        for queue in queues
+    ]
+
+
+def run_of(name: str) -> Callable[[Plan], Data]:
+    """The experiment of one protocol: 100 MB, in the main reading behind every queue.
+
+    Returns
+    -------
+    Callable
+        Makes `<experiment>.times`: protocol, queue, run (a group), transfer (0 to 9 in a group), completion_s (infinite:
+        not complete), retransmissions.
+    """
+
+    def run(plan: Plan) -> Data:
+        one = name == TCPW
+        seeds = plan.count(quick=9 if one else 3, paper=60 if one else 10, readings=3 if one or name == FAST else 5)
+        queues = (paths.queue_of(plan),) if plan.reading else BUFFERS
+        return collect(NAMES[name], cells_of(paths.senders(plan)[name], queues, plan, seeds), plan, numbered=True)
+
+    return run
+
+
+def groups(tables: Tables, protocol: str, *, queue: int | None = None, table: str = "") -> Array:
+    """Completion times, s: a row for each group, a column for each transfer of it.
+
+    Parameters
+    ----------
+    tables
+        Of the study.
+    protocol
+        Which.
+    queue
+        Packets; by default that of the reading.
+    table
+        Another table than the protocol's own.
+    """
+    t = tables[table or f"{NAMES[protocol]}.times"]
+    at = paths.queue_of(tables) if queue is None else queue
+    own = t.filter((pl.col("protocol") == protocol) & (pl.col("queue") == at)).sort("run", "transfer")
+    return own["completion_s"].to_numpy().reshape(own["run"].n_unique(), -1)
+
+
+def means(tables: Tables, protocol: str, **at: Any) -> Array:
+    """Mean completion time of each group: what slide 12 prints "on average"."""
+    return np.asarray(groups(tables, protocol, **at).mean(axis=1))
+
+
+def _within(protocol: str) -> Bound:
+    seconds, share = PUBLISHED_S[protocol], TOLERANCE[protocol]
+    return between(seconds * (1 - share), seconds * (1 + share))
+
+
+def time_of_group(tables: Tables, protocol: str, **at: Any) -> Evidence:
+    """Mean completion time of a group, held against the slides' (`at` as for `groups`)."""
+    label = f"100 MB, {protocol}, mean of a group"
+    key = f"time_{NAMES[protocol]}"
+    return mean_time(means(tables, protocol, **at), EVERY_S, label, _within(protocol), key=key)
+
+
+def _beside(tables: Tables, protocol: str) -> list[Evidence]:
+    """First and later transfers; the other queues, which the main reading has."""
+    found = []
+    own = groups(tables, protocol)
+    if own.shape[1] > 1:
+        for what, times in (("first of a group", own[:, 0]), ("later of a group", own[:, 1:].mean(axis=1))):
+            key = f"{what.split()[0]}_{NAMES[protocol]}"
+            found.append(mean_time(times, EVERY_S, f"100 MB, {protocol}, {what}", NO_BOUND, key=key, weighs=False))
+    held = set(tables[f"{NAMES[protocol]}.times"]["queue"].to_list())
+    for queue in BUFFERS:
+        if queue in held and queue != paths.queue_of(tables):
+            label = f"100 MB, {protocol}, queue of {queue}"
+            value = means(tables, protocol, queue=queue)
+            key = f"q{queue}_{NAMES[protocol]}"
+            found.append(mean_time(value, EVERY_S, label, NO_BOUND, key=key, weighs=False))
+    return found
+
+
+def time_of(protocol: str) -> Callable[[Tables], Sequence[Evidence]]:
+    """W5 to W8: the printed time of one protocol."""
+
+    def measure(tables: Tables) -> Sequence[Evidence]:
+        return [time_of_group(tables, protocol), *_beside(tables, protocol)]
+
+    return measure
+
+
+def w6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """FAST like TCPW: the same within a tenth."""
+    fast, westwood = mean_interval(means(tables, FAST)), mean_interval(means(tables, TCPW))
+    return [_ratio(fast, westwood, "100 MB, FAST / TCPW", bound, "like")]
+
+
+def _ratio(a: Any, b: Any, label: str, bound: Bound, key: str) -> Evidence:
+    from ackclock.judge.estimates import quotient
+
+    if not (math.isfinite(a.value) and math.isfinite(b.value)):
+        return Evidence(label=label, value=math.nan, low=math.nan, high=math.nan, bound=bound, key=key, seeds=a.n)
+    return Evidence.of(quotient(a, b), label, bound, key=key)
+
+
+def w9(tables: Tables) -> Sequence[Evidence]:
+    """The order of the four."""
+    m = {p: mean_interval(means(tables, p)) for p in PROTOCOLS}
+    return [
+        *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", above(1, margin=0.01), NAMES[p]) for p in (TCPW, FAST)),
+        _ratio(m[NEWRENO], m[HSTCP], "100 MB, NewReno / HSTCP", above(1, margin=0.01), "newreno"),
+    ]
+
+
+LOSING = 240
+"""Packets of queue that every start overflows (413 and 276 of a window that doubles, or grows by half, go into the queue)."""
+
+
+def overflown(protocol: str) -> Callable[[Tables], Sequence[Evidence]]:
+    """W7 and W8 behind a queue that starts overflow, and nothing else changed: no shorter than the slides' time."""
+    bound = at_least(_within(protocol).low)
+
+    def measure(tables: Tables) -> Sequence[Evidence]:
+        label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
+        return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, bound)]
+
+    return measure
+
+
+def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """W9 behind that queue: those that halve, and the two that the slides call fast beside."""
+    m = {p: mean_interval(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
+    beside = [_ratio(m[HSTCP], m[p], f"HSTCP / {p}", Bound(), "") for p in (TCPW, FAST)]
+    return [
+        _ratio(m[NEWRENO], m[HSTCP], "NewReno / HSTCP", bound, "overflown"),
+        *(replace(e, weighs=False) for e in beside),
+    ]
+
+
+def _because(measure: Callable[[Tables], Sequence[Evidence]]) -> Cause:
+    return Cause(
+        because="behind 400 packets no start loses anything",
+        intervention=f"a queue of {LOSING} packets, and nothing else",
+        criterion=Criterion(measure=measure, cell="path 1, 10^8 bytes"),
+    )
+
+
+def w25(tables: Tables) -> Sequence[Evidence]:
+    """All four printed times at once."""
+    return [time_of_group(tables, p) for p in PROTOCOLS]
+
+
+def completion_times(tables: Tables) -> Figure:
+    """100 MB against the queue, first and later transfers of a group."""
+    rows = []
+    for queue in BUFFERS:
+        for protocol in PROTOCOLS:
+            own = groups(tables, protocol, queue=queue)
+            for which, times in (
+                ("first", own[:, 0]),
+                ("later", own[:, 1:].mean(axis=1) if own.shape[1] > 1 else own[:, 0]),
+            ):
+                e = mean_interval(np.minimum(times, EVERY_S))
+                row = {"queue": queue, "protocol": protocol, "transfer": which, "completion_s": e.value}
+                rows.append(row | {"low": e.low, "high": e.high, "incomplete": int(np.isinf(times).sum())})
+    table = pl.DataFrame(rows)
+    most = 28.0
+
+    def draw() -> Any:
+        figure, axes = new(7.8, 3.6, ncols=2, sharey=True)
+        for ax, which in zip(axes, ("first", "later"), strict=True):
+            for protocol in PROTOCOLS:
+                own = table.filter((pl.col("protocol") == protocol) & (pl.col("transfer") == which)).sort("queue")
+                value = own["completion_s"].to_numpy()
+                error = np.abs(own.select("low", "high").to_numpy().T - value)
+                look = {"color": COLOUR[protocol], "marker": MARKER[protocol], "ls": DASH[protocol]}
+                ax.errorbar(own["queue"], np.minimum(value, most), yerr=error, label=protocol, **look)
+                for x, y in zip(own["queue"], value, strict=True):
+                    if y > most:
+                        ax.annotate(f"{y:.0f}", (x, most), xytext=(4, 3), textcoords="offset points", fontsize=7)
+                ax.plot(
+                    [1000], [PUBLISHED_S[protocol]], color=COLOUR[protocol], marker=MARKER[protocol], mfc="none", ms=7
+                )
+            ax.set(title=f"{which} of ten in a row", xlabel="queue of the bottleneck (packets)", xscale="log")
+            ax.set_xticks(
+                [*BUFFERS, 1000], [*("\n240" if b == 240 else str(b) for b in BUFFERS), "\nslides"], fontsize=7.5
+            )
+            ax.minorticks_off()
+        axes[0].set(ylabel="100 MB (s)", ylim=(0, 30))
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return figure
+
+    at = {p: float(means(tables, p, queue=400).mean()) for p in PROTOCOLS}
+    return Figure(
+        name="completion",
+        title="100 MB, queue of 400: "
+        + ", ".join(f"{p} {at[p]:.1f} s" for p in PROTOCOLS)
+        + " (slides: 5.8, 5.8, 7.5, 11)",
+        caption=(
+            "Completion of 10^8 bytes over path 1 against the unknown queue of its bottleneck, main reading of everything else; means over groups of ten with 95 % "
+            "intervals; open symbols: the slides' values. Points above the frame have their value beside them; 60 s is the end of a run. TCPW "
+            "does not use the cache: both panels show the same runs of it."
+        ),
+        draw=draw,
+        data={"completion": table},
+    )
+
+
+def _claim(protocol: str, id: str, statement: str, note: str, causes: tuple[Cause, ...] = ()) -> Claim:
+    return Claim(
+        id=id,
+        place="slide 12",
+        statement=statement,
+        direction=Criterion(
+            measure=partial(w6, bound=between(0.9, 1.1)), reading="the same within a tenth", cell="path 1", bound="ours"
+        )
+        if id == "W6"
+        else None,
+        magnitude=Criterion(
+            measure=time_of(protocol),
+            reading=f"mean of ten in a row within {100 * TOLERANCE[protocol]:.0f} %",
+            cell="path 1, 10^8 bytes",
+            bound="printed",
+            printed=f"{PUBLISHED_S[protocol]:g} s",
+        ),
+        note=note,
+        causes=causes,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _claim(
+        TCPW,
+        "W5",
+        "TCPW transfers 100 MB in 5.8 s.",
+        "{time_tcpw:i}. Behind 240 packets {q240_tcpw}, behind 200 {q200_tcpw}, behind 100 {q100_tcpw}: a start needs a queue of a third of the path.",
+    ),
+    _claim(
+        FAST,
+        "W6",
+        "FAST transfers 100 MB in 5.8 s, like TCPW.",
+        "{time_fast:i}; over TCPW {like:i}. Behind 200 packets {q200_fast}, where its α of 200 is as large as the queue.",
+    ),
+    _claim(
+        HSTCP,
+        "W7",
+        "HSTCP transfers 100 MB in 7.5 s.",
+        "{time_highspeed:i}: behind 400 packets the window of the main reading loses nothing, and all take as long. Behind 240 packets {q240_highspeed}, behind 200 {q200_highspeed}, with what the runs leave in the cache.",
+        (_because(overflown(HSTCP)),),
+    ),
+    _claim(
+        NEWRENO,
+        "W8",
+        "NewReno transfers 100 MB in 11 s.",
+        "{time_newreno:i}, for the reason of W7. Behind 240 packets {q240_newreno}, behind 200 {q200_newreno}.",
+        (_because(overflown(NEWRENO)),),
+    ),
+    Claim(
+        id="W9",
+        place="slide 12",
+        statement="TCPW and FAST finish before HSTCP, HSTCP before NewReno.",
+        direction=Criterion(
+            measure=w9, reading="less than 1 % counts as none", cell="path 1, 10^8 bytes", bound="stated"
+        ),
+        causes=(_because(Stated(above(1, margin=0.01), in_order)),),
+        note="Where nothing is lost they are equal. Behind a queue that starts overflow NewReno takes {overflown:i} times as long as HSTCP, as on the slide; but there TCPW and FAST are slower than both, unless the host has SACK and FAST a smaller α (N2).",
+    ),
+    Claim(
+        id="W25",
+        place="slide 12",
+        statement="All four times come out on one path.",
+        magnitude=Criterion(
+            measure=w25,
+            reading="each as in W5 to W8",
+            cell="path 1, 10^8 bytes",
+            bound="printed",
+            printed="5.8, 5.8, 7.5, 11 s",
+        ),
+        note="W5 and W6 need a queue that holds the start, W7 and W8 one that overflows when the window has filled it: 240 packets do both (N2).",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        completion_times(t),
+        paragraph(
+            "A window that grows by half with each round trip puts a third of itself into the queue. Where the queue holds that, no sender loses a packet, and all take "
+            "the least time possible. Where it does not, slow start ends early, and the cache hands the ssthresh of that on to the next run."
+        ),
+    )
+
+
+_WEIGHT = {TCPW: 4, FAST: 6, HSTCP: 3, NEWRENO: 3}
+
+CHAPTER = Chapter(
+    title="100 MB over path 1",
+    experiments=(
+        *(
+            Experiment(
+                name=NAMES[p], title=f"100 MB over path 1, {p}", run=run_of(p), weight=_WEIGHT[p], reads=READS[p]
+            )
+            for p in PROTOCOLS
+        ),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+)

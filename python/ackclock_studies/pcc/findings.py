@@ -1,0 +1,42 @@
+"""What a reader should take home, from the numbers of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ackclock.study import Headline, StudyResult
+from ackclock_studies.pcc import hypotheses, pair, sharing, sweep
+from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
+
+
+def findings(result: StudyResult) -> Sequence[str]:
+    """What to take home, from this run's numbers."""
+    t = result.tables
+    seconds = {kind: float(np.median(pair.pick(t, kind, "seconds"))) for kind in (pair.BARE, pair.BARE_CLOCK, pair.TCP)}
+    index = {
+        (cc, hosts): float(sharing.depth(t, cc, 250, "jain", hosts=hosts).mean())
+        for cc, hosts in ((PCC, sharing.EXACT), (PCC, sharing.CLOCKED), (CUBIC, sharing.EXACT))
+    }
+    return [
+        "Why did PCC fall behind in virtual machines? " + hypotheses.in_short(t),
+        "Do PCC's flows share well? With departures exact to the nanosecond a second flow has its share after "
+        f"{seconds[pair.BARE]:.0f} s in the median (CUBIC's after {seconds[pair.TCP]:.0f} s), and four flows behind 250 packets of Mininet's link have an index of "
+        f"{index[PCC, sharing.EXACT]:.2f}. With senders that wake at a kernel's clock of 1 ms these are {seconds[pair.BARE_CLOCK]:.0f} s and "
+        f"{index[PCC, sharing.CLOCKED]:.3f}; CUBIC's index is {index[CUBIC, sharing.EXACT]:.2f}. What the publication saw is what senders do that are a little late.",
+    ]
+
+
+def headline(result: StudyResult) -> Headline:
+    """What a virtual machine does to PCC."""
+    t = result.tables
+    share = {model: 100 * float(sweep.pick(t, model, PCC, 20).mean()) for model in (BARE, MININET, PACED)}
+    return Headline(
+        sentence=(
+            f"PCC, a sender that learns its rate by trial, fills {share[BARE]:.0f} % of a link with a small buffer on real machines, but only "
+            f"{share[MININET]:.0f} % on an emulated network, whose limit for the buffer also counts packets on the wire. A sender that wakes late, every 10 ms, "
+            f"has {share[PACED]:.0f} % there, on real links. Either suffices to explain what was seen in virtual machines."
+        ),
+        figure=sweep.figure(t),
+    )

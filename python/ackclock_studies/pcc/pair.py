@@ -1,0 +1,387 @@
+"""Two flows, the second one late: how fast do they share, and what decides it?
+
+Behind a full drop-tail queue it is the timing of departures that decides who loses. A sender with a perfect clock takes each place
+that becomes free just before anybody else can, so that a late flow, with its few packets, loses many times the share that the
+first one does, and reads the loss as its own doing. (Phase effects: S. Floyd, V. Jacobson, 1992.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, minus
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table, TableCell
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    above,
+    at_most,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.pcc import testbed
+from ackclock_studies.pcc.sweep import PIPE
+from ackclock_studies.pcc.testbed import CLOCK, CUBIC, PCC, PRINTED, Model
+
+BARE, MININET = testbed.BARE, testbed.MININET
+EXACT, SOME, MUCH, CLOCKED = (
+    "router, exact",
+    "router, 0 to 0.12 ms late",
+    "router, 0 to 1 ms late",
+    "router, sender's clock",
+)
+AS_PRINTED, TCP = "bare metal, as printed", "bare metal, CUBIC"
+BARE_CLOCK = "bare metal, sender's clock"
+SOON = (TCP, BARE_CLOCK, CLOCKED)
+"""Equal long before `SOON_S`."""
+TWO = "Mininet, 2 processors"
+"""The blog's other picture of two flows, on an m3-large."""
+
+KINDS: dict[str, tuple[str, str | Model, str]] = {
+    BARE: (PCC, testbed.BARE, "0 s"),
+    TCP: (CUBIC, testbed.BARE, "0 s"),
+    BARE_CLOCK: (PCC, Model(capacity=testbed.PIPES[testbed.TICK_8_0], host=CLOCK), "0 s"),
+    AS_PRINTED: (PRINTED, testbed.BARE, "0 s"),
+    MININET: (PCC, testbed.MININET, "0 s"),
+    TWO: (PCC, testbed.LARGE, "0 s"),
+    EXACT: (PCC, testbed.IDEAL, "0 s"),
+    SOME: (PCC, testbed.IDEAL, "120 us"),
+    MUCH: (PCC, testbed.IDEAL, "1 ms"),
+    CLOCKED: (PCC, Model(host=CLOCK, both=True), "0 s"),
+}
+"""Controller, environment, greatest delay of packets on their way to the bottleneck (0.12 ms: the time of one packet there)."""
+
+KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
+"""What notes call them; the others have fewer seeds."""
+FEW = (BARE, TCP, BARE_CLOCK, TWO)
+"""At quick scale."""
+
+NEAR, HELD_S = 0.1, 5
+"""Converged: both flows within this share of half of what they have together, mean over so many seconds."""
+
+EARLY_S = 25
+"""Losses are compared in the time in which the second flow is small, in runs of their own: what is recorded of each monitor interval
+would take gigabytes in the long ones."""
+
+
+JOINS_S, WATCHED_S, SOON_S = 50, 200, 60
+"""The second flow begins when the first has long had the link; its share is watched for so long, and `SOON_S` where flows are equal within seconds. In
+the publication these are 500 s each; where
+both were run the times are alike (4 runs: 58 to 169 s after 500 s, 12 runs: 61 to more than 250 s after 50 s)."""
+
+
+def run(plan: Plan) -> Data:
+    """The publication's second scenario, with less time alone: the second flow begins at 50 s, and both are watched for 200 s.
+
+    Returns
+    -------
+    Data
+        `runs`: kind, seed, seconds (until both have their share; infinite if they never have), converged,
+        sd_mbps (of 1-s goodput in the second half of that time, mean of both). `series`: kind, t_s (since the second began),
+        first_mbps, late_mbps of one seed. `early`: kind, seed, loss_first, loss_late (percent, first 25 s), of PCC.
+    """
+    seeds = plan.count(quick=6, paper=12, readings=6)
+    kinds = KINDS if plan.scale == "paper" else {kind: KINDS[kind] for kind in FEW}
+    if plan.reading:
+        kinds = {BARE: (PCC, testbed.bare(PIPE.of(plan)), "0 s")}
+    found = [
+        collect("pair", make(kinds, seeds), plan.part(start, stop, name))
+        for name, make, start, stop in (("shares", _long, 0.0, 0.8), ("losses", _early, 0.8, 1.0))
+    ]
+    return Data(
+        tables={name: table for data in found for name, table in data.tables.items()},
+        digests=[digest for data in found for digest in data.digests],
+        runs=sum(data.runs for data in found),
+    )
+
+
+Kinds = Mapping[str, tuple[str, str | Model, str]]
+
+
+def _long(kinds: Kinds, seeds: int) -> list[Cell]:
+    return [
+        Cell(
+            scenario=joined(controller, model, jitter, watched(kind)),
+            keys={"kind": kind},
+            stream="pair",
+            seeds=seeds
+            if kind in (BARE, TCP, BARE_CLOCK)
+            else max(3, seeds - 4)
+            if kind == TWO
+            else max(2, seeds // 3),
+            needs={"goodput": ("t_s", "flow", "goodput_bps")},
+            keep={
+                "runs": partial(runs, watched_s=watched(kind)),
+                "series": partial(first_series, watched_s=watched(kind)),
+            },
+        )
+        for kind, (controller, model, jitter) in kinds.items()
+    ]
+
+
+def watched(kind: str) -> int:
+    """For how long, seconds."""
+    return SOON_S if kind in SOON else WATCHED_S
+
+
+def joined(controller: str, model: str | Model, jitter: str, watched_s: int = WATCHED_S) -> Scenario:
+    """Two flows that write to the end, the second from `JOINS_S` on."""
+    written = testbed.wishbone(model, controller, JOINS_S, flows=2, jitter=jitter).to_dict()
+    flows = [{k: v for k, v in flow.items() if k != "stop"} for flow in written["flows"]]
+    return Scenario.from_dict({**written, "duration": f"{JOINS_S + watched_s} s", "flows": flows})
+
+
+def _early(kinds: Kinds, seeds: int) -> list[Cell]:
+    return [
+        Cell(
+            scenario=early(controller, model, jitter),
+            keys={"kind": kind},
+            stream="pair",
+            seeds=max(2, seeds // 4),
+            needs={"intervals": ("flow", "start_s", "sent", "lost")},
+            keep={"early": losses},
+        )
+        for kind, (controller, model, jitter) in kinds.items()
+        if controller != CUBIC
+    ]
+
+
+def early(controller: str, model: str | Model, jitter: str) -> Scenario:
+    """The beginning, with a row for each monitor interval."""
+    scenario = testbed.wishbone(model, controller, EARLY_S, flows=2, jitter=jitter)
+    return scenario.set("record.controller", "all").set("duration", f"{2 * EARLY_S} s")
+
+
+def losses(batch: Batch) -> pl.DataFrame:
+    """Losses of both flows while both are there, percent."""
+    own = batch.intervals.filter(pl.col("start_s") >= EARLY_S)
+    by_flow = own.group_by("seed", "flow").agg(loss=100 * pl.col("lost").sum() / pl.col("sent").sum())
+    wide = by_flow.pivot(on="flow", index="seed", values="loss").sort("seed")
+    return wide.select("seed", pl.col("0").alias("loss_first"), pl.col("1").alias("loss_late"))
+
+
+def together(batch: Batch, seed: int, watched_s: int) -> Any:
+    """Goodput of both flows while both are there, Mb/s, a row per second."""
+    return testbed.series(batch.goodput.filter(pl.col("seed") == seed), 2, JOINS_S + watched_s)[JOINS_S:]
+
+
+def converged_after(found: Any) -> int | None:
+    """Seconds until both flows are near their share and stay there for a while."""
+    kernel = np.ones(HELD_S) / HELD_S
+    first, late = (np.convolve(found[:, flow], kernel, mode="valid") for flow in (0, 1))
+    total = first + late
+    near = (np.abs(first - late) <= NEAR * total) & (total > 0)
+    return int(np.argmax(near)) if near.any() else None
+
+
+def runs(batch: Batch, *, watched_s: int) -> pl.DataFrame:
+    """Numbers of each run."""
+    rows = []
+    for seed in batch.seeds:
+        found = together(batch, seed, watched_s)
+        after = converged_after(found)
+        rows.append(
+            {
+                "seed": seed,
+                "seconds": float("inf" if after is None else after),
+                "converged": after is not None,
+                "sd_mbps": float(found[watched_s // 2 :].std(axis=0, ddof=1).mean()),
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def first_series(batch: Batch, *, watched_s: int) -> pl.DataFrame:
+    """Goodput of the first run while both flows are there."""
+    found = together(batch, batch.seeds[0], watched_s)
+    return pl.DataFrame({"t_s": np.arange(1.0, watched_s + 1), "first_mbps": found[:, 0], "late_mbps": found[:, 1]})
+
+
+def pick(tables: Tables, kind: str, column: str) -> Array:
+    """A column, one value per seed."""
+    table = tables["pair.early" if column.startswith("loss") else "pair.runs"]
+    t = table.filter(pl.col("kind") == kind).sort("seed")
+    return t[column].cast(pl.Float64).to_numpy()
+
+
+SHOWN = (BARE, BARE_CLOCK, TWO, TCP)
+
+
+def figure(tables: Tables) -> Figure:
+    """Both flows' throughput over time."""
+    table = tables["pair.series"]
+
+    def draw() -> Any:
+        figure, axes = new(8.6, 3.2, ncols=len(SHOWN), sharey=True)
+        for ax, kind in zip(axes, SHOWN, strict=True):
+            own = table.filter(pl.col("kind") == kind)
+            for column, colour, label in (
+                ("first_mbps", "blue", "first flow"),
+                ("late_mbps", "vermilion", "late flow"),
+            ):
+                ax.plot(own["t_s"], own[column], color=OKABE_ITO[colour], lw=0.8, label=label)
+            ax.set_title(kind, fontsize=9)
+            ax.set_xlabel("since the second began (s)")
+        axes[0].set_ylabel("goodput (Mb/s)")
+        axes[0].set_ylim(0, 112)
+        axes[0].legend(loc="upper right")
+        return figure
+
+    return Figure(
+        name="pair",
+        title="Two flows, the second begins later",
+        caption=f"Goodput of each second, one seed; 100 Mb/s, 30 ms, 250 packets. The first flow has had the link for {JOINS_S} s.",
+        draw=draw,
+        data={"pair": table},
+    )
+
+
+def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Two flows: how soon are they equal?"""
+    return [
+        Evidence.reached(
+            pick(tables, kind, "seconds"),
+            float(watched(kind)),
+            f"{kind}: equal after",
+            bound,
+            weighs=kind == BARE,
+            key=KEYS.get(kind, ""),
+        )
+        for kind in _run(tables)
+    ]
+
+
+def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The same with senders that wake at a kernel's clock."""
+    cap = float(watched(BARE_CLOCK))
+    return [Evidence.reached(pick(tables, BARE_CLOCK, "seconds"), cap, f"{BARE_CLOCK}: equal after", bound)]
+
+
+def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """And how steady."""
+    return [
+        Evidence.of(
+            mean_interval(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
+            key=f"sd_{KEYS[kind]}" if kind in KEYS else "",
+        )
+        for kind in _run(tables)
+    ]  # fmt: skip
+
+
+def c23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Two flows on two processors: how much more they vary than on bare metal."""
+    two, bare, tcp = (pick(tables, kind, "sd_mbps") for kind in (TWO, BARE, TCP))
+    return [
+        Evidence.of(
+            minus(mean_interval(two), mean_interval(bare)), "deviation, 2 processors less bare metal", bound, unit="Mb/s", key="more"
+        ),
+        Evidence.of(
+            minus(mean_interval(two), mean_interval(tcp)), "deviation, 2 processors less CUBIC on bare metal", Bound(), unit="Mb/s", weighs=False,
+            key="cubic",
+        ),
+    ]  # fmt: skip
+
+
+def _run(tables: Tables) -> list[str]:
+    return tables["pair.runs"]["kind"].unique(maintain_order=True).to_list()
+
+
+def pair_table(tables: Tables) -> Table:
+    """Time until both have their share, and who lost."""
+    rows: list[tuple[TableCell | str, ...]] = []
+    for kind in _run(tables):
+        sd, *lost = (mean_interval(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))
+        seconds = sorted(pick(tables, kind, "seconds"))
+        rows.append(
+            (
+                TableCell(text=kind, kind="head"),
+                ", ".join("not" if np.isinf(x) else f"{x:.0f}" for x in seconds),
+                *(f"{e.value:.2f}" if e.n else "-" for e in lost),
+                f"{sd.value:.1f}",
+            )
+        )
+    return Table(
+        caption=(
+            f"Seconds until both flows are within {100 * NEAR:.0f} % of half of what they have together, mean over {HELD_S} s, run by run. Losses "
+            "of the first 25 s in which both are there. Deviation: 1-s goodput, second half."
+        ),
+        header=(
+            "environment",
+            "equal after (s)",
+            "loss of the first (%)",
+            "loss of the late one (%)",
+            "deviation (Mb/s)",
+        ),
+        rows=tuple(rows),
+        dense=True,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="C9",
+        place="blog: Emulab",
+        statement="Two PCC flows converge quickly to the same rate and vary little.",
+        direction=Criterion(
+            measure=partial(c9, bound=at_most(50)),
+            cell="bare metal: dummynet, exact hosts",
+            reading="Quickly: within 10 % of each other after at most 50 s, a tenth of the publication's stretch; median over runs. CUBIC stands beside.",
+        ),
+        magnitude=Criterion(
+            measure=partial(c9_steady, bound=at_most(5)),
+            reading="Little: deviation of 1-s goodput at most a tenth of the share.",
+        ),
+        causes=(
+            Cause(
+                because="departures here are exact to the nanosecond, which those of no machine are",
+                intervention="senders that wake at a kernel's clock of 1 ms, and nothing else",
+                criterion=Criterion(measure=Stated(at_most(50), c9_clocked), cell="bare metal: dummynet"),
+            ),
+        ),
+        note="Nothing is fitted. {bare:i} on bare metal, {mininet@paper:i} in Mininet, {clock:i} on bare metal with senders that wake every 1 ms. CUBIC's two flows are equal after {cubic:i} on the same bare metal, sooner than PCC's. Behind a router's queue, with departures exact to the nanosecond, it takes {exact@paper}.",
+    ),
+    Claim(
+        id="C23",
+        place="blog: two flows, on an m3-large",
+        statement="In Mininet on two processors two PCC flows vary more than on bare metal.",
+        direction=Criterion(
+            measure=Stated(above(0, margin=0.1), c23),
+            cell="Mininet's link, two processors whose packets cost 100 us each, 250 packets, the second 100 s in which both are there",
+            bound="stated",
+            reading='A figure, whose sentence ("significantly more variable") is about four flows: standard deviation of 1-s goodput higher; less than 0.1 Mb/s counts as none.',
+        ),
+        note="{more:i} Mb/s more than on bare metal; less CUBIC's there {cubic:i}.",
+    ),
+)
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(t), pair_table(t))
+
+
+CHAPTER = Chapter(
+    title="Two flows, and why they converge slowly",
+    experiments=(
+        Experiment(name="pair", title="two flows, the second begins later", run=run, weight=25, reads=(PIPE,)),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+)

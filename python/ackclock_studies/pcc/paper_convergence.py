@@ -1,0 +1,338 @@
+"""Convergence against stability (NSDI 2015, section 4.2.2): a second flow joins; how long until it has its share, and how
+steady is it then? The knobs are the length of an interval, the size of a trial, and the number of pairs of trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, minus, quotient
+from ackclock.plot import Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+    at_least,
+    at_most,
+    below,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.pcc import arms
+from ackclock_studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm, pcc
+
+RATE_BPS = 100e6
+START_S = 10
+"""The second flow starts."""
+
+HOLD_S = 5
+WITHIN = 0.25
+CODE = "pcc-allegro-modong"
+ONE_PAIR = pcc("PCC, one pair", CODE, "blue", "o", pairs=1)
+PRINTED_ONE_PAIR = pcc("PCC as printed, one pair", "pcc-allegro", "sky", "s", pairs=1)
+
+LONG, MIDDLE, SHORT = (
+    pcc(f"intervals of {rtts:g} RTT{'s' if rtts > 1 else ''}", CODE, "green", marker, interval_rtts=rtts)
+    for rtts, marker in ((4.8, "v"), (3, "<"), (1, "^"))
+)
+
+COARSE, COARSER = (
+    pcc(
+        f"1 RTT, trials of {100 * size:g} %",
+        CODE,
+        "vermilion",
+        marker,
+        interval_rtts=1,
+        epsilon_min=size,
+        epsilon_max=max(size, 0.05),
+        step=size,
+    )
+    for size, marker in ((0.03, ">"), (0.1, "D"))
+)
+
+LOCKED = replace(PCC, name="PCC, perfect clocks", colour="black", marker="X")
+ARMS = (PCC, ONE_PAIR, PRINTED, PRINTED_ONE_PAIR, LONG, MIDDLE, SHORT, COARSE, COARSER, CUBIC, NEWRENO, LOCKED)
+FEW = (PCC, ONE_PAIR, CUBIC)
+MANY_TRIALS = (PCC, ONE_PAIR)
+
+
+def scenario(arm: Arm, limit_s: int, then_s: int) -> Scenario:
+    """Two flows over 100 Mb/s and 30 ms, 250 packets; time enough to converge for `limit_s` and to be watched for `then_s`."""
+    jitter = "0 ms" if arm is LOCKED else JITTER
+    return Scenario.from_dict(
+        {
+            "name": f"a second flow joins, {arm.name}",
+            "duration": f"{START_S + limit_s + then_s} s",
+            "network": {
+                "topology": "dumbbell",
+                "access": {"rate": "1 Gbit/s", "delay": "1 ms", "jitter": jitter},
+                "bottleneck": {
+                    "rate": "100 Mbit/s",
+                    "delay": "13 ms",
+                    "queue": {"kind": "drop-tail", "limit": "250 packets"},
+                },
+                "egress": {"rate": "1 Gbit/s", "delay": "1 ms"},
+            },
+            "flows": [arm.flows(), arm.flows(start=f"{START_S} s")],
+            "record": {"goodput_interval": "1 s"},
+        }
+    )
+
+
+def converged(share: Array, hold: int = HOLD_S, within: float = WITHIN) -> int | None:
+    """First second from which on a flow has its fair share for `hold` seconds.
+
+    Parameters
+    ----------
+    share
+        Goodput of each second over the fair share.
+    """
+    fine = np.abs(share - 1) <= within
+    for t in range(share.size - hold + 1):
+        if fine[t : t + hold].all():
+            return t
+    return None
+
+
+def measured(share: Array, limit_s: int, then_s: int) -> dict[str, Any]:
+    """Convergence and what follows.
+
+    Returns
+    -------
+    dict
+        converged; time_s (the limit, if it did not converge); sd (of the share over `then_s` seconds from convergence on; None if
+        it did not converge).
+    """
+    t = converged(share[: limit_s + HOLD_S])
+    if t is None or t + then_s > share.size:
+        return {"converged": False, "time_s": float(limit_s), "sd": None}
+    return {"converged": True, "time_s": float(t), "sd": float(share[t : t + then_s].std(ddof=1))}
+
+
+NEEDS = {"goodput": ("flow", "t_s", "goodput_bps")}
+
+
+def run(plan: Plan) -> Data:
+    """Every setting; 15 trials of PCC with two pairs and with one, 6 of the others.
+
+    Returns
+    -------
+    Data
+        `convergence.trials`: arm, seed, converged, time_s, sd (of the goodput of a second over the fair share).
+        `convergence.series`: arm, t_s (since the second flow's start), share of one trial.
+    """
+    quick = plan.scale == "quick"
+    limit_s, then_s = (60, 30) if quick else (60, 60)
+    cells = [
+        Cell(
+            scenario=scenario(arm, limit_s, then_s),
+            keys={"arm": arm.name},
+            stream="convergence",
+            seeds=plan.count(quick=4, paper=15 if arm in MANY_TRIALS else 6),
+            needs=NEEDS,
+        )
+        for arm in (FEW if quick else ARMS)
+    ]
+    data = collect("convergence", cells, plan)
+    joined = data.tables["convergence.goodput"].filter((pl.col("flow") == 1) & (pl.col("t_s") > START_S))
+    fair = {arm.name: arm.carried(RATE_BPS) / 2 for arm in ARMS}
+    trials: list[dict[str, Any]] = []
+    series: list[pl.DataFrame] = []
+    for (name, seed), own in joined.group_by("arm", "seed", maintain_order=True):
+        share = (own.sort("t_s")["goodput_bps"] / fair[str(name)]).to_numpy()
+        trials.append({"arm": name, "seed": seed, **measured(share, limit_s, then_s)})
+        if not any(frame["arm"][0] == name for frame in series):
+            t = np.arange(1.0, share.size + 1)
+            series.append(pl.DataFrame({"t_s": t, "share": share}).select(pl.lit(name).alias("arm"), "t_s", "share"))
+    table = pl.DataFrame(trials, schema_overrides={"sd": pl.Float64})
+    return Data(tables={TABLE: table, "convergence.series": pl.concat(series)}, digests=data.digests, runs=data.runs)
+
+
+TABLE = "convergence.trials"
+
+
+def deviations(tables: Tables, arm: Arm) -> Array:
+    """Of the trials that converged."""
+    return arms.only(tables[TABLE], {"arm": arm.name})["sd"].drop_nulls().to_numpy().astype(np.float64)
+
+
+def there(tables: Tables, *wanted: Arm) -> list[Arm]:
+    """Of these settings, those that were run."""
+    names = set(tables[TABLE]["arm"])
+    return [arm for arm in wanted if arm.name in names]
+
+
+def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
+    """Two pairs against one."""
+    found = []
+    for two, one in ((PCC, ONE_PAIR), (PRINTED, PRINTED_ONE_PAIR)):
+        if len(there(tables, two, one)) < 2:
+            continue
+        variance = quotient(*(mean_interval(deviations(tables, arm) ** 2) for arm in (two, one)))
+        time = quotient(*(arms.mean(tables, TABLE, "time_s", arm=arm.name) for arm in (two, one)))
+        weighs = two is PCC
+        found += [
+            Evidence.of(
+                variance,
+                f"{two.name}: variance, two pairs over one",
+                at_most(0.65) if much else below(1),
+                weighs=weighs,
+            ),
+            Evidence.of(
+                time, f"{two.name}: convergence time, two pairs over one", at_most(1.03), weighs=weighs and much
+            ),
+        ]
+    return found
+
+
+def knobs_trade(tables: Tables) -> Sequence[Evidence]:
+    """Shorter intervals are faster, larger trials less steady. Measured at paper scale only."""
+    if len(there(tables, LONG, SHORT, COARSER)) < 3:
+        return []
+    slow, fast = (arms.mean(tables, TABLE, "time_s", arm=arm.name) for arm in (LONG, SHORT))
+    steady, rough = (mean_interval(deviations(tables, arm)) for arm in (SHORT, COARSER))
+    coarse = arms.mean(tables, TABLE, "time_s", arm=COARSER.name)
+    return [
+        Evidence.of(minus(slow, fast), "convergence time, intervals of 4.8 less 1 RTT", above(0), unit="s"),
+        Evidence.of(minus(fast, coarse), "convergence time, trials of 1 less 10 %", above(0), unit="s", weighs=False),
+        Evidence.of(minus(rough, steady), "deviation, trials of 10 less 1 %, in fair shares", above(0)),
+    ]
+
+
+def steadier(tables: Tables) -> Sequence[Evidence]:
+    """PCC against TCP, after convergence."""
+    own = mean_interval(deviations(tables, PCC))
+    found = [
+        Evidence.of(
+            minus(mean_interval(deviations(tables, other)), own),
+            f"deviation, {other.name} less PCC, in fair shares",
+            above(0, margin=0.02),
+        )
+        for other in there(tables, CUBIC, NEWRENO)
+    ]
+    for arm in there(tables, *ARMS):
+        reached = 100 * float(arms.pick(tables, TABLE, "converged", arm=arm.name).mean())
+        time = arms.mean(tables, TABLE, "time_s", arm=arm.name)
+        found += [
+            Evidence.of(time, f"{arm.name}: convergence time", at_least(0), unit="s", weighs=False),
+            Evidence(
+                label=f"{arm.name}: trials that converged", value=reached, unit="%", bound=at_least(0), weighs=False
+            ),
+        ]
+    return found
+
+
+PLACE = "NSDI 2015: convergence and stability"
+
+
+def figure(tables: Tables) -> Figure:
+    """Deviation against time to converge, and one trial over time."""
+    table = tables[TABLE]
+    found = table.group_by("arm", maintain_order=True).agg(
+        pl.col("time_s").mean(), pl.col("sd").mean(), pl.col("converged").mean(), pl.len().alias("trials")
+    )
+    series = tables["convergence.series"]
+
+    def draw() -> Any:
+        figure, (over, trade) = new(8.6, 4.6, ncols=2)
+        for arm in there(tables, PCC, CUBIC, LOCKED):
+            own = series.filter(pl.col("arm") == arm.name)
+            look = {k: v for k, v in arm.look().items() if k not in ("marker", "label")}
+            over.plot(
+                own["t_s"],
+                own["share"],
+                lw=1.1,
+                **(look | {"ls": {PCC.name: "-", CUBIC.name: "--"}.get(arm.name, ":")}),
+            )
+        over.axhspan(1 - WITHIN, 1 + WITHIN, color="#6b6b6b", alpha=0.12, lw=0)
+        over.set_xlabel("time since the second flow began (s)")
+        over.set_ylabel("its goodput over the fair share")
+        for arm in there(tables, *ARMS):
+            own = found.filter(pl.col("arm") == arm.name)
+            if own["sd"][0] is None:
+                continue
+            look = arm.look() | {"ls": ""}
+            trade.plot(own["time_s"], own["sd"], ms=7, mfc="none" if "one pair" in arm.name else None, **look)
+        trade.set_xlim(0, None)
+        trade.set_ylim(0, None)
+        trade.set_xlabel("mean time to converge (s)")
+        trade.set_ylabel("deviation afterwards (fair shares)")
+        figure.legend(*trade.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        return figure
+
+    return Figure(
+        name="convergence",
+        title="A second flow joins: soon, or steady",
+        caption=(
+            "Left: one trial each; solid PCC, dashed CUBIC, dotted PCC with perfect clocks; the band is the share it has to keep for 5 s. "
+            "Right: means over trials, those that did not converge counted at the limit; hollow: one pair of trials."
+        ),
+        draw=draw,
+        data={"trials": table, "series": series},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"PCC, a second flow joins": scenario(PCC, 60, 60)}
+
+
+EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or steady", run=run, weight=18)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="P18",
+        place=PLACE,
+        statement="Deciding by two pairs of trials instead of one lowers the variance by 35 %, for 3 % more time to converge.",
+        direction=Criterion(
+            measure=partial(pairs_help, much=False),
+            bound="stated",
+            reading="Variance of the second flow's 1-s goodput in the minute after convergence.",
+        ),
+        magnitude=Criterion(measure=partial(pairs_help, much=True), bound="printed", printed="35 % less, 3 % more"),
+        note="15 trials of one minute leave the interval of a variance wide.",
+    ),
+    Claim(
+        id="P19",
+        place=PLACE,
+        statement="Shorter intervals make PCC converge sooner, larger trials make it vary more: the knobs trade one for the other.",
+        direction=Criterion(
+            measure=knobs_trade,
+            reading="Time to converge with intervals of 4.8 against 1 RTT; deviation with trials and steps of 10 against 1 %.",
+        ),
+    ),
+    Claim(
+        id="P20",
+        place=PLACE,
+        statement="Once it has converged PCC is steadier than TCP.",
+        direction=Criterion(
+            measure=steadier,
+            bound="stated",
+            reading="Standard deviation of the second flow's 1-s goodput below that of CUBIC and of NewReno; a true difference below 0.02 of a fair share fails.",
+        ),
+    ),
+)
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(tables),)
+
+
+CHAPTER = Chapter(
+    title="The paper: convergence", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
+)

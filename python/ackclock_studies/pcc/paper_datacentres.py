@@ -1,0 +1,385 @@
+"""Data centres (NSDI 2015, sections 4.1.2 and 4.1.8): between them 800 Mb/s over 9 to 47 ms; within, many senders to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from ackclock.judge.estimates import quotient
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+    at_least,
+    below,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.pcc import arms
+from ackclock_studies.pcc.arms import CUBIC, ILLINOIS, NEWRENO, PCC, PRINTED, Arm, pcc
+
+BETWEEN = (PCC, PRINTED, CUBIC, ILLINOIS)
+RTTS_MS = (9, 28, 47)
+BETWEEN_BPS = 800e6
+BETWEEN_BUFFER = 50
+"""Packets. The publication's bandwidth was reserved by a rate limiter; its buffer is not known."""
+
+PROMPT = pcc("PCC as printed, reports at once", "pcc-allegro", "green", "D", feedback_flush_ms=0)
+"""The authors' receiver for incast reports each packet by itself. Others hold reports back for up to 10 ms, a hundred RTTs here, and
+the sender waits as long before it takes silence for loss."""
+
+INCAST = pcc(
+    "PCC's incast sender",
+    "pcc-allegro-modong",
+    "black",
+    "*",
+    start_rate_mbps=143,
+    utility="incast",
+    feedback_flush_ms=0,
+)
+"""The authors' incast ran a sender of its own (cc_incast.h of their code): it starts at 143 Mb/s, doubles with each result, and judges by
+T - 20 x L."""
+
+SLOW_START = pcc(
+    "PCC's incast sender from 2 Mb/s",
+    "pcc-allegro-modong",
+    "purple",
+    "x",
+    ":",
+    start_rate_mbps=2,
+    utility="incast",
+    feedback_flush_ms=0,
+)
+"""The same with the start of the general sender."""
+
+WITHIN = (INCAST, SLOW_START, PROMPT, PRINTED, PCC, CUBIC, NEWRENO)
+BLOCKS_KIB = (64, 128, 256)
+SENDERS = (1, 2, 4, 6, 10, 15, 20, 25, 33)
+FEW_SENDERS = (1, 10, 33)
+WITHIN_BPS = 1e9
+WITHIN_BUFFER_KIB = 64
+MANY = 10
+
+
+def between(arm: Arm, rtt_ms: int) -> Scenario:
+    """One flow alone for 10 s."""
+    return Scenario.from_dict(
+        {
+            "name": f"between data centres, {rtt_ms} ms, {arm.name}",
+            "duration": "10 s",
+            "network": {
+                "access": {"rate": "1 Gbit/s", "jitter": "0.1 ms"},
+                "bottleneck": {
+                    "rate": "800 Mbit/s",
+                    "delay": f"{rtt_ms / 2:g} ms",
+                    "queue": {"kind": "drop-tail", "limit": f"{BETWEEN_BUFFER} packets"},
+                },
+            },
+            "flows": [arm.flows()],
+        }
+    )
+
+
+def incast(arm: Arm, senders: int, block_kib: int) -> Scenario:
+    """Each sender sends a block, all at once but for some microseconds, through a switch with 64 KiB for the port."""
+    return Scenario.from_dict(
+        {
+            "name": f"incast, {senders} times {block_kib} KiB, {arm.name}",
+            "duration": "20 s",
+            "network": {
+                "topology": "dumbbell",
+                "access": {"rate": "1 Gbit/s", "delay": "20 us"},
+                "bottleneck": {
+                    "rate": "1 Gbit/s",
+                    "delay": "30 us",
+                    "queue": {"kind": "drop-tail", "limit": f"{WITHIN_BUFFER_KIB} KiB"},
+                },
+            },
+            "flows": [
+                arm.flows(
+                    count=senders,
+                    workload={"kind": "transfer", "bytes": f"{block_kib} KiB"},
+                    stagger={"kind": "exponential", "mean": "10 us"},
+                )
+            ],
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Both.
+
+    Returns
+    -------
+    Data
+        `datacentres.between`: arm, rtt_ms, seed, mbps. `datacentres.incast`: arm, senders, block_kib, seed, mbps (all blocks over
+        the time until the last is acknowledged), share (of what the link can carry).
+    """
+    quick = plan.scale == "quick"
+    one = [
+        Cell(
+            scenario=between(arm, rtt),
+            keys={"arm": arm.name, "rtt_ms": rtt},
+            stream=f"between {rtt}",
+            seeds=plan.count(quick=2, paper=5),
+            needs={"flows": ("goodput_bps",)},
+        )
+        for rtt in RTTS_MS
+        for arm in (BETWEEN if not quick else (PCC, CUBIC, ILLINOIS))
+    ]
+    two = [
+        Cell(
+            scenario=incast(arm, n, block),
+            keys={"arm": arm.name, "senders": n, "block_kib": block},
+            stream=f"incast {n} {block}",
+            seeds=plan.count(quick=6, paper=20),
+            needs={"flows": ("start_s", "completion_s")},
+        )
+        for block in BLOCKS_KIB
+        for n in (FEW_SENDERS if quick else SENDERS)
+        for arm in WITHIN
+    ]
+    alone = collect("between", one, plan.part(0, 0.8, ""))
+    together = collect("incast", two, plan.part(0.8, 1, ""))
+    return Data(
+        tables={
+            BETWEEN_TABLE: alone.tables["between.flows"].with_columns((pl.col("goodput_bps") / 1e6).alias("mbps")),
+            INCAST_TABLE: all_blocks(together.tables["incast.flows"]),
+        },
+        digests=[*alone.digests, *together.digests],
+        runs=alone.runs + together.runs,
+    )
+
+
+def all_blocks(flows: pl.DataFrame) -> pl.DataFrame:
+    """Goodput of all blocks together; nothing if one did not arrive within the run."""
+    end = (pl.col("start_s") + pl.col("completion_s")).max()
+    most = pl.col("arm").replace_strict({arm.name: arm.carried(WITHIN_BPS) / 1e6 for arm in WITHIN})
+    return (
+        flows.group_by("arm", "senders", "block_kib", "seed", maintain_order=True)
+        .agg(end.alias("end_s"), pl.col("completion_s").null_count().alias("missing"))
+        .with_columns(
+            pl.when(pl.col("missing") == 0)
+            .then(pl.col("senders") * pl.col("block_kib") * 1024 * 8e-6 / pl.col("end_s"))
+            .otherwise(0.0)
+            .alias("mbps")
+        )
+        .with_columns((pl.col("mbps") / most).alias("share"))
+    )
+
+
+BETWEEN_TABLE, INCAST_TABLE = "datacentres.between", "datacentres.incast"
+
+
+def fills_reserved(tables: Tables, *, much: bool) -> Sequence[Evidence]:
+    """PCC between data centres; over Illinois and CUBIC."""
+    found = []
+    for rtt in arms.values(tables, BETWEEN_TABLE, "rtt_ms"):
+        found.append(
+            Evidence.of(
+                arms.mean(tables, BETWEEN_TABLE, "mbps", arm=PCC.name, rtt_ms=rtt),
+                f"PCC, {rtt} ms",
+                at_least(624),
+                unit="Mb/s",
+                weighs=much,
+            )
+        )
+        for other, least in ((ILLINOIS, 5.23), (CUBIC, 1)):
+            ratio = arms.times(tables, BETWEEN_TABLE, "mbps", PCC, other, rtt_ms=rtt)
+            found.append(
+                Evidence.of(
+                    ratio,
+                    f"PCC over {other.name}, {rtt} ms",
+                    at_least(least) if much else above(1),
+                    unit="times",
+                    weighs=not much,
+                )
+            )
+    return found
+
+
+def _many(tables: Tables) -> list[int]:
+    return [n for n in arms.values(tables, INCAST_TABLE, "senders") if n >= MANY]
+
+
+def incast_goodput(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The incast sender with ten senders or more; the general sender and the printed form beside."""
+    return [
+        Evidence.of(
+            arms.mean(tables, INCAST_TABLE, "share", 100, arm=arm.name, senders=n, block_kib=block),
+            f"{arm.name}, {n} senders, {block} KiB: share of the link",
+            bound,
+            unit="%",
+            weighs=arm is INCAST,
+        )
+        for arm in (INCAST, PCC, PROMPT, PRINTED)
+        for block in BLOCKS_KIB
+        for n in _many(tables)
+    ]
+
+
+def incast_over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
+    """The incast sender over TCP; the general sender and the printed form beside."""
+    found = []
+    for arm in (INCAST, PCC, PROMPT):
+        for n in _many(tables):
+            for block in BLOCKS_KIB:
+                keys = {"senders": n, "block_kib": block}
+                mean = [arms.mean(tables, INCAST_TABLE, "mbps", arm=a.name, **keys) for a in (arm, CUBIC)]
+                found.append(
+                    Evidence.of(
+                        quotient(*mean),
+                        f"{n} senders, {block} KiB: {arm.name} over CUBIC",
+                        at_least(7) if much else above(1),
+                        unit="times",
+                        weighs=arm is INCAST,
+                    )
+                )
+    return found
+
+
+def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What is left of the share when the same sender starts at the general one's 2 Mb/s, percent."""
+    return [
+        Evidence.of(
+            quotient(
+                *(
+                    arms.mean(tables, INCAST_TABLE, "share", arm=a.name, senders=n, block_kib=block)
+                    for a in (SLOW_START, INCAST)
+                )
+            ),
+            f"{n} senders, {block} KiB: started at 2 Mb/s, of the share started at 143",
+            bound,
+            unit="%",
+            factor=100,
+        )
+        for block in BLOCKS_KIB
+        for n in _many(tables)
+    ]
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput against the number of senders; and between data centres."""
+    within = arms.summary(tables[INCAST_TABLE], ("arm", "block_kib", "senders"), "mbps")
+    apart = arms.summary(tables[BETWEEN_TABLE], ("arm", "rtt_ms"), "mbps")
+
+    def draw() -> Any:
+        figure, axes = new(9.6, 4.2, ncols=4, sharey=True)
+        for ax, block in zip(axes, BLOCKS_KIB, strict=False):
+            arms.curves(ax, within.filter(pl.col("block_kib") == block), WITHIN, "senders", "mbps")
+            ax.set_title(f"incast, {block} KiB")
+            ax.axhspan(
+                0.6 * INCAST.carried(WITHIN_BPS) / 1e6,
+                0.8 * INCAST.carried(WITHIN_BPS) / 1e6,
+                color="#bbbbbb",
+                alpha=0.4,
+                lw=0,
+            )
+            ax.set_xlabel("senders")
+        arms.curves(axes[3], apart, BETWEEN, "rtt_ms", "mbps")
+        axes[3].axhline(800, color=OKABE_ITO["black"], lw=0.8, ls=":")
+        axes[3].set_title("between, 800 Mb/s")
+        axes[3].set_xlabel("RTT (ms)")
+        axes[0].set_ylabel("goodput (Mb/s)")
+        axes[0].set_ylim(0, 1000)
+        handles: dict[str, Any] = {}
+        for ax in axes:
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5)
+        return figure
+
+    return Figure(
+        name="datacentres",
+        title="Within and between data centres",
+        caption=(
+            "Incast: each sender has one block, 1 Gb/s, 0.1 ms, 64 KiB of buffer; all blocks over the time of the last. Right: one flow, "
+            "50 packets of buffer. Means over seeds; the shade spans least and greatest."
+        ),
+        draw=draw,
+        data={"incast": within, "between": apart},
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "PCC between data centres, 28 ms": between(PCC, 28),
+        "PCC's incast sender, 33 senders of 256 KiB": incast(INCAST, 33, 256),
+    }
+
+
+EXPERIMENT = Experiment(name="datacentres", title="incast, and links between data centres", run=run, weight=9)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="P15",
+        place="NSDI 2015: inter-data-centre links",
+        statement="Over 800 Mb/s between data centres PCC has 624 to 818 Mb/s, several times what TCP has.",
+        direction=Criterion(
+            measure=partial(fills_reserved, much=False),
+            cell="every RTT",
+            bound="stated",
+            reading="More than Illinois and CUBIC.",
+        ),
+        magnitude=Criterion(
+            measure=partial(fills_reserved, much=True),
+            bound="printed",
+            printed="624 Mb/s",
+            reading="At least, at each RTT. The factors (5.23 over Illinois) hang on a buffer that is not known, and stand beside.",
+        ),
+    ),
+    Claim(
+        id="P16",
+        place="NSDI 2015: incast",
+        statement="With ten senders or more PCC has 60 to 80 % of the greatest goodput.",
+        magnitude=Criterion(
+            measure=partial(incast_goodput, bound=Bound(low=60, high=80)),
+            cell="blocks of 64, 128 and 256 KiB",
+            bound="printed",
+            printed="60 to 80 %",
+            reading="Of what the link can carry: neither less nor more.",
+        ),
+        note="The paper's incast ran a sender of its own. The general one of the same code starts at 2 Mb/s, so the blocks are over before it has found the rate: it stands beside, as does the printed form.",
+        causes=(
+            Cause(
+                because="the incast sender starts at 143 Mb/s",
+                intervention="the same sender started at 2 Mb/s, as the general sender of that code",
+                criterion=Criterion(measure=partial(left_of_the_start, bound=below(50)), cell="from ten senders on"),
+            ),
+        ),
+    ),
+    Claim(
+        id="P17",
+        place="NSDI 2015: incast",
+        statement="That is seven to eight times what TCP has.",
+        direction=Criterion(measure=partial(incast_over_tcp, much=False), cell="from ten senders on", bound="stated"),
+        magnitude=Criterion(
+            measure=partial(incast_over_tcp, much=True), bound="printed", printed="7 to 8 times", reading="At least 7."
+        ),
+        note="With ten senders TCP has not collapsed yet behind 64 KiB; when it does should hang on the switch's buffer, which is not known; other buffers were not tried.",
+    ),
+)
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(tables),)
+
+
+CHAPTER = Chapter(
+    title="The paper: data centres", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
+)

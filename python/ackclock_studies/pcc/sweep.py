@@ -1,0 +1,850 @@
+"""Throughput against the buffer's size, under every model of the host and of the queue.
+
+Length: one experiment with the sixteen claims that read its one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, minus, quotient, ratio
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table, TableCell
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate, mean_interval
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Reading,
+    Tables,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    same,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.pcc import prototype, testbed
+from ackclock_studies.pcc.testbed import (
+    BARE,
+    COARSE,
+    CORE,
+    CUBIC,
+    CUT,
+    ENVIRONMENTS,
+    FEW,
+    FINE_8_0,
+    IDEAL,
+    LABEL,
+    LATE,
+    MININET,
+    MODELS,
+    NEAR,
+    PACKET_BYTES,
+    PAYLOAD,
+    PCC,
+    PRINTED,
+    RATE_BPS,
+    SENDER,
+    SHALLOW,
+    SIZES,
+    STALLED,
+    TICK_8_0,
+    TICK_8_1,
+    TWINS,
+    Model,
+)
+
+PIPE = Reading(
+    name="pipe",
+    question="What was between the testbed's hosts?",
+    options={
+        TICK_8_0: "dummynet of FreeBSD up to 8.0, at the 1000 Hz that its manual asks for",
+        TICK_8_1: "dummynet since FreeBSD 8.1: what a tick leaves over is kept",
+        FINE_8_0: "a clock of 10,000 Hz",
+        SENDER: "a router, and a sender that wakes at a clock of 1000 Hz",
+    },
+    why="the older one lets no more through in a tick than the queue has slots, as figure 7's buffers of a few packets suggest; the bridges' release is not known",
+)
+CARD = Reading(
+    name="card",
+    question="Are TCP's packets of several segments cut at the testbed's card?",
+    options={"cuts": "single packets reach the bridge", "passes": "they cross the bridge whole"},
+    why="a wire carries single packets",
+)
+MACHINE = Reading(
+    name="machine",
+    question="What was it in virtual machines that took throughput from PCC?",
+    options={
+        "Mininet's link": "netem's limit counts the packets in its delay line, too",
+        "late pacing": "the publication's own words: the sender's pacing wakes late, here every 10 ms, and sends a batch; bare metal's link",
+    },
+    why="it needs no constant of ours; the other is as sufficient, and leaves CUBIC alone as the publication saw it",
+    crossed=False,
+)
+ENVIRONMENT = {"Mininet's link": MININET, "late pacing": testbed.PACED}
+FORM = Reading(
+    name="form",
+    question="Which PCC?",
+    options={
+        "authors'": "the constants of the code that the publications ran, and its receiver: a report every 20 packets",
+        "each packet": "the same with a report for each packet, as in the paper's experiments here",
+        "printed": "the constants of the paper",
+    },
+    why="both publications ran the code",
+)
+
+
+ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
+"""Models on which claims rest, besides the links."""
+CAUSED = (10, 20, 50)
+"""Sizes of the cause of C2, whose link is run at no other."""
+FEWEST, FEWER = (20, 275), (6, 10, 20, 50, 100, 275)
+"""Sizes of the others, at quick scale and at paper scale."""
+BETWEEN = (6, 10, 20, 50, 100, 275)
+"""Sizes of `ASKED` at quick scale."""
+
+
+def run(plan: Plan) -> Data:
+    """One flow, alone, 60 s with start-up.
+
+    Where nothing is left to chance one run stands for all seeds, and where two models are the same to a protocol
+    (`testbed.TWINS`) one of them is run. Readings other than the main one leave out models on which no claim rests.
+
+    Returns
+    -------
+    Data
+        `flows`: model, cc, buffer (packets), seed, share (goodput over what the link can carry), goodput_mbps,
+        sent_mbps (packets on the wire, retransmissions included), rtt_ms.
+    """
+    paper = plan.scale == "paper"
+    seeds = plan.count(quick=2, paper=3, readings=2)
+    known = sorted((*SHALLOW, *SIZES)) if paper else FEW
+    some = COARSE if paper else BETWEEN
+    beside = FEWER if paper else FEWEST
+    duration_s = 60.0
+    models: dict[str, Model] = dict(MODELS)
+    if plan.reading:
+        models = {name: MODELS[name] for name in (BARE, MININET, STALLED, LATE, CORE, testbed.PACED)}
+    models[BARE] = testbed.bare(PIPE.of(plan), whole=CARD.of(plan) == "passes")
+    sent = PRINTED if FORM.of(plan) == "printed" else PCC
+    every = 1 if FORM.of(plan) == "each packet" else testbed.EVERY
+    cells = [
+        Cell(
+            scenario=testbed.shallow(found, sent if controller == PCC else CUBIC, packets, duration_s, every),
+            keys={"model": name, "cc": controller, "buffer": packets},
+            stream=f"shallow {packets}",
+            seeds=seeds if controller == PCC or found.draws else 1,
+            needs={"flows": ("goodput_bps", "sent_packets", "mean_rtt_s")},
+            keep={"flows": partial(shares, payload=PAYLOAD[controller], duration_s=duration_s)},
+        )
+        for name, found in models.items()
+        for controller in (PCC, CUBIC)
+        if (name, controller) not in TWINS
+        for packets in _sizes(name, known, some if controller == PCC or paper else beside, beside)
+        if name != NEAR or controller == PCC
+    ]
+    data = collect("sweep", cells, plan)
+    return replace(data, tables={"sweep.flows": spread(data.tables["sweep.flows"], seeds)})
+
+
+def _sizes(model: str, known: Sequence[int], some: Sequence[int], beside: Sequence[int]) -> Sequence[int]:
+    if model == NEAR:
+        return CAUSED
+    return known if model in ENVIRONMENTS else some if model in ASKED else beside
+
+
+def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
+    """What is kept of a cell's runs."""
+    return batch.flows.select(
+        "seed",
+        (pl.col("goodput_bps") / (RATE_BPS * payload / PACKET_BYTES)).alias("share"),
+        (pl.col("goodput_bps") / 1e6).alias("goodput_mbps"),
+        (pl.col("sent_packets") * PACKET_BYTES * 8 / duration_s / 1e6).alias("sent_mbps"),
+        (pl.col("mean_rtt_s").cast(pl.Float64) * 1e3).alias("rtt_ms"),
+    )
+
+
+def spread(rows: pl.DataFrame, seeds: int) -> pl.DataFrame:
+    """A row for each seed where one run stands for all, and the rows of models that are the same to a protocol."""
+    few = pl.len().over("model", "cc", "buffer") < seeds
+    once = rows.filter(few)
+    numbers = pl.DataFrame({"n": range(seeds)}, schema={"n": rows.schema["seed"]})
+    many = once.join(numbers, how="cross").with_columns(seed=pl.col("seed") + pl.col("n")).drop("n")
+    rows = pl.concat([rows.filter(~few), many])
+    twins = [
+        rows.filter((pl.col("model") == run) & (pl.col("cc") == controller)).with_columns(pl.lit(model).alias("model"))
+        for (model, controller), run in TWINS.items()
+        if (rows["model"] == run).any()
+    ]
+    order = pl.col("model").replace_strict({model: i for i, model in enumerate(MODELS)}, return_dtype=pl.Int64)
+    return pl.concat([rows, *twins]).sort(order, pl.col("cc") == CUBIC, "buffer", "seed")
+
+
+def pick(tables: Tables, model: str, controller: str, packets: int, column: str = "share") -> Array:
+    """A column, one value per seed."""
+    t = tables["sweep.flows"].filter(
+        (pl.col("model") == model) & (pl.col("cc") == controller) & (pl.col("buffer") == packets)
+    )
+    return t.sort("seed")[column].to_numpy().astype(np.float64)
+
+
+def sizes(tables: Tables) -> list[int]:
+    """Sizes that were run."""
+    return sorted(tables["sweep.flows"]["buffer"].unique().to_list())
+
+
+def models(tables: Tables) -> list[str]:
+    """Models that were run, in order."""
+    return tables["sweep.flows"]["model"].unique(maintain_order=True).to_list()
+
+
+def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str = BARE) -> Estimate:
+    """Points of the link's capacity by which a model falls short of bare metal; positive is worse."""
+    lost = pick(tables, base, controller, packets) - pick(tables, model, controller, packets)
+    return mean_interval(100 * lost)
+
+
+def means(tables: Tables) -> pl.DataFrame:
+    """Mean, least and greatest share over seeds."""
+    share = pl.col("share")
+    return (
+        tables["sweep.flows"]
+        .group_by("model", "cc", "buffer", maintain_order=True)
+        .agg(
+            share.mean().alias("share"),
+            share.min().alias("least"),
+            share.max().alias("greatest"),
+            pl.col("sent_mbps").mean(),
+            pl.col("goodput_mbps").mean(),
+            pl.col("rtt_ms").mean(),
+        )
+    )
+
+
+PUBLISHED = {PCC: ((1, 0.25), (6, 0.9)), CUBIC: ((6, 0.02),)}
+"""Packets and share of the link, figure 7 of the paper as known from memory."""
+
+PANELS = ((BARE, "bare metal (dummynet, exact hosts)"), (MININET, "virtual machine (Mininet's link)"))
+LOOKS: dict[str, dict[str, Any]] = {
+    PCC: {"color": OKABE_ITO["vermilion"], "marker": "o"},
+    CUBIC: {"color": OKABE_ITO["blue"], "marker": "s"},
+}
+
+
+def figure(tables: Tables) -> Figure:
+    """Goodput against the buffer as the publication draws it: a panel for each environment, PCC and CUBIC in it."""
+    table = means(tables)
+
+    def draw() -> Any:
+        figure, axes = new(8.2, 4.2, ncols=2, sharey=True)
+        beside = {
+            BARE: (),
+            MININET: (
+                (testbed.PACED, PCC, "PCC, late pacing on bare metal", ":"),
+                (CUT, CUBIC, "CUBIC, no offload", "--"),
+            ),
+        }
+        for ax, (model, title) in zip(axes, PANELS, strict=True):
+            lines = [(model, PCC, "PCC", "-"), (model, CUBIC, "CUBIC", "-"), *beside[model]]
+            for name, controller, label, dash in lines:
+                own = table.filter((pl.col("model") == name) & (pl.col("cc") == controller)).sort("buffer")
+                look = LOOKS[controller] | ({"mfc": "none"} if dash != "-" else {})
+                ax.plot(1.5 * own["buffer"], own["goodput_mbps"], label=label, ls=dash, ms=3.5, lw=1.2, **look)
+            if model == BARE:
+                for controller, points in PUBLISHED.items():
+                    at, share = np.array(points).T
+                    most = RATE_BPS * PAYLOAD[controller] / PACKET_BYTES / 1e6
+                    colour = LOOKS[controller]["color"]
+                    ax.plot(
+                        1.5 * at,
+                        share * most,
+                        "*",
+                        mfc="none",
+                        color=colour,
+                        ms=11,
+                        label=f"{LABEL[controller]}, as published",
+                    )
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter("{x:g}")
+            ax.set_xlabel("buffer (kB)")
+            ax.set_title(title)
+            ax.set_ylim(0, 103)
+            ax.legend(loc="lower right" if model == BARE else "upper left", fontsize=7)
+        axes[0].set_ylabel("goodput (Mb/s)")
+        return figure
+
+    return Figure(
+        name="sweep",
+        title="Throughput against the buffer, as the publication draws it",
+        caption="One flow, 100 Mb/s, 30 ms, start-up included; 1.5 kB a packet. Means over seeds. Stars: figure 7 of the paper, from memory.",
+        draw=draw,
+        data={"sweep": table},
+    )
+
+
+def _mean(tables: Tables, model: str, controller: str, q: int) -> Estimate:
+    return mean_interval(100 * pick(tables, model, controller, q))
+
+
+def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
+    """How many times CUBIC's goodput PCC has."""
+    p, c = (mean_interval(pick(tables, model, cc, q, "goodput_mbps")) for cc in (PCC, CUBIC))
+    return quotient(p, c)
+
+
+def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.9) -> Array:
+    """The smallest buffer, packets, from which on a protocol has this share of the link; one value per seed, infinite if none."""
+    known = sizes(tables)
+    table = np.array([pick(tables, model, controller, q) for q in known])
+    enough = np.logical_and.accumulate((table >= share)[::-1], axis=0)[::-1]
+    return np.array([known[int(np.argmax(column))] if column.any() else np.inf for column in enough.T])
+
+
+def f1(tables: Tables) -> Sequence[Evidence]:
+    """PCC needs less buffer."""
+    return [_times_less(tables, above(1), key="times")]
+
+
+def f1_much(tables: Tables) -> Sequence[Evidence]:
+    """A 13th."""
+    p, c = needed(tables, PCC), needed(tables, CUBIC)
+    whole = sizes(tables)[-1]
+    return [
+        _times_less(tables, between(6.5, 26)),
+        Evidence.reached(p, whole, "PCC: buffer for 90 %", at_most(9), unit="packets", weighs=False, key="pcc"),
+        Evidence.reached(c, whole, "CUBIC: buffer for 90 %", at_least(50), unit="packets", weighs=False, key="cubic"),
+    ]
+
+
+def _times_less(tables: Tables, bound: Any, *, key: str = "") -> Evidence:
+    p, c = float(np.median(needed(tables, PCC))), float(np.median(needed(tables, CUBIC)))
+    reached = np.isfinite(p) and np.isfinite(c)
+    ratio = c / p if reached else float("nan")
+    return Evidence(label="CUBIC's buffer for 90 % over PCC's", value=ratio, bound=bound, unit="times", key=key)
+
+
+def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Behind six packets."""
+    p, c = pick(tables, BARE, PCC, 6), pick(tables, BARE, CUBIC, 6)
+    return [Evidence.of(mean_interval(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
+
+
+def f2_much(tables: Tables) -> Sequence[Evidence]:
+    """2 % and 90 %."""
+    return [
+        Evidence.of(_mean(tables, BARE, CUBIC, 6), "6 packets: CUBIC", at_most(5), unit="%", key="cubic"),
+        Evidence.of(_mean(tables, BARE, PCC, 6), "6 packets: PCC", at_least(80), unit="%", key="pcc"),
+    ]
+
+
+def f3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Behind one packet."""
+    return [Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", bound, unit="times", key="times")]
+
+
+def f3_much(tables: Tables) -> Sequence[Evidence]:
+    """25 %, 35 times CUBIC."""
+    return [
+        Evidence.of(_mean(tables, BARE, PCC, 1), "1 packet: PCC", between(12.5, 50), unit="%", key="pcc"),
+        Evidence.of(_ratio(tables, 1), "1 packet: PCC over CUBIC", between(17.5, 70), unit="times"),
+    ]
+
+
+def f4(tables: Tables) -> Sequence[Evidence]:
+    """The advantage is greatest behind shallow buffers."""
+    known = [q for q in sizes(tables) if q >= 20]
+    least = min((_ratio(tables, q) for q in sizes(tables) if q <= 10), key=lambda e: e.value)
+    most = max((_ratio(tables, q) for q in known), key=lambda e: e.value)
+    return [
+        Evidence.of(
+            quotient(least, most),
+            "PCC over CUBIC: least up to 10 packets, over greatest from 20 on",
+            above(1),
+            unit="times",
+            key="shallow",
+        ),
+        *(
+            Evidence.of(_ratio(tables, q, MININET), f"Mininet, {q} packets: PCC over CUBIC", above(1), unit="times", weighs=False)
+            for q in (6, 10, 20, 50)
+        ),
+    ]  # fmt: skip
+
+
+def f4_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Up to 45 times."""
+    most = max((_ratio(tables, q) for q in sizes(tables)), key=lambda e: e.value)
+    return [Evidence.of(most, "greatest PCC over CUBIC", bound, unit="times", key="most")]
+
+
+def c1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """As expected on bare metal."""
+    known = [q for q in sizes(tables) if q >= 10]
+    return [Evidence.of(_mean(tables, BARE, PCC, q), f"{q} packets", bound, unit="%") for q in known]
+
+
+def c1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """90 % behind six packets."""
+    return [
+        Evidence.of(_mean(tables, model, PCC, 6), f"{model}, 6 packets", bound, unit="%", weighs=model == BARE)
+        for model in (BARE, IDEAL, testbed.TESTBED)
+    ]
+
+
+def _machine(tables: Tables) -> str:
+    return ENVIRONMENT[MACHINE.of(tables)]
+
+
+def _shallow(tables: Tables) -> list[int]:
+    return [q for q in sizes(tables) if 5 <= q <= 50]
+
+
+def c2(tables: Tables) -> Sequence[Evidence]:
+    """Less in a virtual machine."""
+    return [
+        Evidence.of(
+            gap(tables, _machine(tables), PCC, q),
+            f"{q} packets: below bare metal",
+            above(0),
+            unit="points",
+            key=f"at_{q}" if q in (10, 20, 50) else "",
+        )
+        for q in _shallow(tables)
+    ]
+
+
+def c2_much(tables: Tables) -> Sequence[Evidence]:
+    """By ten points."""
+    return [
+        Evidence.of(
+            gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", at_least(10), unit="points"
+        )
+        for q in _shallow(tables)
+    ]
+
+
+def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What is still missing when nothing is under way behind netem, of what is missing in Mininet."""
+    return [
+        Evidence.of(
+            ratio(*(pick(tables, BARE, PCC, q) - pick(tables, model, PCC, q) for model in (NEAR, MININET))),
+            f"{q} packets: still missing, of what is missing in Mininet",
+            bound,
+            factor=100,
+            unit="%",
+        )
+        for q in (10, 20, 50)
+    ]
+
+
+def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What CUBIC loses in Mininet without offload."""
+    return [
+        Evidence.of(
+            gap(tables, CUT, CUBIC, 50, base=MININET),
+            "50 packets: CUBIC without offload below CUBIC with it",
+            bound,
+            unit="points",
+        )
+    ]
+
+
+def left(tables: Tables, q: int) -> Estimate:
+    """PCC's goodput in a virtual machine over that on bare metal."""
+    return quotient(*(mean_interval(pick(tables, model, PCC, q)) for model in (_machine(tables), BARE)))
+
+
+def c3(tables: Tables) -> Sequence[Evidence]:
+    """What is left grows with the buffer."""
+    found = []
+    for small, large in pairwise((6, 10, 20, 50, 275)):
+        a, b = left(tables, small), left(tables, large)
+        more = minus(b, a)
+        label = f"share of the expected: at {large} less at {small} packets"
+        found.append(Evidence.of(more, label, above(0), factor=100, unit="points"))
+    return found
+
+
+def c4(tables: Tables) -> Sequence[Evidence]:
+    """Little is left at the deepest buffer."""
+    return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", same(5), unit="points", key="deep")]
+
+
+def c5(tables: Tables) -> Sequence[Evidence]:
+    """CUBIC does not care."""
+    return [
+        Evidence.of(
+            gap(tables, _machine(tables), CUBIC, q),
+            f"{q} packets: CUBIC below bare metal",
+            same(5),
+            unit="points",
+            key=f"at_{q}" if q in (10, 20, 50, 275) else "",
+        )
+        for q in sizes(tables)
+        if q >= 5
+    ]
+
+
+def c5_mean(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """On average over the script's sizes."""
+    known = [q for q in sizes(tables) if q in SIZES]
+    return [
+        Evidence(
+            label=f"{model}: mean difference over {len(known)} sizes",
+            value=float(np.mean([abs(gap(tables, _machine(tables), CUBIC, q, base=model).value) for q in known])),
+            bound=bound,
+            unit="points",
+            weighs=model == BARE,
+            key={BARE: "bare", IDEAL: "router"}[model],
+        )
+        for model in (BARE, IDEAL)
+    ]
+
+
+def c6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """One core: worse, behind large buffers too."""
+    return [
+        Evidence.of(
+            gap(tables, CORE, PCC, q, base=MININET),
+            f"{q} packets: one core below Mininet with processors enough",
+            bound,
+            unit="points",
+            key=f"at_{q}",
+        )
+        for q in (50, 100, 275)
+    ]
+
+
+def c6_much(tables: Tables) -> Sequence[Evidence]:
+    """By more than ten points behind the deepest."""
+    return [
+        Evidence.of(gap(tables, CORE, PCC, 275, base=MININET), "275 packets", above(10), unit="points"),
+        *(
+            Evidence.of(gap(tables, model, PCC, 275), f"{model}: below bare metal", above(10), unit="points", weighs=False)
+            for model in (testbed.COSTLY, testbed.ONE_CORE, testbed.NO_CATCH_UP)
+        ),
+    ]  # fmt: skip
+
+
+def c17(tables: Tables) -> Sequence[Evidence]:
+    """What exact pacing leaves missing in Mininet."""
+    return [
+        Evidence.of(
+            gap(tables, model, PCC, q),
+            f"{model}, {q} packets: below bare metal",
+            same(5),
+            unit="points",
+            weighs=model == MININET,
+            key={MININET: f"exact_{q}", STALLED: f"stalls_{q}"}.get(model, ""),
+        )
+        for model in (MININET, STALLED, LATE)
+        for q in (10, 20, 50)
+    ]
+
+
+def c17_some(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What exact pacing gives back of what stalls cost."""
+    return [
+        Evidence.of(
+            gap(tables, STALLED, PCC, q, base=MININET),
+            f"{q} packets: stalls cost, on top of Mininet",
+            bound,
+            unit="points",
+            key=f"cost_{q}",
+        )
+        for q in (10, 20, 50)
+    ]
+
+
+def c15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """PCC over CUBIC on bare metal, for context."""
+    return [Evidence.of(_ratio(tables, 10), "10 packets: PCC over CUBIC", bound, unit="times", weighs=False)]
+
+
+def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What the buffer that each needs for 90 % adds to the round trip, on bare metal."""
+    found = {}
+    for controller in (PCC, CUBIC):
+        size = float(np.median(needed(tables, controller)))
+        rtt = pick(tables, BARE, controller, int(size), "rtt_ms") if np.isfinite(size) else np.array([np.nan])
+        found[controller] = rtt - PATH_MS
+    return [
+        Evidence.of(
+            minus(mean_interval(found[CUBIC]), mean_interval(found[PCC])),
+            "mean queueing delay behind the buffer that it needs for 90 %, CUBIC less PCC",
+            bound,
+            unit="ms",
+            key="less",
+        ),
+        *(
+            Evidence.of(
+                mean_interval(found[cc]),
+                f"{LABEL[cc]}: mean queueing delay there",
+                Bound(),
+                unit="ms",
+                weighs=False,
+                key=KEYS[cc],
+            )
+            for cc in (PCC, CUBIC)
+        ),
+    ]
+
+
+PATH_MS = 30
+"""Round trip without a queue."""
+
+
+KEYS = {PCC: "pcc", CUBIC: "cubic"}
+
+
+def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What PCC gives a virtual machine behind a shallow buffer."""
+    return [
+        Evidence.of(
+            _ratio(tables, q, _machine(tables)),
+            f"{q} packets: PCC over CUBIC",
+            bound,
+            unit="times",
+            key=f"at_{q}",
+        )
+        for q in (6, 10, 20)
+    ]
+
+
+PLACE = "blog: throughput against buffer"
+
+
+def sweep_table(tables: Tables) -> Table:
+    """Goodput, and what was sent."""
+    rows: list[tuple[TableCell | str, ...]] = []
+    table = means(tables).filter(pl.col("buffer").is_in([6, 20, 50, 275]))
+    for r in table.sort("buffer", maintain_order=True).iter_rows(named=True):
+        rows.append(
+            (
+                TableCell(text=f"{r['buffer']} packets, {LABEL[r['cc']]}, {r['model']}", kind="head"),
+                f"{r['goodput_mbps']:.1f}",
+                f"{r['sent_mbps']:.1f}",
+                f"{100 * r['share']:.0f} ({100 * r['least']:.0f} to {100 * r['greatest']:.0f})",
+                f"{r['rtt_ms']:.1f}",
+            )
+        )
+    return Table(
+        caption="Means over seeds (least and greatest). Sent: 1500-byte packets on the wire, those lost included.",
+        header=("run", "goodput (Mb/s)", "sent (Mb/s)", "of the link (%)", "mean RTT (ms)"),
+        rows=tuple(rows),
+        dense=True,
+    )
+
+
+_SEVEN = "NSDI 2015: figure 7"
+_MEMORY = "The number is known from memory only: a hypothesis."
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="C1",
+        place=PLACE,
+        statement="On bare metal PCC holds up to expectations.",
+        direction=Criterion(
+            measure=partial(c1, bound=at_least(90)),
+            cell="each size from 10 packets on",
+            reading="At least 90 % of what the link can carry.",
+        ),
+        magnitude=Criterion(
+            measure=partial(c1_much, bound=at_least(80)),
+            printed="90 % behind six packets",
+            reading=f"Within ten points of the figure's 90 %. {_MEMORY}",
+        ),
+    ),
+    Claim(
+        id="C2",
+        place=PLACE,
+        statement="In a virtual machine PCC has less throughput at shallow buffers, and rises more slowly.",
+        direction=Criterion(measure=c2, cell="each size from 5 to 50 packets", bound="stated", reads=(MACHINE,)),
+        magnitude=Criterion(measure=c2_much, reading="At least 10 points at each of them.", reads=(MACHINE,)),
+        note="Nothing is fitted: hosts are exact, and the link is Mininet's. A sender whose pacing wakes late (reading \"late pacing\") is as sufficient.",
+        causes=(
+            Cause(
+                because="netem's limit counts the packets in its delay line",
+                intervention="the delay is the access link's, so that netem has none",
+                criterion=Criterion(measure=partial(without_delay_line, bound=below(50)), cell="10, 20 and 50 packets"),
+            ),
+        ),
+    ),
+    Claim(
+        id="C3",
+        place=PLACE,
+        statement="The shallower the buffer, the worse.",
+        direction=Criterion(
+            measure=c3,
+            bound="stated",
+            reading="What is left of the throughput on bare metal grows from 6 to 10, 20, 50 and 275 packets.",
+            reads=(MACHINE,),
+        ),
+        note="From 6 to 10 packets it cannot grow: bare metal, too, is capped in proportion to the buffer there.",
+    ),
+    Claim(
+        id="C4",
+        place=PLACE,
+        statement="With a deep buffer PCC comes near what is expected.",
+        direction=Criterion(measure=c4, cell="275 packets, the largest of the script", reading="Within 5 points.", reads=(MACHINE,)),
+    ),
+    Claim(
+        id="C5",
+        place=PLACE,
+        statement="CUBIC is virtually the same in a virtual machine and on bare metal.",
+        direction=Criterion(
+            measure=c5,
+            cell="each size of the script",
+            reading="Within 5 points, a margin chosen before the run, at every size.",
+            reads=(MACHINE,),
+        ),
+        magnitude=Criterion(measure=partial(c5_mean, bound=at_most(5)), reading="At most 5 points on average over the script's sizes.", reads=(MACHINE,)),
+        causes=(
+            Cause(
+                because="a packet of several segments counts once behind netem",
+                intervention="no segmentation offload",
+                criterion=Criterion(measure=partial(without_offload, bound=above(0, margin=5)), cell="50 packets, where Mininet gives CUBIC more than the testbed does"),
+            ),
+        ),
+        note="CUBIC misses {at_10} behind 10 packets, {at_20} behind 20, {at_50} behind 50 (negative: Mininet gives more). Averaged over the sizes that is {bare} against the testbed, {router} against a router's queue: a link that acts at ticks hurts CUBIC nearly as Mininet's does.",
+    ),
+    Claim(
+        id="C6",
+        place=PLACE,
+        statement="On a dedicated single core PCC is worse even behind large buffers.",
+        direction=Criterion(
+            measure=partial(c6, bound=above(0, margin=1)),
+            cell="50, 100 and 275 packets",
+            bound="stated",
+            reading="Rests on a cost of 100 us for each packet at each end, which was fitted to C13.",
+        ),
+        magnitude=Criterion(measure=c6_much, reading="More than 10 points at 275 packets."),
+        note="Arithmetic of the fitted cost: one core carries 5000 packets a second.",
+    ),
+    Claim(
+        id="C15",
+        place="blog: introduction, after the paper",
+        statement="PCC often has ten times the throughput of TCP.",
+        direction=Criterion(
+            measure=partial(c15, bound=at_least(10)),
+        ),
+        not_comparable="'often' counts paths of the Internet; the ratio on bare metal at 10 packets stands beside",
+    ),
+    Claim(
+        id="C17",
+        place="blog: conclusions",
+        statement="With pacing that works in a virtual machine, PCC would have its throughput back.",
+        direction=Criterion(
+            measure=c17,
+            cell="10, 20 and 50 packets in Mininet with departures exact to the nanosecond",
+            reading="Within 5 points of bare metal.",
+        ),
+        magnitude=Criterion(
+            measure=partial(c17_some, bound=above(0, margin=1)),
+            reading="Beside it: stalls of 5 ms after 20 ms on average cost something on top of Mininet's link, which exact pacing would give back.",
+        ),
+        note="Perfect pacing still misses {exact_10}, {exact_20} and {exact_50} behind 10, 20 and 50 packets: the limit counts what is under way, however evenly it left.",
+    ),
+    Claim(
+        id="C19",
+        place="blog: goals",
+        statement="PCC could mitigate bufferbloat: it has high throughput even when buffers are kept small.",
+        direction=Criterion(
+            measure=partial(c19, bound=above(0, margin=1)),
+            cell="bare metal, for each sender the smallest buffer behind which it has 90 % of the link",
+            reading="Mean queueing delay there lower than CUBIC's; less than 1 ms counts as none.",
+        ),
+        note="PCC {pcc}, CUBIC {cubic}.",
+    ),
+    Claim(
+        id="C20",
+        place="blog: conclusions",
+        statement="PCC would do little to improve the performance of virtual servers over links with shallow buffers.",
+        direction=Criterion(
+            measure=partial(c20, bound=at_most(1.25)),
+            cell="a virtual machine behind 6, 10 and 20 packets",
+            reading="Little: at most a quarter more than CUBIC.",
+            reads=(MACHINE,),
+        ),
+        note="PCC over CUBIC: {at_6} behind 6 packets, {at_10} behind 10, {at_20} behind 20.",
+    ),
+    Claim(
+        id="F1",
+        place=_SEVEN,
+        statement="For 90 % of the capacity PCC needs a 13th of the buffer that CUBIC needs.",
+        direction=Criterion(measure=f1, cell="bare metal, medians over seeds", bound="stated"),
+        magnitude=Criterion(measure=f1_much, printed="13 times", reading="Between half of it and twice as much."),
+        note="PCC needs {pcc}, CUBIC {cubic}.",
+    ),
+    Claim(
+        id="F2",
+        place=_SEVEN,
+        statement="Behind six packets PCC has 90 % of the capacity, CUBIC 2 %.",
+        direction=Criterion(measure=partial(f2, bound=above(0)), cell="bare metal, 6 packets", bound="stated"),
+        magnitude=Criterion(measure=f2_much, printed="90 %, 2 %", reading=f"At most 5 % for CUBIC; for PCC within ten points of the figure's 90 %, as in C1. {_MEMORY}"),
+        note="PCC has {pcc}: a tick lets no more than six packets of 8.33 through.",
+    ),
+    Claim(
+        id="F3",
+        place=_SEVEN,
+        statement="Behind a single packet PCC has 25 % of the capacity, 35 times CUBIC.",
+        direction=Criterion(measure=partial(f3, bound=above(1)), cell="bare metal, 1 packet", bound="stated"),
+        magnitude=Criterion(measure=f3_much, printed="25 %, 35 times", reading=f"Between half of each and twice as much. {_MEMORY}"),
+        note="With one slot a tick of the older dummynet lets one packet through: 12 %. The newer one sends a packet into its debt first: two, and 24 %.",
+    ),
+    Claim(
+        id="F4",
+        place="blog: conclusions; NSDI 2015: figure 7",
+        statement="PCC has its greatest advantage over TCP at small queues.",
+        direction=Criterion(measure=f4, cell="bare metal, up to 10 packets against 20 and more", bound="stated"),
+        magnitude=Criterion(measure=partial(f4_much, bound=between(22.5, 90)), printed="up to 45 times", reading="Between half of it and twice as much."),
+    ),
+)  # fmt: skip
+
+
+def blocks(t: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(t), sweep_table(t), prototype.table(t))
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "PCC on bare metal, 6 packets": testbed.shallow(BARE, PCC, 6, 60),
+        "CUBIC on bare metal, 6 packets": testbed.shallow(BARE, CUBIC, 6, 60),
+        "PCC in Mininet, 20 packets": testbed.shallow(MININET, PCC, 20, 60),
+        "PCC in Mininet, hosts that stall, 20 packets": testbed.shallow(STALLED, PCC, 20, 60),
+    }
+
+
+CHAPTER = Chapter(
+    title="Throughput against the buffer",
+    experiments=(
+        Experiment(
+            name="sweep",
+            title="throughput against the buffer, every model",
+            run=run,
+            weight=60,
+            reads=(PIPE, CARD, FORM),
+        ),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -1,0 +1,185 @@
+"""The other reading of "PCC suits video": long flows' throughput, second by second, as what a toy player sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, minus
+from ackclock.scenario import Scenario
+from ackclock.stats import mean_interval
+from ackclock.study import (
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Tables,
+    above,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock.video import HORIZON, inefficiency, instability, unfairness
+from ackclock_studies.pcc import arms, testbed, video
+from ackclock_studies.pcc.arms import CUBIC, PCC, PRINTED, Arm
+
+FLOWS = 4
+
+
+def scenario(arm: Arm, duration_s: int) -> Scenario:
+    """Four flows that always have something to send, on the players' link."""
+    stagger = {"kind": "uniform", "low": "100 ms", "high": "4 s"}
+    return Scenario.from_dict(
+        {
+            "name": f"{FLOWS} long flows, {arm.name}",
+            "duration": f"{duration_s} s",
+            "network": video.link(FLOWS),
+            "flows": [arm.flows(count=FLOWS, stagger=stagger)],
+            "record": {"goodput_interval": "1 s"},
+        }
+    )
+
+
+def toy(bps: Array) -> Array:
+    """Bitrates of players without a buffer: each second the highest below the throughput of the one before.
+
+    Parameters
+    ----------
+    bps
+        A row per second, a column per flow.
+    """
+    ladder = 1e6 * np.array(video.LADDER_MBPS)
+    level = np.searchsorted(ladder, bps[:-1], side="right") - 1
+    found: Array = ladder[np.clip(level, 0, None)]
+    return found
+
+
+def measured(mbps: Array, capacity_bps: float, warm_up_s: int) -> dict[str, float]:
+    """The toy players' metrics, and the transport's own numbers.
+
+    Parameters
+    ----------
+    mbps
+        Goodput: a row per second, a column per flow.
+    capacity_bps
+        What the link can carry.
+    warm_up_s
+        Seconds that do not count, at least the horizon of instability.
+
+    Returns
+    -------
+    dict
+        inefficiency, unfairness, instability; jain (mean over seconds) and sd_mbps (mean over flows) of the goodput.
+    """
+    players = toy(1e6 * mbps)
+    late = range(warm_up_s, len(players))
+    return {
+        "inefficiency": float(np.mean([inefficiency(players[t], capacity_bps) for t in late])),
+        "unfairness": float(np.mean([unfairness(players[t]) for t in late])),
+        "instability": float(
+            np.mean([instability(list(players[t - HORIZON : t + 1, i])) for t in late for i in range(FLOWS)])
+        ),
+        "jain": float(np.mean([testbed.jain(row) for row in mbps[warm_up_s:]])),
+        "sd_mbps": float(mbps[warm_up_s:].std(axis=0, ddof=1).mean()),
+    }
+
+
+NEEDS = {"goodput": ("flow", "t_s", "goodput_bps"), "links": video.LINKS}
+
+
+def run(plan: Plan) -> Data:
+    """Four long flows for 180 s (120 s at quick scale).
+
+    Returns
+    -------
+    Data
+        `traces.runs`: arm, seed, the numbers of `measured` from 60 s on, and lost (share of the data packets that the bottleneck
+        dropped).
+    """
+    duration_s = 120 if plan.scale == "quick" else 180
+    cells = [
+        Cell(
+            scenario=scenario(arm, duration_s),
+            keys={"arm": arm.name},
+            stream="video traces",
+            seeds=plan.count(quick=6, paper=10),
+            needs=NEEDS,
+        )
+        for arm in video.ARMS
+    ]
+    data = collect("traces", cells, plan)
+    rows = []
+    lost = {
+        (name, seed): share
+        for (name,), links in data.tables["traces.links"].group_by("arm", maintain_order=True)
+        for seed, share in video.dropped(links).iter_rows()
+    }
+    for (name, seed), own in data.tables["traces.goodput"].group_by("arm", "seed", maintain_order=True):
+        arm = next(arm for arm in video.ARMS if arm.name == name)
+        mbps = testbed.series(own, FLOWS, duration_s)
+        numbers = measured(mbps, arm.carried(FLOWS * video.SHARE_MBPS * 1e6), video.WARM_UP_S)
+        rows.append({"arm": name, "seed": seed, **numbers, "lost": lost[name, seed]})
+    return Data(tables={TABLE: pl.DataFrame(rows)}, digests=data.digests, runs=data.runs)
+
+
+TABLE = "traces.runs"
+
+
+def steadier(tables: Tables) -> Sequence[Evidence]:
+    """The toy players over PCC against those over CUBIC."""
+
+    def mean(arm: Arm, column: str) -> Any:
+        return mean_interval(arms.pick(tables, TABLE, column, arm=arm.name))
+
+    metrics = [
+        Evidence.of(
+            minus(mean(CUBIC, metric), mean(arm, metric)),
+            f"toy players: {metric}, CUBIC less {arm.name}",
+            above(0),
+            weighs=arm is PCC and metric != "inefficiency",
+        )
+        for arm in (PCC, PRINTED)
+        for metric in video.METRICS
+    ]
+    transport = [
+        Evidence.of(
+            minus(mean(PCC, "jain"), mean(CUBIC, "jain")), "Jain's index, PCC less CUBIC", above(0), weighs=False
+        ),
+        Evidence.of(
+            minus(mean(CUBIC, "sd_mbps"), mean(PCC, "sd_mbps")),
+            "standard deviation, CUBIC less PCC",
+            above(0),
+            unit="Mb/s",
+            weighs=False,
+        ),
+    ]
+    return [*metrics, *transport]
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"Four long flows of PCC on the players' link": scenario(PCC, 180)}
+
+
+EXPERIMENT = Experiment(name="traces", title="toy players on long flows' throughput", run=run, weight=3)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="V5",
+        place="CS244, 2016: motivation",
+        statement="PCC's fast convergence and low variance suit adaptive video: the throughput of long flows.",
+        direction=Criterion(
+            measure=steadier,
+            reading="Toy players that take the highest bitrate below the last second's throughput of a long flow are less unfair and less unstable "
+            "over PCC than over CUBIC; four flows on the players' link.",
+        ),
+    ),
+)
+
+CHAPTER = Chapter(
+    title="Toy players on the throughput of long flows", experiments=(EXPERIMENT,), claims=CLAIMS, scenarios=scenarios
+)

@@ -1,0 +1,451 @@
+"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, gain, percent_more, remaining
+from ackclock.plot import Figure, new
+from ackclock.report import Block, paragraph
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Reading,
+    Stated,
+    Tables,
+    above,
+    below,
+    between,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.prr import path, paths
+from ackclock_studies.prr.path import LARGE, PAGE_LABELS
+from ackclock_studies.prr.rules import CRB, FORM, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
+
+RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
+LOSS = 0.02
+LENGTHS = (1, 3, 8)
+"""Mean packets of a burst of losses; 1: single, independent losses."""
+DEPTHS = (6, 10, 25, 100)
+"""Packets that the bottleneck's queue holds; the path itself holds 10."""
+COLUMNS = ("total_s", "data_retransmissions", "data_rtos", "lost_retransmits")
+
+DEPTH = Reading(
+    name="depth",
+    question="How many packets does the queue of the bottleneck hold?",
+    options={"10 packets": "what the path holds", **{f"{n} packets": "" for n in DEPTHS if n != 10}},
+    why="a bandwidth-delay product is the rule by which routers were sized when the servers were measured",
+)
+LENGTH = Reading(
+    name="burst",
+    question="How many packets are lost at a time?",
+    options={"1 packet": "single losses", **{f"{n} packets": "on average" for n in LENGTHS[1:]}},
+    why="the loss of the publications' paths is given as a rate alone",
+)
+
+
+def scenario(rule: str, length: int, depth: int, **stack: Any) -> Scenario:
+    """One fetch of 750 KB over the bottleneck alone, which loses data in bursts (Gilbert and Elliott's two states)."""
+    leave = 1 / length
+    loss = {"kind": "gilbert-elliott", "p": LOSS * leave / (1 - LOSS), "r": leave, "applies_to": "data"}
+    single = {"kind": "bernoulli", "p": LOSS, "applies_to": "data"}
+    return Scenario.from_dict(
+        {
+            "name": f"{rule}, bursts of {length}, queue of {depth}",
+            "duration": "1 h",
+            "network": {
+                "topology": "chain",
+                "bottleneck": {
+                    "rate": "1.2 Mbit/s",
+                    "delay": "50 ms",
+                    "queue": {"kind": "drop-tail", "limit": f"{depth} packets"},
+                    "loss": single if length == 1 else loss,
+                },
+                "reverse": {"bottleneck": {"rate": "1.2 Mbit/s", "delay": "50 ms"}},
+            },
+            "flows": [{**path.host(recovery=rule, **stack), "workload": {"kind": "fetch", "bytes": f"{LARGE} bytes"}}],
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Every rule under every length of burst behind every queue, paired by common random numbers.
+
+    Returns
+    -------
+    Data
+        `bursts.fetches`: rule, length, depth, seed and the columns of a fetch.
+    """
+    seeds = plan.count(quick=400, paper=1500)
+    cells = [
+        Cell(
+            scenario=scenario(rule, length, depth),
+            keys={"rule": rule, "length": length, "depth": depth},
+            stream=f"bursts {length} {depth}",
+            seeds=seeds,
+            needs={"fetches": COLUMNS},
+        )
+        for length in LENGTHS
+        for depth in DEPTHS
+        for rule in RULES
+    ]
+    return collect("bursts", cells, plan)
+
+
+NO_OVERSHOOT = 14
+"""Segments at which slow start ends in the arm without an overshoot: above the 10 that the path holds, below the 20 with its queue."""
+
+
+def run_calm(plan: Plan) -> Data:
+    """The cell of single losses and a queue of one bandwidth-delay product again, without the overshoot of slow start.
+
+    Returns
+    -------
+    Data
+        `calm.fetches`: rule, seed and the columns of a fetch; the losses are those of `bursts`.
+    """
+    cells = [
+        Cell(
+            scenario=scenario(rule, 1, 10, initial_ssthresh=NO_OVERSHOOT),
+            keys={"rule": rule},
+            stream="bursts 1 10",
+            seeds=plan.count(quick=400, paper=1500),
+            needs={"fetches": COLUMNS},
+        )
+        for rule in (RFC6675, SSRB, PRR)
+    ]
+    return collect("calm", cells, plan)
+
+
+def pairs(tables: Tables, column: str, first: str, second: str, length: int, depth: int) -> tuple[Array, Array]:
+    """Values of two rules for the same seeds; of times, those of the fetches that ended under both."""
+    own = tables["bursts.fetches"].filter((pl.col("length") == length) & (pl.col("depth") == depth)).sort("seed")
+    return _both(own, column, first, second)
+
+
+def _both(own: pl.DataFrame, column: str, first: str, second: str) -> tuple[Array, Array]:
+    x, y = (own.filter(pl.col("rule") == rule)[column].to_numpy().astype(np.float64) for rule in (first, second))
+    ended = np.isfinite(x) & np.isfinite(y)
+    return (x[ended], y[ended]) if column == "total_s" else (x, y)
+
+
+def endless(tables: Tables, length: int, depth: int, key: str) -> list[Evidence]:
+    """Fetches that had not ended after an hour, of which no time is known and that no mean holds."""
+    own = tables["bursts.fetches"].filter((pl.col("length") == length) & (pl.col("depth") == depth))
+    return [
+        Evidence(
+            label=f"{name(length, depth)}: fetches that did not end within the hour, {label(rule)}",
+            value=float((~rows["total_s"].cast(pl.Float64).fill_null(float("nan")).is_finite()).sum()),
+            bound=Bound(),
+            unit=f"of {rows.height}",
+            weighs=False,
+            key=f"{key}_{'halving' if rule == RATE_HALVING else 'prr'}",
+        )
+        for rule in (RATE_HALVING, prr(tables))
+        for rows in (own.filter(pl.col("rule") == rule),)
+    ]
+
+
+def more(tables: Tables, column: str, rule: str, other: str, length: int, depth: int) -> Estimate:
+    """How much more of something a rule has than another, percent."""
+    return percent_more(*pairs(tables, column, rule, other, length, depth))
+
+
+def name(length: int, depth: int) -> str:
+    """Of a cell."""
+    return f"{'single losses' if length == 1 else f'bursts of {length}'}, queue of {depth}"
+
+
+def chosen(tables: Tables) -> tuple[int, int]:
+    """Burst and depth of this reading."""
+    return int(LENGTH.of(tables).split()[0]), int(DEPTH.of(tables).split()[0])
+
+
+def _of_6675(tables: Tables, column: str, what: str, bound: Bound, cell: tuple[int, int], key: str) -> list[Evidence]:
+    """RFC 6675 against PRR in the cell that weighs, and in all others."""
+    cells = [cell, *((n, d) for n in LENGTHS for d in DEPTHS if (n, d) != cell)]
+    return [
+        Evidence.of(
+            more(tables, column, RFC6675, prr(tables), n, d),
+            f"{name(n, d)}: more {what}",
+            bound,
+            unit="%",
+            weighs=(n, d) == cell,
+            key=key if (n, d) == cell else f"{key}_{n}_{d}",
+        )
+        for n, d in cells
+    ]
+
+
+def p4(tables: Tables) -> Sequence[Evidence]:
+    """Retransmissions of RFC 6675, and those that are lost again, less those of PRR: over the population of paths, and cell by cell."""
+    cell = chosen(tables)
+    return [
+        *paths.on_paths(tables, "retransmissions", above(0, margin=0.5), weighs=True),
+        *paths.on_paths(tables, "lost", above(0, margin=1), weighs=True),
+        *_beside(_of_6675(tables, "data_retransmissions", "retransmissions", above(0, margin=0.5), cell, "all")),
+        *_beside(_of_6675(tables, "lost_retransmits", "lost retransmissions", above(0, margin=1), cell, "lost")),
+    ]
+
+
+def p4_much(tables: Tables) -> Sequence[Evidence]:
+    """How many more."""
+    return [
+        *paths.on_paths(tables, "retransmissions", between(1.5, 6), weighs=True),
+        *paths.on_paths(tables, "lost", between(14.5, 58), weighs=True),
+    ]
+
+
+def _beside(found: Sequence[Evidence]) -> list[Evidence]:
+    return [replace(e, weighs=False) for e in found]
+
+
+def overshoot(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What is left of the cell's difference without the overshoot."""
+    other, base = pairs(tables, "data_retransmissions", RFC6675, prr(tables), 1, 10)
+    without = _both(tables["calm.fetches"].sort("seed"), "data_retransmissions", RFC6675, prr(tables))
+    text = f"{name(1, 10)}: more retransmissions"
+    return [
+        Evidence.of(
+            remaining((other, base), without),
+            f"{text}: what is left without the overshoot",
+            bound,
+            unit="%",
+            key="left",
+        ),
+        Evidence.of(
+            percent_more(*without), f"{text}, without the overshoot", Bound(), unit="%", weighs=False, key="calm"
+        ),
+    ]
+
+
+def long_backoffs(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """What is left of PRR's gain without the slowest fetches, of either rule."""
+    found = []
+    for length in LENGTHS[1:]:
+        base, other = pairs(tables, "total_s", RATE_HALVING, prr(tables), length, 100)
+        slow = np.maximum(base, other)
+        kept = slow <= np.quantile(slow, 1 - SLOWEST)
+        found.append(
+            Evidence.of(
+                remaining((other, base), (other[kept], base[kept]), joint=False),
+                f"{name(length, 100)}: gain, what is left without the slowest 1 %",
+                bound,
+                unit="%",
+                key=f"left_{length}",
+            )
+        )
+    return found
+
+
+SLOWEST = 0.01
+"""Share of the pairs that the arm without long backoffs leaves out."""
+
+
+def p12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Timeouts of RFC 6675 after bursts of losses."""
+    return _of_6675(tables, "data_rtos", "timeouts", bound, (3, chosen(tables)[1]), "timeouts")
+
+
+def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Gain of PRR over rate halving under bursts of losses."""
+    cells = [(3, 100), (8, 100), *((n, d) for n in LENGTHS for d in DEPTHS if (n, d) not in ((3, 100), (8, 100)))]
+    return [
+        *(e for n in LENGTHS[1:] for e in endless(tables, n, 100, f"ended_{n}")),
+        *[
+            Evidence.of(
+                gain(*pairs(tables, "total_s", RATE_HALVING, prr(tables), n, d)),
+                f"{name(n, d)}: gain of {label(prr(tables))}",
+                bound,
+                unit="%",
+                weighs=(n, d) in ((3, 100), (8, 100)),
+                key=f"gain_{n}_{d}",
+            )
+            for n, d in cells
+        ],
+    ]
+
+
+_SLIDES = "IETF-84 slides"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="T12",
+        place="CS244'13 blog, first paragraph",
+        statement="PRR improves upon the existing fast recovery under burst losses.",
+        direction=Criterion(
+            measure=Stated(above(0, margin=0.3), t12),
+            reading="mean latency lower than with rate halving; less than 0.3 % counts as none",
+            cell="bursts of 3 and of 8 packets on average, 2 % lost in all, behind the blog's queue of 100 packets",
+            bound="stated",
+            reads=(FORM,),
+        ),
+        note=(
+            "With single losses it gains {gain_1_100:i}, with bursts of 3 {gain_3_100:i} and with bursts of 8 {gain_8_100:i}. Of 8 packets on average, {ended_8_halving:n} and "
+            "{ended_8_prr:n} fetches did not end within the hour, with rate halving and with PRR; they have no time, and no mean holds them."
+        ),
+        causes=(
+            Cause(
+                because="a few fetches with long backoffs carry the mean under bursts",
+                intervention="the slowest 1 % of the pairs are left out",
+                criterion=Criterion(
+                    measure=Stated(below(50), long_backoffs),
+                    reading="less than half of the gain is left",
+                    cell="the same",
+                    reads=(FORM,),
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="P4",
+        place=f"{_SLIDES}, measurement summary; RFC 6937 §5",
+        statement="RFC 3517 retransmits more than PRR, and loses more of its retransmissions.",
+        direction=Criterion(
+            measure=p4,
+            reading="in the mean over paths; less than 0.5 and 1 % counts as none",
+            cell="a population of paths: the publications name no cell but Google's Web servers. Single cells stand beside",
+            bound="stated",
+            reads=(DEPTH, LENGTH, FORM),
+        ),
+        magnitude=Criterion(
+            measure=p4_much,
+            reading="within a factor of two",
+            cell="as above",
+            bound="printed",
+            printed="3 % more retransmissions, 29 % more lost ones",
+            reads=(FORM,),
+        ),
+        note=(
+            "On most paths the two do not differ: RFC 6675 retransmits more on {retransmissions_holds_on:i} of them and less on {retransmissions_reverse_on:i}, and loses more "
+            "retransmissions on {lost_holds_on:i} and fewer on {lost_reverse_on:i}. In the cell of earlier versions, 750 KB behind a queue of 10 packets, it is {all:i} more."
+        ),
+        causes=(
+            Cause(
+                because="the overshoot of slow start, which just fits the queue, makes the one recovery that differs",
+                intervention="slow start ends before the queue is full",
+                criterion=Criterion(
+                    measure=Stated(below(50), overshoot),
+                    reading="less than half of the difference is left",
+                    cell="750 KB, 2 % single losses, a queue of 10 packets",
+                    reads=(FORM,),
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="P12",
+        place=f"{_SLIDES}, all positive results",
+        statement="PRR is less prone to timeouts following burst losses than RFC 3517.",
+        direction=Criterion(
+            measure=Stated(above(0, margin=1), p12),
+            reading="timeouts of fetches of 750 KB; less than 1 % counts as none",
+            cell="bursts of 3 packets on average behind a queue of one bandwidth-delay product",
+            bound="stated",
+            reads=(DEPTH, FORM),
+        ),
+        note=(
+            "Timeouts of RFC 6675 beyond those of PRR, in percent of these: {timeouts:i} behind 10 packets, {timeouts_3_100:i} behind 100."
+        ),
+        guesses=("a burst of losses that takes the retransmission, too, ends in a timeout under either rule",),
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Latency, timeouts and retransmissions of each rule against PRR, by length of burst and depth of queue."""
+    shown = tuple(rule for rule in RULES if rule not in (PRR, SSRB))
+    columns = {
+        "total_s": "mean latency",
+        "data_rtos": "timeouts",
+        "data_retransmissions": "retransmissions",
+        "lost_retransmits": "lost retransmissions",
+    }
+    table = pl.DataFrame(
+        [
+            {"rule": rule, "what": what, "length": n, "depth": d, "more_percent": e.value, "low": e.low, "high": e.high}
+            for column, what in columns.items()
+            for rule in shown
+            for n in LENGTHS
+            for d in DEPTHS
+            for e in (more(tables, column, rule, PRR, n, d),)
+        ]
+    )
+
+    def draw() -> Any:
+        made, axes = new(7.6, 8.0, nrows=len(columns), ncols=len(shown), sharex=True, sharey=True)
+        for row, what in zip(axes, columns.values(), strict=True):
+            proven = table.filter((pl.col("what") == what) & ((pl.col("low") > 0) | (pl.col("high") < 0)))
+            most = float(proven["more_percent"].abs().max() or 1.0)  # type: ignore[arg-type]
+            for ax, rule in zip(row, shown, strict=True):
+                own = table.filter((pl.col("rule") == rule) & (pl.col("what") == what))
+                sure = ((own["low"] > 0) | (own["high"] < 0)).to_numpy()
+                value = own["more_percent"].to_numpy()
+                shape = (len(LENGTHS), len(DEPTHS))
+                ax.imshow(
+                    np.where(sure, value, 0.0).reshape(shape), cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto"
+                )
+                for k, (x, is_sure) in enumerate(zip(value, sure, strict=True)):
+                    text = f"{x:+.1f}".replace("-", "−")
+                    dark = abs(x) > 0.55 * most
+                    look = (
+                        {"weight": "bold", "color": "white" if dark else "black"} if is_sure else {"color": "#777777"}
+                    )
+                    ax.text(k % len(DEPTHS), k // len(DEPTHS), text, ha="center", va="center", fontsize=8, **look)
+                ax.set_title(label(rule) if row[0] is axes[0, 0] else "")
+                ax.grid(visible=False)
+            row[0].set_ylabel(f"{what}\npackets per burst")
+        for ax in axes[-1]:
+            ax.set_xticks(range(len(DEPTHS)), [str(d) for d in DEPTHS])
+            ax.set_xlabel("queue (packets)")
+        for ax in axes[:, 0]:
+            ax.set_yticks(range(len(LENGTHS)), [str(n) for n in LENGTHS])
+        return made
+
+    return Figure(
+        name="burst-loss",
+        title=f"Fetches of {PAGE_LABELS[LARGE]}: what bursts of losses and short queues do to each rule",
+        caption=(
+            "Mean latency, timeouts, retransmissions and those that were lost again, percent more than with PRR of Linux 3.2 under the same losses, 2 % of the data packets in all; bold and coloured where the "
+            "95 % interval excludes zero. The path holds 10 packets."
+        ),
+        draw=draw,
+        data={"burst-loss": table},
+    )
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "Behind a queue of 100 packets no burst of a sender overflows anything, and losses come one by one. Here the bottleneck is alone, its queue "
+            "is as short as 6 packets, and the same 2 % of the packets are lost singly or in bursts."
+        ),
+        figure(tables),
+    )
+
+
+CHAPTER = Chapter(
+    title="Burst losses and short queues",
+    experiments=(
+        Experiment(name="bursts", title="bursts of losses behind queues of 6 to 100 packets", run=run, weight=15),
+        Experiment(name="calm", title="the same without an overshoot of slow start", run=run_calm, weight=1),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=lambda: {"bursts of 3 losses, queue of 10 packets, PRR": scenario(PRR, 3, 10)},
+)

@@ -1,0 +1,235 @@
+"""Fetches on the lossy path, each rule on the same sender: the runs behind the claims about latency, timeouts and recoveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array
+from ackclock.study import (
+    Data,
+    Plan,
+    Reading,
+    Tables,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.prr import path
+from ackclock_studies.prr.path import MIDDLE
+from ackclock_studies.prr.rules import (
+    CRB,
+    PRR,
+    RATE_HALVING,
+    RFC6675,
+    RULES,
+    SSRB,
+)
+
+FETCH_COLUMNS = (
+    "connect_s",
+    "total_s",
+    "syn_retransmissions",
+    "synack_retransmissions",
+    "data_retransmissions",
+    "data_rtos",
+    "rtos_open",
+    "rtos_disorder",
+    "rtos_recovery",
+    "rtos_loss",
+    "data_segments_sent",
+    "lost_retransmits",
+    "recoveries",
+)
+
+RECOVERY_COLUMNS = (
+    "pipe_enter",
+    "ssthresh",
+    "cwnd_enter",
+    "losses",
+    "retransmits",
+    "lost_retransmits",
+    "max_burst",
+    "cwnd_before_exit",
+    "cwnd_after_exit",
+    "t_enter_s",
+    "t_exit_s",
+    "srtt_s",
+    "cause",
+)
+
+FETCHES = {"fetches": FETCH_COLUMNS}
+NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
+
+
+# As many as the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each.
+_QUICK = {768: 2_000, 7_680: 2_000, 76_800: 6_000, 768_000: 600}
+_PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
+_READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
+HALF = "β 0.5"
+"""Arm with the multiplicative decrease of Reno."""
+
+HALF_ARM = f"{PRR}, {HALF}"
+ASKED = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
+"""Rules that claims ask about; the other ones are in figures only."""
+
+QUEUE = Reading(
+    name="queue",
+    question="How many packets does a queue of the path hold?",
+    options={
+        "100 packets": "the text, and the script for fetches",
+        "50 packets": "the script for the long flow",
+        "20 packets": "twice the path",
+    },
+    why="it is what text and script give for fetches",
+)
+WAY_BACK = Reading(
+    name="way back",
+    question="Are ACKs and SYN-ACKs' answers lost, too?",
+    options={
+        "loses": "Mininet sets loss on both interfaces of a link",
+        "is safe": "the text speaks of a loss rate of the link only",
+    },
+    why="it is what the script's TCLink does",
+)
+HIT = Reading(
+    name="counted",
+    question="Which fetches are compared?",
+    options={
+        "hit by loss": "those in which either arm retransmitted data",
+        "all": "with and without loss, as in the blog's third figure",
+    },
+    why="the sentences are about fetches with losses, and a count of retransmissions tells them exactly",
+)
+
+
+def way(plan: Plan) -> dict[str, Any]:
+    """The path in this reading."""
+    return {"queue": QUEUE.of(plan), "both_ways": WAY_BACK.of(plan) == WAY_BACK.main}
+
+
+def run(plan: Plan) -> Data:
+    """Each rule on the same sender, paired by common random numbers: same seed, same losses until the arms differ.
+
+    Returns
+    -------
+    Data
+        `latency.fetches` and `latency.recoveries`, keys arm, page (bytes), loss (per link and direction), seed.
+    """
+    cells = []
+    for page in path.PAGES:
+        for loss in path.LOSSES:
+            seeds = plan.count(quick=_QUICK[page], paper=_PAPER[page], readings=_READINGS[page])
+            stream = f"latency {page} {loss}"
+            arms = {rule: path.host(recovery=rule) for rule in (ASKED if plan.reading else RULES)}
+            if page == MIDDLE:
+                arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
+            for arm, sender in arms.items():
+                cells.append(fetch_cell(arm, page, loss, sender, stream, seeds, NEEDS, **way(plan)))
+    return collect("latency", cells, plan)
+
+
+def fetch_cell(
+    arm: str,
+    page: int,
+    loss: float,
+    sender: dict[str, Any],
+    stream: str,
+    seeds: int,
+    needs: Mapping[str, Sequence[str]] = FETCHES,
+    **way: Any,
+) -> Cell:
+    """A cell: one page under one loss with one sender, as many fetches as seeds."""
+    scenario = path.fetch(page, loss, sender, name=f"{arm}, {page} bytes, {path.percent(loss)}", **way)
+    keys = {"arm": arm, "page": page, "loss": loss}
+    return Cell(scenario=scenario, keys=keys, stream=stream, seeds=seeds, needs=needs)
+
+
+def cell(table: pl.DataFrame, arm: str, page: int, loss: float) -> pl.DataFrame:
+    """Rows of one cell, ordered by seed."""
+    kept = table.filter((pl.col("arm") == arm) & (pl.col("page") == page) & (pl.col("loss") == loss))
+    return kept.sort("seed", maintain_order=True)
+
+
+def paired(
+    table: pl.DataFrame,
+    page: int,
+    loss: float,
+    first: str,
+    second: str,
+    column: str = "total_s",
+    *,
+    hit: bool | None = True,
+) -> tuple[Array, Array]:
+    """Values of two arms for the same seeds.
+
+    Parameters
+    ----------
+    table
+        Fetches.
+    page, loss
+        Cell.
+    first, second
+        Arms.
+    column
+        What to compare.
+    hit
+        True: only seeds in which either arm retransmitted data; False: only those in which neither did; None: all.
+    """
+    a, b = cell(table, first, page, loss), cell(table, second, page, loss)
+    hits = (a["data_retransmissions"] + b["data_retransmissions"]).to_numpy() > 0
+    both = np.isfinite(a["total_s"].to_numpy()) & np.isfinite(b["total_s"].to_numpy())
+    keep = both if hit is None else both & (hits == hit)
+    x = a[column].to_numpy().astype(np.float64)
+    y = b[column].to_numpy().astype(np.float64)
+    return x[keep], y[keep]
+
+
+def latencies(table: pl.DataFrame, arm: str, page: int, loss: float, *, hit: bool | None = None) -> Array:
+    """Total latency of the fetches of one cell, s; those with, without or regardless of a data retransmission."""
+    kept = cell(table, arm, page, loss).filter(pl.col("total_s").is_not_null())
+    if hit is not None:
+        kept = kept.filter((pl.col("data_retransmissions") > 0) == hit)
+    return kept["total_s"].to_numpy().astype(np.float64)
+
+
+def summary(tables: Tables) -> pl.DataFrame:
+    """One row per cell and arm: shares and mean latencies by what happened to the fetch."""
+    t = tables["latency.fetches"]
+    syn = (pl.col("syn_retransmissions") + pl.col("synack_retransmissions")) > 0
+    hit = pl.col("data_retransmissions") > 0
+    return (
+        t.group_by("page", "loss", "arm", maintain_order=True)
+        .agg(
+            pl.len().alias("fetches"),
+            hit.mean().alias("share_data_retransmitted"),
+            syn.mean().alias("share_syn_lost"),
+            pl.col("total_s").filter(hit).mean().alias("mean_hit_s"),
+            pl.col("total_s").filter(~hit & ~syn).mean().alias("mean_clean_s"),
+            pl.col("total_s").filter(~hit & syn).mean().alias("mean_syn_only_s"),
+            pl.col("total_s").mean().alias("mean_all_s"),
+            pl.col("data_retransmissions").sum().alias("retransmissions"),
+            pl.col("lost_retransmits").sum().alias("lost_retransmits"),
+            pl.col("data_rtos").sum().alias("timeouts"),
+            pl.col("rtos_recovery").sum().alias("timeouts_in_recovery"),
+        )
+        .sort("page", "loss", maintain_order=True)
+    )
+
+
+def compared(tables: Tables, page: int, loss: float, first: str, second: str) -> tuple[Array, Array]:
+    """Latencies of two arms for the same seeds, of the fetches that this reading counts."""
+    hit = True if HIT.of(tables) == HIT.main else None
+    return paired(tables["latency.fetches"], page, loss, first, second, hit=hit)
+
+
+def pooled(tables: Tables, first: str, second: str, column: str) -> tuple[Array, Array]:
+    """Values of two arms, of all fetches of every cell in which more than one segment is sent."""
+    pairs = [
+        paired(tables["latency.fetches"], page, loss, first, second, column, hit=None)
+        for page in path.PAGES[1:]
+        for loss in path.LOSSES
+    ]
+    x, y = zip(*pairs, strict=True)
+    return np.concatenate(x), np.concatenate(y)

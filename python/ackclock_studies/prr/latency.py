@@ -1,0 +1,427 @@
+"""Fetch latency per rule, everything else equal: what PRR gains (T3, T6, P5, P6, P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import gain, minus
+from ackclock.plot import Figure, new
+from ackclock.report import Block, Table, TableCell, paragraph
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Experiment,
+    Stated,
+    Tables,
+    above,
+    at_most,
+    same,
+)
+from ackclock_studies.prr import path, paths, why
+from ackclock_studies.prr.fetches import HIT, QUEUE, WAY_BACK, compared, paired, run, summary
+from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, MIDDLE, PAGE_LABELS, PAGES, percent, where
+from ackclock_studies.prr.rules import (
+    CRB,
+    FORM,
+    PRR,
+    RATE_HALVING,
+    RFC6675,
+    RULES,
+    SERIES,
+    label,
+    others,
+    prr,
+    share_text,
+)
+
+_BLOG = "CS244'13 blog"
+_IMC = "IMC 2011 paper"
+_SLIDES = "IETF-84 slides"
+
+
+def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
+    """How much lower the mean latency is than with rate halving, percent."""
+    return gain(*compared(tables, page, loss, RATE_HALVING, other))
+
+
+def _gains(tables: Tables, cells: Sequence[tuple[int, float]], bound: Bound, *, keyed: bool = False) -> list[Evidence]:
+    """Gains of PRR, and beside them those of its other form."""
+    found = []
+    for rule in (prr(tables), *others(tables)):
+        weighs = rule == prr(tables)
+        for page, loss in cells:
+            found.append(
+                Evidence.of(
+                    rule_gain(tables, page, loss, rule),
+                    f"{where(page, loss)}: gain of {label(rule)}",
+                    bound,
+                    unit="%",
+                    weighs=weighs,
+                    key=_key(page, loss) if keyed and weighs else "",
+                )
+            )
+    return found
+
+
+def _key(page: int, loss: float) -> str:
+    """How notes name a cell: `kb75_1` for 75 KB at 1 %."""
+    return f"kb{PAGE_LABELS[page].split()[0].replace('.', '_')}_{100 * loss:g}"
+
+
+def t3(tables: Tables) -> Sequence[Evidence]:
+    """Gain of PRR at 1 %, page by page."""
+    return _gains(tables, [(page, LOW) for page in PAGES], above(0), keyed=True)
+
+
+def t6(tables: Tables) -> Sequence[Evidence]:
+    """Gain at 3 % minus gain at 1 %."""
+    return [
+        Evidence.of(
+            minus(*(rule_gain(tables, page, loss, rule) for loss in (HIGH, LOW))),
+            f"{PAGE_LABELS[page]}: gain of {label(rule)} at 3 % less gain at 1 %",
+            above(0),
+            unit="points",
+            weighs=rule == prr(tables) and page in PAGES[2:],
+        )
+        for rule in (prr(tables), *others(tables))
+        for page in PAGES[1:]
+    ]
+
+
+def p5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Gain over rate halving where there is a recovery to be faster in, and how it grows."""
+    found = _gains(tables, [(page, loss) for page in PAGES[2:] for loss in LOSSES], bound, keyed=True)
+    rule = prr(tables)
+    gains = {(page, loss): rule_gain(tables, page, loss, rule) for page in PAGES for loss in LOSSES}
+    for page in (MIDDLE, LARGE):
+        grows = minus(gains[page, HIGH], gains[page, LOW])
+        found.append(Evidence.of(grows, f"{PAGE_LABELS[page]}: grows with loss", bound, unit="points"))
+    for loss in LOSSES:
+        grows = minus(gains[LARGE, loss], gains[PAGES[1], loss])
+        label_ = f"{percent(loss)}: 750 KB less 7.5 KB, grows with size"
+        found.append(Evidence.of(grows, label_, bound, unit="points"))
+    return [*found, *paths.on_paths(tables, "longer")]
+
+
+def p5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """No more than the abstract's 10 %."""
+    return _gains(tables, [(page, loss) for page in PAGES for loss in LOSSES], bound)
+
+
+def p6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Latency of RFC 6675 against PRR in every cell."""
+    return [
+        Evidence.of(
+            gain(*compared(tables, page, loss, RFC6675, prr(tables))),
+            f"{where(page, loss)}: {label(prr(tables))} below RFC 6675",
+            bound,
+            unit="%",
+        )
+        for page in reversed(PAGES)
+        for loss in reversed(LOSSES)
+    ] + paths.on_paths(tables, "similar")
+
+
+def p10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Latency of PRR-CRB against RFC 6675."""
+    return [
+        Evidence.of(
+            gain(*compared(tables, page, loss, CRB, RFC6675)),
+            f"{where(page, loss)}: RFC 6675 below PRR-CRB",
+            bound,
+            unit="%",
+            weighs=(page, loss) == (LARGE, HIGH),
+            key=_key(page, loss),
+        )
+        for page in PAGES[1:]
+        for loss in LOSSES
+    ] + paths.on_paths(tables, "crb")
+
+
+def gains_table(tables: Tables) -> pl.DataFrame:
+    """Gain of each rule over rate halving, with interval, cell by cell."""
+    rows = []
+    for page in PAGES:
+        for loss in LOSSES:
+            for rule in RULES:
+                if rule == RATE_HALVING:
+                    continue
+                e = gain(*paired(tables["latency.fetches"], page, loss, RATE_HALVING, rule))
+                rows.append(
+                    {
+                        "page_bytes": page,
+                        "loss_per_link": loss,
+                        "rule": rule,
+                        "gain_percent": e.value,
+                        "low": e.low,
+                        "high": e.high,
+                        "pairs": e.n,
+                    }
+                )
+    return pl.DataFrame(rows)
+
+
+def gains(tables: Tables) -> Figure:
+    """Gain over rate halving by page size and loss."""
+    table = gains_table(tables)
+
+    def draw() -> Any:
+        figure, axes = new(7.6, 4.0, ncols=2, sharex=True, sharey=True)
+        rules = [r for r in RULES if r != RATE_HALVING]
+        for ax, loss in zip(axes, LOSSES, strict=True):
+            for i, rule in enumerate(rules):
+                s = SERIES[rule]
+                rows = table.filter((pl.col("rule") == rule) & (pl.col("loss_per_link") == loss))
+                y = np.arange(len(PAGES)) + 0.14 * (i - (len(rules) - 1) / 2)
+                value = rows["gain_percent"].to_numpy()
+                error = np.abs(rows.select("low", "high").to_numpy().T - value)
+                ax.errorbar(value, y, xerr=error, fmt=s.marker, color=s.colour, label=s.label, lw=1.4, capsize=0)
+            ax.axvline(0, color="#555555", lw=1)
+            ax.set(title=f"{percent(loss)} loss on each link", xlabel="lower mean latency than rate halving (%)")
+            ax.grid(axis="y", visible=False)
+        axes[0].set_yticks(range(len(PAGES)), [PAGE_LABELS[p] for p in PAGES])
+        axes[0].set_ylabel("page")
+        axes[0].invert_yaxis()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+        return figure
+
+    own = table.filter((pl.col("rule") == PRR) & pl.col("gain_percent").is_not_nan()).sort("gain_percent")
+    title = "With everything else equal: gain of each rule over rate halving"
+    if own.height:
+        most = own.row(-1, named=True)
+        small = own.filter(pl.col("page_bytes") < PAGES[2])["gain_percent"]
+        title = (
+            f"With everything else equal, PRR gains {share_text(most['gain_percent'])} at most "
+            f"({where(most['page_bytes'], most['loss_per_link'])})"
+        )
+        if small.len():
+            title += f", and {share_text(small.max())} at most on pages below 75 KB"
+    return Figure(
+        name="latency-gain",
+        title=title,
+        caption=(
+            "How much lower the mean latency of fetches that retransmitted data is than with rate halving, in percent, with 95 % "
+            "intervals. One sender (FACK, initial RTO 1 s, initial window 10, CUBIC); arms are paired fetch by fetch by common "
+            "random numbers. A page of 0.75 KB is one segment: no recovery can begin, so nothing can differ."
+        ),
+        draw=draw,
+        data={"gain": table},
+    )
+
+
+def latency_table(tables: Tables) -> Table:
+    """Mean latencies of loss-hit fetches per cell and rule."""
+    s = summary(tables)
+    rows: list[tuple[TableCell | str, ...]] = []
+    for page in PAGES:
+        for loss in LOSSES:
+            own = s.filter((pl.col("page") == page) & (pl.col("loss") == loss))
+            by_arm = {r["arm"]: r for r in own.iter_rows(named=True)}
+            base = by_arm[RATE_HALVING]
+            rows.append(
+                (
+                    TableCell(text=f"{PAGE_LABELS[page]}, {path.percent(loss)}", kind="head"),
+                    f"{base['fetches']:,}",
+                    f"{100 * base['share_data_retransmitted']:.0f} %",
+                    f"{100 * base['share_syn_lost']:.1f} %",
+                    _seconds(base["mean_clean_s"]),
+                    _seconds(base["mean_syn_only_s"]),
+                    *(_seconds(by_arm[rule]["mean_hit_s"]) for rule in RULES),
+                )
+            )
+    return Table(
+        caption="Mean latency in seconds. Left of the rules: fetches without data loss, with and without a lost SYN, the same for every rule.",
+        header=(
+            "page, loss",
+            "fetches",
+            "data retransmitted",
+            "SYN lost",
+            "no loss",
+            "only SYN lost",
+            *(label(rule) for rule in RULES),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}" if value < 10 else f"{value:.2f}"
+
+
+_READS = (FORM, HIT)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="T3",
+        place=f"{_BLOG}, latency at 1 % loss",
+        statement="At 1 % loss on each link, fetches with retransmissions are faster with PRR, for each page size.",
+        direction=Criterion(
+            measure=t3,
+            reading="mean latency of fetches that retransmitted data, PRR against rate halving on one and the same sender",
+            cell="every page at 1 %: the blog's second figure",
+            bound="stated",
+            reads=_READS,
+        ),
+        note=(
+            "True for 75 KB ({kb75_1:i}) and 750 KB ({kb750_1:i}), by little. A page of 0.75 KB is one segment: without a second one there is "
+            "no duplicate ACK and no fast recovery, so no rule can act. A page of 7.5 KB is six segments, all in the first window. With a window of three, "
+            "at 3 %, the gain is {small_window:i}; with duplicate ACKs in place of FACK {no_fack:i}."
+        ),
+        intervention="rate halving exchanged for PRR, in one sender",
+        causes=(
+            Cause(
+                because="six segments fit into the first window, so that nothing is left for a rule to send",
+                intervention="an initial window of three",
+                criterion=Criterion(
+                    measure=why.fits,
+                    reading="PRR gains; less than 0.1 % counts as none",
+                    cell="7.5 KB at 3 %, where more is lost",
+                    reads=(FORM,),
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="T6",
+        place=f"{_BLOG}, 1 % against 3 %",
+        statement="PRR helps especially when link loss is high: its gain is larger at 3 % than at 1 %.",
+        direction=Criterion(
+            measure=t6,
+            reading="the smaller pages have no gain at either, and stand beside",
+            cell="75 KB and 750 KB, 1 % against 3 %: the blog's third figure",
+            bound="stated",
+            reads=_READS,
+        ),
+        note="PRR-CRB, which does not grow below ssthresh either, has {left_750:i} of the growth at 750 KB and {left_75:i} at 75 KB.",
+        causes=(
+            Cause(
+                because="more loss brings more recoveries that start below ssthresh, where rate halving never grows and PRR does",
+                intervention="a rule that does not grow below ssthresh, PRR-CRB",
+                criterion=Criterion(
+                    measure=why.without_growth,
+                    reading="less than half of the growth is left",
+                    cell="750 KB; 75 KB beside",
+                    reads=_READS,
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="P5",
+        place=f"{_IMC}, abstract; {_SLIDES}, measurement summary",
+        statement="Short flows that meet loss take longer with rate halving than with PRR, the more so with more loss and larger pages.",
+        direction=Criterion(
+            measure=Stated(above(0), p5),
+            reading="pages of 75 KB and 750 KB; those of one and six segments have no recovery in which a rule could act (T3)",
+            cell="none is named: the publications measured Google's servers; every cell of these pages weighs",
+            bound="stated",
+            reads=_READS,
+        ),
+        magnitude=Criterion(
+            measure=Stated(at_most(10), p5_much),
+            reading="no cell gains more than the abstract's 10 %",
+            cell="every page and loss",
+            bound="printed",
+            printed="3 to 5 % (slides), up to 10 % (abstract)",
+            reads=_READS,
+        ),
+        note="75 KB: {kb75_1:i} at 1 % and {kb75_3:i} at 3 %; 750 KB: {kb750_1:i} and {kb750_3:i}. Over the population of paths {longer_all:i}, and longer on {longer_holds_on:i} of the paths.",
+    ),
+    Claim(
+        id="P6",
+        place=f"RFC 6937 §5; {_SLIDES}, measurement summary",
+        statement="RFC 3517 and PRR have similar completion times.",
+        direction=Criterion(
+            measure=Stated(same(3), p6),
+            reading="within a margin of 3 %, the least that the slides call longer",
+            cell="every page and loss",
+            bound="ours",
+            reads=_READS,
+        ),
+        note="Both reach ssthresh, and they differ in bursts. Behind a queue of 10 packets, which these bursts overflow, PRR takes {overflow:i} less time. Over the population of paths they are alike on {similar_holds_on:i} of the paths.",
+        causes=(
+            Cause(
+                because="the path absorbs the bursts of RFC 6675",
+                intervention="a queue of 10 packets, which they overflow",
+                criterion=Criterion(
+                    measure=why.overflowing,
+                    reading="there RFC 6675 takes longer; less than 1 % counts as none",
+                    cell="750 KB, 2 % single losses",
+                    reads=(FORM,),
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="P10",
+        place=f"{_SLIDES}, PRR with conservative bound",
+        statement="PRR-CRB has lower measured performance than RFC 3517.",
+        direction=Criterion(
+            measure=Stated(above(0, margin=0.5), p10),
+            reading="mean latency; a difference of less than 0.5 % counts as none",
+            cell="750 KB at 3 %, where losses in a window are most; the slides name none",
+            bound="stated",
+            reads=(HIT,),
+        ),
+        note="At 750 KB and 3 % by {kb750_3:i}; over the population of paths by {crb_all:i}.",
+        causes=(
+            Cause(
+                because="burst losses depress cwnd",
+                intervention="the same 2 % lost in bursts of 3, or singly",
+                criterion=Criterion(
+                    measure=why.in_bursts,
+                    reading="in bursts CRB costs more, by a tenth of a point or more",
+                    cell="750 KB, a queue of 100 packets",
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "The path of the CS244'13 experiment: 1000 Mbit/s and 1.2 Mbit/s in a row, 25 ms each per direction, queues of 100 "
+            "packets, 1 % or 3 % loss on each link in each direction, so 1.99 % or 5.91 % one way, for ACKs and SYNs too. "
+            "Whether a fetch counts as hit is told by counting its retransmitted segments, not by its latency."
+        ),
+        gains(tables),
+        latency_table(tables),
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "fetch of 75 KB at 1 %, PRR": path.fetch(MIDDLE, LOW, path.host(recovery=PRR), name="fetch"),
+    }
+
+
+CHAPTER = Chapter(
+    title="Fetch latency, one sender, only the rule changed",
+    experiments=(
+        Experiment(
+            name="latency",
+            title="fetch latency per rule, everything else equal",
+            run=run,
+            weight=60,
+            reads=(QUEUE, WAY_BACK),
+        ),
+        Experiment(name="six", title="six segments that do not fit into the first window", run=why.run_six, weight=3),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -1,0 +1,380 @@
+"""A population of paths: on how many of them the sentences about the rules hold, and which property of a path decides (P4, and
+beside T3, P2, P3, P5, P6, P10 and P11).
+
+Rate, round-trip time and loss are distributed as in the study's Web population. No publication gives the queues: they are drawn from
+a quarter of a bandwidth-delay product to eight of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, percent_more
+from ackclock.judge.intervals import Estimate
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, paragraph
+from ackclock.scenario import Scenario
+from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
+from ackclock.study.cells import Cell, collect
+from ackclock.study.population import Drawn, OnPaths, draw, share, verdicts
+from ackclock_studies.prr import path
+from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, prr
+
+RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
+PACKET = 1500
+
+_PAPER = "IMC 2011 paper and its mean of 1.9 Mbit/s, as the study's Web population"
+PROPERTIES = (
+    Drawn(
+        name="rate",
+        unit="Mbit/s",
+        kind="lognormal",
+        a=1.9,
+        b=0.8,
+        least=0.3,
+        most=20,
+        source=f"{_PAPER}; the spread is ours",
+    ),
+    Drawn(
+        name="rtt",
+        unit="ms",
+        kind="lognormal",
+        a=100,
+        b=0.6,
+        least=10,
+        most=500,
+        source="as the study's Web population; the spread is ours",
+    ),
+    Drawn(
+        name="queue",
+        unit="BDP",
+        kind="log-uniform",
+        a=0.25,
+        b=8,
+        source=(
+            "ours; buffers of 128 and 256 KB, the commonest in Kreibich et al., Netalyzr, IMC 2010, are 5 and 11 products of the median path"
+        ),
+    ),
+    Drawn(
+        name="loss",
+        unit="",
+        kind="exponential",
+        a=0.025,
+        least=0.005,
+        most=0.15,
+        source="IMC 2011 paper: 2.8 % retransmitted; the shape is ours",
+    ),
+    Drawn(
+        name="size", unit="KB", kind="log-uniform", a=75, b=1000, source="ours: responses long enough for a recovery"
+    ),
+)
+SEED = 84
+FETCHES = 30
+"""On each path, at every scale: paths are what is independent, so more runs are more paths."""
+
+_ANY = Bound()
+
+AGAIN = ("total_s", "data_retransmissions", "data_rtos", "lost_retransmits")
+
+
+def drawn(count: int) -> list[dict[str, float]]:
+    """Paths, each with its number, its bandwidth-delay product and its queue in packets."""
+    found = []
+    for i, one in enumerate(draw(PROPERTIES, count, SEED)):
+        bdp = one["rate"] * 1e6 * one["rtt"] * 1e-3 / 8 / PACKET
+        found.append({**one, "path": i, "bdp": bdp, "packets": float(max(round(one["queue"] * bdp), 4))})
+    return found
+
+
+def scenario(rule: str, one: Mapping[str, float]) -> Scenario:
+    """One response over one path."""
+    delay = f"{round(1e3 * one['rtt'] / 2)} us"
+    return Scenario.from_dict(
+        {
+            "name": f"{rule}, path {one['path']:.0f}",
+            "duration": "1 h",
+            "network": {
+                "topology": "chain",
+                "bottleneck": {
+                    "rate": f"{round(one['rate'] * 1e6)} bit/s",
+                    "delay": delay,
+                    "queue": {"kind": "drop-tail", "limit": f"{one['packets']:.0f} packets"},
+                    "loss": {"kind": "bernoulli", "p": round(one["loss"], 6), "applies_to": "data"},
+                },
+                "reverse": {"bottleneck": {"rate": f"{round(one['rate'] * 1e6)} bit/s", "delay": delay}},
+            },
+            "flows": [
+                {
+                    **path.host(recovery=rule),
+                    "workload": {"kind": "fetch", "bytes": f"{round(1e3 * one['size'])} bytes"},
+                }
+            ],
+        }
+    )
+
+
+def run(plan: Plan) -> Data:
+    """Every rule on every path, paired fetch by fetch.
+
+    Returns
+    -------
+    Data
+        `paths.fetches`: rule, path, its properties, seed and what a fetch met; `paths.ends`: rule, path, its properties, recoveries and those of
+        them that ended below ssthresh.
+    """
+
+    def ends(batch: Batch) -> pl.DataFrame:
+        short = pl.col("cwnd_before_exit") < pl.col("ssthresh")
+        return batch.recoveries.select(short.sum().alias("short"), pl.len().alias("recoveries"))
+
+    def fetches(batch: Batch) -> pl.DataFrame:
+        return batch.fetches.select("seed", *AGAIN)
+
+    cells = [
+        Cell(
+            scenario=scenario(rule, one),
+            keys={"rule": rule, **one},
+            stream=f"paths {one['path']:.0f}",
+            seeds=FETCHES,
+            needs={"fetches": AGAIN, "recoveries": ("cwnd_before_exit", "ssthresh")},
+            keep={"fetches": fetches, "ends": ends},
+        )
+        for one in drawn(plan.count(quick=150, paper=500))
+        for rule in RULES
+    ]
+    return collect("paths", cells, plan)
+
+
+def pairs(tables: Tables, column: str, first: str, second: str) -> pl.DataFrame:
+    """Values of two rules for the same path and seed: columns path, x, y. Of times, those that both rules ended."""
+    t = tables["paths.fetches"].select("rule", "path", "seed", column)
+    x = t.filter(pl.col("rule") == first).rename({column: "x"}).drop("rule")
+    y = t.filter(pl.col("rule") == second).rename({column: "y"}).drop("rule")
+    both = x.join(y, on=["path", "seed"], maintain_order="left")
+    return both.filter(pl.col("x").is_finite() & pl.col("y").is_finite()) if column == "total_s" else both
+
+
+def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Array, Array]:
+    """Mean of each path for two rules; paths are what is independent."""
+    per = pairs(tables, column, first, second).group_by("path").agg(pl.col("x", "y").mean()).sort("path")
+    return per["x"].to_numpy().astype(np.float64), per["y"].to_numpy().astype(np.float64)
+
+
+def ways(tables: Tables, column: str, first: str, second: str, margin: float) -> pl.DataFrame:
+    """For each path: by how many percent of the second rule's the first has more, and which way (1, -1, or 0: by less than `margin`).
+
+    A path on which the second rule has none and the first has some counts as more.
+    """
+    x, y = over_all(tables, column, first, second)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent = np.where(x == y, 0.0, 100 * (x - y) / y)
+    way = np.where(np.abs(percent) < margin, 0, np.sign(percent))
+    keep = pairs(tables, column, first, second)["path"].unique().sort()
+    own = properties(tables).filter(pl.col("path").is_in(keep.to_list()))
+    return own.with_columns(percent=pl.Series(percent), way=pl.Series(way))
+
+
+def properties(tables: Tables) -> pl.DataFrame:
+    """Of each path."""
+    names = ("path", *(p.name for p in PROPERTIES), "bdp", "packets")
+    return tables["paths.fetches"].select(names).unique("path").sort("path")
+
+
+SIMILAR = 3.0
+"""Percent of the time up to which two rules take similarly long, as in P6."""
+SHORT_POINTS = 1.0
+"""Percentage points of recoveries that end below ssthresh: fewer count as none."""
+
+SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
+    "retransmissions": ("data_retransmissions", RFC6675, "", 0.5, "RFC 6675 retransmits more than PRR"),
+    "lost": ("lost_retransmits", RFC6675, "", 1.0, "RFC 6675 loses more retransmissions than PRR"),
+    "timeouts_6675": ("data_rtos", RFC6675, "", 1.0, "RFC 6675 has more timeouts than PRR"),
+    "timeouts": ("data_rtos", RATE_HALVING, "", 1.0, "rate halving has more timeouts than PRR"),
+    "longer": ("total_s", RATE_HALVING, "", 0.3, "rate halving takes longer than PRR"),
+    "crb": ("total_s", CRB, RFC6675, 0.3, "PRR-CRB takes longer than RFC 6675"),
+}
+"""Key -> column, rule that has more, other rule (empty: PRR), least percent that counts, in words."""
+
+
+def table(tables: Tables, key: str) -> pl.DataFrame:
+    """Paths of one sentence."""
+    column, first, second, margin, _ = SENTENCES[key]
+    return ways(tables, column, first, second or prr(tables), margin)
+
+
+def _all(tables: Tables, key: str) -> Estimate:
+    column, first, second, _, _ = SENTENCES[key]
+    return percent_more(*over_all(tables, column, first, second or prr(tables)))
+
+
+def similar(tables: Tables) -> pl.DataFrame:
+    """Paths on which RFC 6675 and PRR take similarly long; -1: they do not."""
+    found = ways(tables, "total_s", RFC6675, prr(tables), 0)
+    return found.with_columns(way=pl.when(pl.col("percent").abs() <= SIMILAR).then(1.0).otherwise(-1.0))
+
+
+def short_ends(tables: Tables) -> pl.DataFrame:
+    """By how many points more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
+    per = tables["paths.ends"].with_columns(share=100 * pl.col("short") / pl.col("recoveries"))
+    halving, other = (per.filter(rule=rule).select("path", "share") for rule in (RATE_HALVING, prr(tables)))
+    both = halving.join(other, on="path", suffix="_prr", maintain_order="left").filter(
+        pl.col("share").is_finite() & pl.col("share_prr").is_finite()
+    )
+    points = pl.col("share") - pl.col("share_prr")
+    way = pl.when(points.abs() < SHORT_POINTS).then(0.0).otherwise(points.sign())
+    found = both.select("path", percent=points, way=way)
+    return properties(tables).join(found, on="path", maintain_order="left").filter(pl.col("way").is_not_null())
+
+
+SIMILAR_TEXT = "RFC 6675 takes as long as PRR within 3 %"
+ENDS_TEXT = "more recoveries end below ssthresh with rate halving than with PRR"
+
+
+def sentence(tables: Tables, key: str) -> OnPaths:
+    """One sentence over the population."""
+    if key == "similar":
+        found, text = similar(tables), SIMILAR_TEXT
+    elif key == "ends":
+        found, text = short_ends(tables), ENDS_TEXT
+    else:
+        found, text = table(tables, key), SENTENCES[key][4]
+    return OnPaths(
+        key=key,
+        text=text,
+        way=found["way"].to_numpy().astype(np.float64),
+        properties={words: found[name].to_numpy().astype(np.float64) for name, words in NAMES.items()},
+    )
+
+
+EVERY = ("ends", "timeouts", "retransmissions", "lost", "longer", "similar", "crb", "timeouts_6675")
+
+
+def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = False) -> list[Evidence]:
+    """The sentence over the population: by how much over all paths, the shares of paths on which it holds, and its reverse, and what explains it."""
+    found = sentence(tables, key)
+    if key not in SENTENCES:
+        return found.evidence()
+    differ = np.where(found.way == 0, np.nan, found.way > 0)
+    return [
+        Evidence.of(
+            _all(tables, key), f"{found.text}: over all paths", bound, unit="%", weighs=weighs, key=f"{key}_all"
+        ),
+        *found.evidence(),
+        Evidence.of(
+            share(differ),
+            f"{found.text}: so, of the paths on which they differ",
+            _ANY,
+            unit="%",
+            weighs=False,
+            key=f"{key}_of_those",
+        ),
+    ]
+
+
+NAMES = {
+    "rate": "rate",
+    "rtt": "round-trip time",
+    "queue": "queue / BDP",
+    "loss": "loss",
+    "size": "size",
+    "bdp": "BDP",
+    "packets": "queue (packets)",
+}
+
+
+def figure(tables: Tables) -> Figure:
+    """Share of paths on which each sentence holds, and what decides."""
+    rows = []
+    for key in SENTENCES:
+        way = table(tables, key)["way"].to_numpy()
+        by = {r["property"]: r["explained"] for r in sentence(tables, key).explained.iter_rows(named=True)}
+        rows.append(
+            {
+                "sentence": SENTENCES[key][4],
+                "holds": 100 * float((way > 0).mean()),
+                "no_difference": 100 * float((way == 0).mean()),
+                "reverse": 100 * float((way < 0).mean()),
+                **{name: 100 * by[text] for name, text in NAMES.items()},
+            }
+        )
+    data = pl.DataFrame(rows)
+    parts = (
+        ("holds", "holds", OKABE_ITO["blue"], ""),
+        ("no_difference", "no difference that counts", "#cccccc", ""),
+        ("reverse", "the other way round", OKABE_ITO["vermilion"], "///"),
+    )
+
+    def draw_it() -> Any:
+        made, (bars, heat) = new(8.4, 3.4, ncols=2)
+        y = np.arange(data.height)
+        left = np.zeros(data.height)
+        for column, text, colour, hatch in parts:
+            width = data[column].to_numpy()
+            bars.barh(y, width, 0.7, left=left, color=colour, hatch=hatch, edgecolor="white", lw=0.5, label=text)
+            left += width
+        bars.set_yticks(y, [text.replace(" than ", "\nthan ") for text in data["sentence"]], fontsize=8)
+        bars.invert_yaxis()
+        bars.set(xlabel="share of paths (%)", xlim=(0, 100))
+        values = data.select(list(NAMES)).to_numpy()
+        heat.imshow(values, cmap="Blues", vmin=0, vmax=max(50.0, float(values.max())), aspect="auto")
+        for (i, j), value in np.ndenumerate(values):
+            heat.text(
+                j, i, f"{value:.0f}", ha="center", va="center", fontsize=8, color="white" if value > 35 else "black"
+            )
+        heat.set_xticks(range(len(NAMES)), list(NAMES.values()), rotation=35, ha="right", fontsize=8)
+        heat.set_yticks([])
+        heat.set_title("variance explained by (%)", fontsize=9)
+        for ax in (bars, heat):
+            ax.grid(visible=False)
+        made.legend(*bars.get_legend_handles_labels(), loc="outside lower left", ncols=3, fontsize=8)
+        return made
+
+    first = rows[0]
+    return Figure(
+        name="paths",
+        title=(
+            f"{first['sentence']} on {first['holds']:.0f} % of {properties(tables).height} paths, and less on {first['reverse']:.0f} %; "
+            "on most the rules do not differ"
+        ),
+        caption=(
+            "Left: share of paths on which a sentence holds, mean over the responses of a path; differences below 0.3 % (time), 0.5 % "
+            "(retransmissions) and 1 % (events) count as none. Right: how much of the variance of holding, not differing or being reversed one property of a path explains alone "
+            "(Kelley's epsilon squared over five groups of paths)."
+        ),
+        draw=draw_it,
+        data={"paths": data},
+    )
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    drawn_as = "; ".join(
+        f"{p.name} {p.kind}, {p.a:g}{f' and {p.b:g}' if p.b else ''} {p.unit}".rstrip() + f" ({p.source})"
+        for p in PROPERTIES
+    )
+    return (
+        paragraph(
+            f"One path can be on either side of an edge: a queue of nine packets, or of ten. Here paths are drawn: {drawn_as}. Every rule meets "
+            "the same losses on each."
+        ),
+        figure(tables),
+        verdicts(sentence(tables, key) for key in EVERY),
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"a path of the population, PRR": scenario(PRR, drawn(1)[0])}
+
+
+CHAPTER = Chapter(
+    title="A population of paths",
+    experiments=(Experiment(name="paths", title="every rule on paths drawn from distributions", run=run, weight=12),),
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -1,0 +1,529 @@
+"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2).
+
+Length: six claims about one table of recoveries, the two causes that are tested on it, and three figures and tables of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, bootstrap, ratio, ratios_apart
+from ackclock.plot import OKABE_ITO, Figure, new
+from ackclock.report import Block, Table, TableCell, paragraph
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate, quantile_interval
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Evidence,
+    Experiment,
+    Stated,
+    Tables,
+    above,
+    below,
+    exactly,
+    number,
+    same,
+)
+from ackclock_studies.prr import fetches, paths, why
+from ackclock_studies.prr import population as pop
+from ackclock_studies.prr.path import LOW, MIDDLE, where
+from ackclock_studies.prr.rules import FORM, PRR, RATE_HALVING, RFC6675, RULES, SERIES, label, name_of, prr
+
+_SLIDES = "IETF-84 slides"
+_PAPER = "IMC 2011 paper"
+_INDIA = "CS244'13 blog, original results; IMC 2011 paper, video transfers in India"
+CELL = where(MIDDLE, LOW)
+VIDEO = "video population"
+WEB = "Web population"
+PLACES = (CELL, WEB, VIDEO)
+
+
+def rows_of(tables: Tables, arm: str, place: str) -> pl.DataFrame:
+    """Recoveries of an arm in a cell of the testbed or in a population."""
+    if place == CELL:
+        return fetches.cell(tables["latency.recoveries"], arm, MIDDLE, LOW)
+    setting = place.removesuffix(" population")
+    return tables["population.recoveries"].filter((pl.col("setting") == setting) & (pl.col("arm") == arm))
+
+
+def _counts(recoveries: pl.DataFrame, below: pl.Expr) -> pl.DataFrame:
+    return recoveries.group_by("seed").agg(below.sum().alias("below"), pl.len().alias("all")).sort("seed")
+
+
+def share(recoveries: pl.DataFrame, below: pl.Expr) -> Estimate:
+    """Share of recoveries for which something is so; seeds are independent, recoveries of one seed are not."""
+    per_seed = _counts(recoveries, below)
+    return ratio(*(per_seed[c].to_numpy().astype(np.float64) for c in ("below", "all")))
+
+
+def less(tables: Tables, place: str, first: str, second: str, below: pl.Expr) -> Estimate:
+    """Share with one arm less share with another, seed by seed: both met the same losses and arrivals."""
+    both = _counts(rows_of(tables, first, place), below).join(
+        _counts(rows_of(tables, second, place), below), on="seed", suffix="_2", how="full", coalesce=True
+    )
+    column = {c: both.sort("seed")[c].fill_null(0).to_numpy().astype(np.float64) for c in both.columns if c != "seed"}
+    return ratios_apart((column["below"], column["all"]), (column["below_2"], column["all_2"]))
+
+
+STARTS_BELOW = pl.col("pipe_enter") < pl.col("ssthresh")
+ENDS_BELOW = pl.col("cwnd_before_exit") < pl.col("ssthresh")
+
+
+def p1(tables: Tables) -> Sequence[Evidence]:
+    """Share of recoveries that start below ssthresh, β 0.7 less β 0.5."""
+    return [_start_apart(tables, place) for place in (CELL, WEB)]
+
+
+def v1(tables: Tables) -> Sequence[Evidence]:
+    """The same in the video population."""
+    return [_start_apart(tables, VIDEO)]
+
+
+def _start_apart(tables: Tables, place: str) -> Evidence:
+    return Evidence.of(
+        less(tables, place, PRR, fetches.HALF_ARM, STARTS_BELOW),
+        f"{place}: start with pipe < ssthresh, share at β 0.7 less share at β 0.5",
+        above(0),
+        unit="points",
+        factor=100,
+        key={CELL: "apart_cell", VIDEO: "apart_video"}.get(place, "apart_web"),
+    )
+
+
+def better_sack(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Share of recoveries that start below ssthresh, as it is less that with another way to find losses."""
+    return [
+        Evidence.of(
+            less(tables, place, PRR, arm, STARTS_BELOW),
+            f"{place}: start with pipe < ssthresh, share with FACK less share with {text}",
+            bound,
+            unit="points",
+            factor=100,
+            weighs=arm == pop.DUPACKS,
+            key=f"{'web' if place == WEB else 'video'}_{key}",
+        )
+        for place in (WEB, VIDEO)
+        for arm, text, key in (
+            (pop.DUPACKS, "SACK and three duplicate ACKs", "dupacks"),
+            (pop.NO_SACK, "no SACK at all", "no_sack"),
+        )
+    ]
+
+
+def start_quantiles(tables: Tables) -> Sequence[Evidence]:
+    """Quantiles of pipe - ssthresh at the start."""
+    found = []
+    for place, key in ((WEB, "web"), (VIDEO, "video")):
+        rows = rows_of(tables, PRR, place)
+        slack = (rows["pipe_enter"].cast(pl.Int64) - rows["ssthresh"].cast(pl.Int64)).to_numpy().astype(np.float64)
+        for q, printed in ((0.01, -10), (0.5, 1), (0.99, 11)):
+            found.append(
+                Evidence.of(
+                    quantile_interval(slack, q),
+                    f"{place}: {100 * q:g} % quantile of pipe - ssthresh at the start",
+                    same(max(1.0, 0.5 * abs(printed)), of=printed),
+                    unit="segments",
+                    weighs=place == WEB,
+                    key=f"{key}_q{100 * q:g}",
+                )
+            )
+    return found
+
+
+def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
+    """Of the share of the Web population's recoveries for which something is so, what is left with responses ten times as long."""
+    own = _counts(rows_of(tables, arm, WEB), counted)
+    with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
+    without = why.longer(tables, arm, counted)
+
+    def of(a: Array, b: Array, c: Array, d: Array) -> Array:
+        return np.asarray(100 * (c.mean(axis=1) / d.mean(axis=1)) / (a.mean(axis=1) / b.mean(axis=1)))
+
+    n = min(with_it[0].size, without[0].size)
+    return Evidence.of(
+        bootstrap(of, *(x[:n] for x in (*with_it, *without))),
+        f"{WEB}: of the share that {what}, what is left with responses ten times as long",
+        below(50),
+        unit="%",
+        key=key,
+    )
+
+
+def drains(tables: Tables) -> Sequence[Evidence]:
+    """Recoveries that start below ssthresh."""
+    return [_left(tables, PRR, STARTS_BELOW, "starts below ssthresh", "left_longer")]
+
+
+def out_of_data(tables: Tables) -> Sequence[Evidence]:
+    """Recoveries that PRR ends below ssthresh."""
+    return [_left(tables, PRR, ENDS_BELOW, "PRR ends below ssthresh", "left_longer")]
+
+
+def p1_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The share itself."""
+    return [
+        Evidence.of(
+            share(rows_of(tables, PRR, place), STARTS_BELOW),
+            f"{place}: start with pipe < ssthresh",
+            bound,
+            unit="%",
+            factor=100,
+            weighs=place == "Web population",
+            key=key,
+        )
+        for place, key in zip(PLACES, ("cell", "web", "video"), strict=True)
+    ]
+
+
+def exit_slack(rows: pl.DataFrame) -> Array:
+    """How far cwnd is above ssthresh just before the end of recovery, segments."""
+    slack = rows["cwnd_before_exit"].cast(pl.Int64) - rows["ssthresh"].cast(pl.Int64)
+    return slack.to_numpy().astype(np.float64)
+
+
+def p2(tables: Tables) -> Sequence[Evidence]:
+    """Recoveries that end below ssthresh: rate halving's share less PRR's."""
+    return [*_ends_apart(tables, (CELL, WEB)), *paths.on_paths(tables, "ends")]
+
+
+def v2(tables: Tables) -> Sequence[Evidence]:
+    """The same in the video population."""
+    return [e for e in _ends_apart(tables, (VIDEO,)) if e.weighs or e.key.startswith("video")]
+
+
+def _ends_apart(tables: Tables, places: Sequence[str]) -> list[Evidence]:
+    found = []
+    for place in places:
+        text = f"{place}: end below ssthresh, share with rate halving less share with PRR"
+        found.append(
+            Evidence.of(
+                less(tables, place, RATE_HALVING, prr(tables), ENDS_BELOW), text, above(0), unit="points", factor=100
+            )
+        )
+    for place, key in zip(PLACES, ("cell", "web", "video"), strict=True):
+        for arm, name in ((RATE_HALVING, "halving"), (prr(tables), "prr")):
+            low = quantile_interval(exit_slack(rows_of(tables, arm, place)), 0.05)
+            text = f"{place}: 5 % quantile of cwnd - ssthresh, {label(arm)}"
+            found.append(Evidence.of(low, text, below(0), unit="segments", weighs=False, key=f"{key}_{name}"))
+    return found
+
+
+def p2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """PRR's median is ssthresh itself."""
+    found = []
+    for place, key in zip(PLACES, ("cell_median", "web_median", "video_median"), strict=True):
+        slack = exit_slack(rows_of(tables, prr(tables), place))
+        value = float(np.median(slack)) if slack.size else float("nan")
+        text = f"{place}: median of cwnd - ssthresh"
+        found.append(Evidence(label=text, value=value, bound=bound, unit="segments", seeds=slack.size, key=key))
+    return found
+
+
+_PARTS = {
+    "share_above": ("pipe > ssthresh", OKABE_ITO["sky"], ""),
+    "share_at": ("pipe = ssthresh", "#cccccc", ""),
+    "share_below": ("pipe < ssthresh", OKABE_ITO["vermilion"], "///"),
+}
+
+
+PUBLISHED_START = (45.0, 13.0, 32.0)
+"""Recoveries that start with pipe above, at and below ssthresh, percent (IETF-84 slides; they do not add up to 100)."""
+
+
+def starts(tables: Tables) -> Figure:
+    """Shares of recoveries by pipe against ssthresh at the start."""
+    table = pop.summary(tables)
+    below = {
+        setting: 100 * rows["share_below"][0]
+        for setting in pop.SETTINGS
+        for rows in (table.filter((pl.col("setting") == setting) & (pl.col("arm") == PRR)),)
+        if rows.height
+    }
+
+    def draw() -> Any:
+        figure, axes = new(7.6, 3.4, ncols=2, sharey=True)
+        for ax, setting in zip(axes, pop.SETTINGS, strict=True):
+            rows = table.filter(pl.col("setting") == setting)
+            y = np.arange(rows.height)
+            left = np.zeros(rows.height)
+            for column, (text, colour, hatch) in _PARTS.items():
+                share = 100 * rows[column].to_numpy()
+                ax.barh(y, share, 0.7, left=left, color=colour, hatch=hatch, edgecolor="white", lw=0.5, label=text)
+                for yy, x, width in zip(y, left, share, strict=True):
+                    if width > 7:
+                        box = {"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 0.8}
+                        ax.text(x + width / 2, yy, f"{width:.0f}", ha="center", va="center", fontsize=8, bbox=box)
+                left += share
+            ax.set(title=f"{setting} population", xlabel="share of recoveries (%)", xlim=(0, 100))
+            ax.grid(visible=False)
+        for x in np.cumsum(PUBLISHED_START)[:2]:
+            axes[0].plot(x, -0.62, "v", color="black", ms=5, clip_on=False)
+        axes[0].set_yticks(y, [name_of(a) for a in rows["arm"]])
+        axes[0].invert_yaxis()
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return figure
+
+    return Figure(
+        name="population-start",
+        title=(
+            "With PRR "
+            + " and ".join(
+                f"{share:.0f} % of the recoveries of the {setting} population" for setting, share in below.items()
+            )
+            + " start with pipe below ssthresh"
+        ),
+        caption=(
+            "Below ssthresh the reduction bound decides, above it the proportional part. Shown is pipe against ssthresh on the ACK that begins recovery, in percent of recoveries, for two populations of clients. The "
+            "last three rows have a multiplicative decrease of 0.5 instead of CUBIC's 0.7, three duplicate ACKs instead of FACK, and no SACK. Triangles: where the bars of Google's Web servers change colour, as "
+            "published (45, 13 and 32 %)."
+        ),
+        draw=draw,
+        data={"summary": table},
+    )
+
+
+def ends(tables: Tables) -> Figure:
+    """Distribution of cwnd - ssthresh just before the end."""
+    r = tables["population.recoveries"].with_columns(
+        (pl.col("cwnd_before_exit").cast(pl.Int64) - pl.col("ssthresh").cast(pl.Int64)).alias("slack")
+    )
+    table = (
+        r.filter(pl.col("arm").is_in(RULES))
+        .group_by("setting", "arm", "slack", maintain_order=True)
+        .len()
+        .sort("setting", "arm", "slack")
+    )
+
+    def short(setting: str, arm: str) -> float:
+        rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == arm))
+        return 100 * float(rows.filter(pl.col("slack") < 0)["len"].sum()) / max(float(rows["len"].sum()), 1.0)
+
+    def draw() -> Any:
+        figure, axes = new(7.6, 3.6, ncols=2, sharey=True)
+        for ax, setting in zip(axes, pop.SETTINGS, strict=True):
+            for rule in RULES:
+                rows = table.filter((pl.col("setting") == setting) & (pl.col("arm") == rule))
+                s = SERIES[rule]
+                share = 100 * rows["len"].cum_sum() / max(rows["len"].sum(), 1)
+                # where curves coincide the lower one is wider, so that it can be seen
+                wide = 4.5 if rule == RFC6675 else 1.5
+                ax.step(rows["slack"], share, where="post", color=s.colour, ls=s.dash, lw=wide, label=s.label)
+            ax.set(
+                title=f"{setting} population",
+                xlabel="cwnd − ssthresh before the end (segments)",
+                xlim=(-20, 6),
+                ylim=(0, 101),
+            )
+            ax.axvline(0, color="#888888", lw=0.8)
+        axes[0].set_ylabel("recoveries at or below (%)")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, columnspacing=1.0)
+        return figure
+
+    return Figure(
+        name="population-end",
+        title="Recoveries that end below ssthresh: "
+        + "; ".join(
+            f"{setting}, {short(setting, RATE_HALVING):.0f} % with rate halving, {short(setting, PRR):.0f} % with PRR"
+            for setting in pop.SETTINGS
+        ),
+        caption=(
+            "cwnd - ssthresh just before recovery ends, as a cumulative share of recoveries (those ended by a timeout included). A "
+            "curve that jumps at 0 is a rule that reaches what the congestion controller asked for. Short Web responses run out of "
+            "data before PRR has sent its share; Linux and RFC 9937 then set cwnd = ssthresh, rate halving does not."
+        ),
+        draw=draw,
+        data={"distribution": table},
+    )
+
+
+def population_table(tables: Tables) -> Table:
+    """One row per setting and rule."""
+    rows: list[tuple[TableCell | str, ...]] = []
+    s = pop.summary(tables)
+    for setting in pop.SETTINGS:
+        own = list(s.filter(pl.col("setting") == setting).iter_rows(named=True))
+        for i, r in enumerate(own):
+            head = (TableCell(text=setting, kind="head", span=len(own)),) if i == 0 else ()
+            rows.append(
+                (
+                    *head,
+                    TableCell(text=name_of(r["arm"]), kind="head"),
+                    f"{r['recoveries']:,}",
+                    f"{100 * r['share_above']:.0f} / {100 * r['share_at']:.0f} / {100 * r['share_below']:.0f}",
+                    " / ".join(number(r[q]) for q in ("exit_q05", "exit_q25", "exit_q50", "exit_q95")),
+                    f"{r['median_rtts']:.1f} / {r['q90_rtts']:.1f}",
+                    f"{r['retransmissions']:,} ({100 * r['retransmission_rate']:.1f} %)",
+                    f"{r['lost_retransmits']:,}",
+                    f"{r['timeouts']:,} / {r['timeouts_in_recovery']:,}",
+                )
+            )
+    return Table(
+        caption="Recoveries of both populations; all rules meet the same clients and losses.",
+        header=(
+            "setting",
+            "rule",
+            "recoveries",
+            "pipe > / = / < ssthresh (%)",
+            "cwnd − ssthresh at the end, 5/25/50/95 %",
+            "RTTs in recovery, 50/90 %",
+            "retransmissions",
+            "lost again",
+            "timeouts / in recovery",
+        ),
+        rows=tuple(rows),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="P1",
+        place=f"{_SLIDES}, is the high loss case common; RFC 6937 §5",
+        statement="Recoveries that start with pipe below ssthresh are common, CUBIC's small reduction of the window contributing.",
+        direction=Criterion(
+            measure=p1,
+            reading="contributing: a larger share with CUBIC's β of 0.7 than with 0.5",
+            cell="Google's Web servers, excluding streaming video: one cell of the testbed and the Web population",
+            bound="stated",
+        ),
+        magnitude=Criterion(
+            measure=Stated(same(10, of=32), p1_much),
+            reading="within 10 points",
+            cell="the Web population, which imitates the servers that were measured",
+            bound="printed",
+            printed="45 % above, 13 % at and 32 % below ssthresh",
+        ),
+        note=(
+            "A target of 0.7 lies closer to the window than one of 0.5. How often: {cell:n} % on the testbed, {video:n} % of the video population, and {web:n} % of the "
+            "Web population; of this share {left_longer:i} is left with responses ten times as long."
+        ),
+        causes=(
+            Cause(
+                because="in the Web population responses end soon after the loss, so that what is in flight drains",
+                intervention="responses ten times as long",
+                criterion=Criterion(
+                    measure=drains, reading="less than half of the share is left", cell="the Web population"
+                ),
+            ),
+        ),
+        intervention="CUBIC's reduction to 0.7 against one to 0.5",
+    ),
+    Claim(
+        id="P15",
+        place=f"{_SLIDES}, is the high loss case common",
+        statement="Better SACK retransmit algorithms contribute to the recoveries that start with pipe below ssthresh.",
+        direction=Criterion(
+            measure=Stated(above(0), better_sack),
+            reading="a larger share with FACK than with SACK and three duplicate ACKs",
+            cell="the Web and the video population",
+            bound="stated",
+        ),
+        intervention="FACK exchanged for three duplicate ACKs",
+        note=(
+            "Web: {web_dupacks:i} more than with three duplicate ACKs, {web_no_sack:i} more than without SACK; video: {video_dupacks:i} and {video_no_sack:i}."
+        ),
+    ),
+    Claim(
+        id="P16",
+        place=f"CS244'13 blog, original results; {_SLIDES}, is the high loss case common; {_PAPER}",
+        statement="How far pipe is from ssthresh when recovery starts: the distribution over recoveries.",
+        magnitude=Criterion(
+            measure=start_quantiles,
+            reading="within half of the printed number, and within a segment of the median",
+            cell="the Web population; video beside",
+            bound="printed",
+            printed="1 %: -10, median: +1, 99 %: +11 segments",
+        ),
+        note="Web: {web_q1:i}, {web_q50:i} and {web_q99:i}; video: {video_q1:i}, {video_q50:i} and {video_q99:i}.",
+    ),
+    Claim(
+        id="P2",
+        place=f"{_PAPER}, cwnd at the end of recovery; {_SLIDES}, measurement summary",
+        statement="Rate halving ends recovery with a lower cwnd than PRR.",
+        direction=Criterion(
+            measure=p2,
+            reading="a larger share of recoveries ends with cwnd below ssthresh",
+            cell="Google's Web servers, excluding streaming video: one cell of the testbed and the Web population",
+            bound="stated",
+            reads=(FORM,),
+        ),
+        magnitude=Criterion(
+            measure=Stated(exactly(0), p2_much),
+            reading="PRR ends at ssthresh: the median of cwnd - ssthresh just before the end is exactly 0",
+            cell="as above",
+            bound="ours",
+            reads=(FORM,),
+        ),
+        note=(
+            "The median with PRR is {cell_median} on the testbed, {video_median} in the video population and {web_median} in the Web population, whose responses are "
+            "short. With responses ten times as long {left_longer:i} of the share that PRR ends below ssthresh is left. Over the population of paths more recoveries end below ssthresh with rate halving on {ends_holds_on:i} of the "
+            "paths, and fewer on {ends_reverse_on:i}."
+        ),
+        causes=(
+            Cause(
+                because="where PRR ends below ssthresh, the response ran out of data",
+                intervention="responses ten times as long",
+                criterion=Criterion(
+                    measure=out_of_data, reading="less than half of the share is left", cell="the Web population"
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="V1",
+        place=_INDIA,
+        statement="In transfers of video, too, CUBIC's small reduction of the window contributes to recoveries that start with pipe below ssthresh.",
+        direction=Criterion(measure=v1, reading="as P1", cell="the video population", bound="stated"),
+        intervention="CUBIC's reduction to 0.7 against one to 0.5",
+        note="{apart_video:i} more of them than with a reduction to one half.",
+    ),
+    Claim(
+        id="V2",
+        place=_INDIA,
+        statement="In transfers of video, too, rate halving ends recovery with a lower cwnd than PRR.",
+        direction=Criterion(measure=v2, reading="as P2", cell="the video population", bound="stated", reads=(FORM,)),
+    ),
+)
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (
+        paragraph(
+            "Two settings in the manner of the paper: Web responses with a mean of 7.5 kB, and long-RTT video with a server that "
+            "throttles its writes. The distributions are assumptions (scenarios below); figures only, no claim about "
+            "production rests on them."
+        ),
+        starts(tables),
+        ends(tables),
+        population_table(tables),
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "Web population": pop.scenario("Web", PRR, 500),
+        "video population": pop.scenario("video", PRR, 25),
+    }
+
+
+CHAPTER = Chapter(
+    title="Where recoveries start and how they end",
+    experiments=(
+        Experiment(name="population", title="Web and long-RTT video clients", run=pop.run, weight=20),
+        Experiment(
+            name="longer", title="Web clients whose responses are ten times as long", run=why.run_longer, weight=3
+        ),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

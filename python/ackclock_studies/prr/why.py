@@ -1,0 +1,177 @@
+"""Interventions: what is left of an effect of T3, T6, P1, P2, P3, P6 and P10 when its supposed cause is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock.judge.estimates import Array, gain, minus, percent_more, quotient
+from ackclock.stats import Estimate
+from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.prr import burst_loss, path, population
+from ackclock_studies.prr.fetches import NEEDS, compared, paired
+from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, PAGE_LABELS, PAGES, where
+from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
+
+SIX: Mapping[str, Mapping[str, Any]] = {
+    "initial window of 3": {"initial_window": 3},
+    "duplicate ACKs instead of FACK": {"detection": "dupthresh"},
+}
+"""What else than the first window of ten or FACK a page of six segments can meet."""
+
+
+def run_six(plan: Plan) -> Data:
+    """Pages of six segments with a window of three, and without FACK.
+
+    Returns
+    -------
+    Data
+        `six.fetches`: change, arm, seed and what a fetch met.
+    """
+    cells = [
+        Cell(
+            scenario=path.fetch(PAGES[1], HIGH, path.host(recovery=rule, **stack), name=f"{rule}, {change}"),
+            keys={"change": change, "arm": rule, "page": PAGES[1], "loss": HIGH},
+            stream="six",
+            seeds=plan.count(quick=3000, paper=12_000),
+            needs={"fetches": ("total_s", "data_retransmissions")},
+        )
+        for change, stack in SIX.items()
+        for rule in (RATE_HALVING, PRR, SSRB)
+    ]
+    return collect("six", cells, plan)
+
+
+def fits(tables: Tables) -> Sequence[Evidence]:
+    """Gain for six segments when they do not fit into the first window; without FACK beside."""
+    return [
+        Evidence.of(
+            gain(*paired(own, PAGES[1], HIGH, RATE_HALVING, prr(tables))),
+            f"{where(PAGES[1], HIGH)}, {change}: gain of {label(prr(tables))}",
+            above(0, margin=0.1),
+            unit="%",
+            weighs="window" in change,
+            key="small_window" if "window" in change else "no_fack",
+        )
+        for change in SIX
+        for own in (tables["six.fetches"].filter(pl.col("change") == change),)
+    ]
+
+
+def without_growth(tables: Tables) -> Sequence[Evidence]:
+    """Of what the gain grows by from 1 to 3 %, how much CRB has, which does not grow below ssthresh."""
+    found = []
+    for page in PAGES[2:]:
+        rows = {
+            (rule, loss): compared(tables, page, loss, RATE_HALVING, rule)
+            for rule in (CRB, prr(tables))
+            for loss in LOSSES
+        }
+        own, bounded = (minus(gain(*rows[rule, HIGH]), gain(*rows[rule, LOW])) for rule in (prr(tables), CRB))
+        found.append(
+            Evidence.of(
+                percent_of(bounded, own),
+                f"{PAGE_LABELS[page]}: of the growth of the gain, what is left with {label(CRB)}",
+                below(50),
+                unit="%",
+                weighs=page == LARGE,
+                key=f"left_{PAGE_LABELS[page].split()[0]}",
+            )
+        )
+    return found
+
+
+def percent_of(part: Estimate, whole: Estimate) -> Estimate:
+    """One estimate in percent of another."""
+    e = quotient(part, whole)
+    return replace(e, value=100 * e.value, low=100 * e.low, high=100 * e.high)
+
+
+def overflowing(tables: Tables) -> Sequence[Evidence]:
+    """Completion times of RFC 6675 and PRR where the bursts of RFC 6675 overflow the queue."""
+    return [
+        Evidence.of(
+            gain(*burst_loss.pairs(tables, "total_s", RFC6675, prr(tables), 1, 10)),
+            f"{burst_loss.name(1, 10)}, 750 KB: {label(prr(tables))} below RFC 6675",
+            above(0, margin=1),
+            unit="%",
+            key="overflow",
+        )
+    ]
+
+
+def in_bursts(tables: Tables) -> Sequence[Evidence]:
+    """What CRB costs under bursts of losses, less what it costs under single ones."""
+    cost = {n: gain(*burst_loss.pairs(tables, "total_s", CRB, RFC6675, n, 100)) for n in (1, 3)}
+    return [
+        Evidence.of(
+            minus(cost[3], cost[1]),
+            "750 KB, 2 % lost, RFC 6675 below PRR-CRB: bursts of 3 less single losses",
+            above(0, margin=0.1),
+            unit="points",
+            key="bursts",
+        ),
+        *(
+            Evidence.of(
+                e,
+                f"750 KB, {burst_loss.name(n, 100)}: RFC 6675 below PRR-CRB",
+                Bound(),
+                unit="%",
+                weighs=False,
+                key=f"cost_{n}",
+            )
+            for n, e in cost.items()
+        ),
+    ]
+
+
+LONGER = {"kind": "lognormal", "median": "30 kB", "sigma": 1.354}
+"""Ten times the Web population's responses."""
+
+
+def run_longer(plan: Plan) -> Data:
+    """The Web population with responses ten times as long.
+
+    Returns
+    -------
+    Data
+        `longer.fetches` and `longer.recoveries`, keys arm, seed.
+    """
+    cells = [
+        Cell(
+            scenario=population.scenario("Web", rule, 250, bytes=LONGER),
+            keys={"arm": rule},
+            stream="population longer",
+            seeds=plan.count(quick=10, paper=40),
+            needs=NEEDS,
+        )
+        for rule in (RATE_HALVING, PRR)
+    ]
+    return collect("longer", cells, plan)
+
+
+def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
+    """Recoveries of a rule, with longer responses, for which something is so, and all of them, by seed."""
+    own = tables["longer.recoveries"].filter(arm=arm)
+    per = own.group_by("seed").agg(counted.sum().alias("some"), pl.len().alias("all")).sort("seed")
+    return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)
+
+
+def more_timeouts(tables: Tables) -> Sequence[Evidence]:
+    """Timeouts of rate halving beyond those of PRR where responses are ten times as long."""
+    per = tables["longer.fetches"].group_by("arm", "seed").agg(pl.col("data_rtos").sum()).sort("seed")
+    x, y = (per.filter(arm=arm)["data_rtos"].to_numpy().astype(np.float64) for arm in (RATE_HALVING, PRR))
+    return [
+        Evidence.of(
+            percent_more(x, y),
+            "Web population, responses ten times as long: more timeouts",
+            above(0, margin=1),
+            unit="%",
+            key="longer",
+        )
+    ]

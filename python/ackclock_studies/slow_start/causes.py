@@ -1,0 +1,249 @@
+"""Slow starts with one thing taken away: why S1, S4 and S9 come out as they do; and paths with long delays and deep queues (S18)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ackclock import Batch
+from ackclock.judge.estimates import Array, bootstrap, median
+from ackclock.scenario import Scenario
+from ackclock.study import (
+    Bound,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    above,
+    at_most,
+    below,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.slow_start import noise
+from ackclock_studies.slow_start.paths import CLASSIC, HYSTART_PP, LIMITED, NEEDS, SEARCH, Place, of, quality
+
+ROUND_TRIPS = 80
+ONE_ROUND = "one slow round"
+HARDLY_GROWS = "a window that hardly grows"
+STARTS: Mapping[str, Any] = {
+    HYSTART_PP: HYSTART_PP,
+    ONE_ROUND: {"kind": HYSTART_PP, "css_rounds": 1},
+    HARDLY_GROWS: {"kind": HYSTART_PP, "css_growth_divisor": 1000},
+}
+DEEP = ((10, 100), (100, 20), (100, 100))
+"""Paths on which HyStart++ loses packets behind a queue of four products."""
+
+
+def _alone(scenario: Scenario) -> Scenario:
+    values = scenario.to_dict()
+    return Scenario.from_dict({**values, "flows": values["flows"][:1]})
+
+
+def run(plan: Plan) -> Data:
+    """HyStart++ with other slow rounds, limited slow start alone and beside others, SEARCH without the radio link's pauses.
+
+    Returns
+    -------
+    Data
+        `why.runs`: what, rate, rtt, queue, seed and the columns of `paths.quality`.
+    """
+    seeds = plan.count(quick=24, paper=100)
+
+    def cell(what: str, place: Place, scenario: Scenario, stream: str, count: int) -> Cell:
+        return Cell(
+            scenario=scenario,
+            keys={"what": what, "rate": place.rate, "rtt": place.rtt, "queue": place.queue},
+            stream=stream,
+            seeds=count,
+            needs=NEEDS,
+            keep={"runs": partial(quality, place)},
+        )
+
+    cells = []
+    for queue in (1.0, 4.0):
+        for rate, rtt in DEEP:
+            place = Place(rate=rate, rtt=rtt, queue=queue)
+            for what, start in STARTS.items():
+                made = place.scenario(start, ROUND_TRIPS)
+                cells.append(cell(what, place, made, f"why {rate} {rtt}", seeds))
+    for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
+        made = place.scenario(LIMITED, ROUND_TRIPS)
+        cells.append(cell(LIMITED, place, made, "why limited", 2 * seeds))
+        cells.append(cell(f"{LIMITED}, alone", place, _alone(made), "why alone", 1))
+    quiet, radio = noise.PLACES[noise.QUIET], noise.PLACES[noise.RADIO]
+    calm = Place(rate=quiet.rate, rtt=quiet.rtt, queue=quiet.queue, link={"wifi": {"mean": "1 ms"}})
+    for what, place in ((noise.RADIO, radio), (noise.CALM, calm)):
+        made = place.scenario(SEARCH, ROUND_TRIPS, workload=noise.WORK)
+        cells.append(cell(what, place, made, "why idle", 3 * seeds))
+    return collect("why", cells, plan)
+
+
+def _lost(tables: Tables, what: str, rate: int, rtt: int, queue: float) -> Array:
+    return of(tables, "why.runs", "lost", what=what, rate=rate, rtt=rtt, queue=queue)
+
+
+def _left(with_it: Array, without: Array) -> Any:
+    if not with_it.sum():
+        return bootstrap(lambda x: 0 * x.mean(axis=1), without)
+    return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it, without)
+
+
+def slow_rounds(tables: Tables) -> Sequence[Evidence]:
+    """Losses behind four products: what is left with one slow round instead of five."""
+    return [
+        Evidence.of(
+            _left(_lost(tables, HYSTART_PP, rate, rtt, 4.0), _lost(tables, ONE_ROUND, rate, rtt, 4.0)),
+            f"{rate} Mb/s, {rtt} ms, queue 4 BDP: losses, what is left with {ONE_ROUND}",
+            below(50),
+            unit="%",
+            key=f"one_{rate}_{rtt}",
+        )
+        for rate, rtt in DEEP
+    ]
+
+
+def sent_before(tables: Tables) -> Sequence[Evidence]:
+    """Losses behind one product: what is left if the window hardly grows from when the rise is seen."""
+    return [
+        Evidence.of(
+            _left(_lost(tables, HYSTART_PP, rate, rtt, 1.0), _lost(tables, HARDLY_GROWS, rate, rtt, 1.0)),
+            f"{rate} Mb/s, {rtt} ms, queue 1 BDP: losses, what is left with {HARDLY_GROWS}",
+            above(50),
+            unit="%",
+            key=f"still_{rate}_{rtt}",
+        )
+        for rate, rtt in DEEP
+    ]
+
+
+def others_room(tables: Tables) -> Sequence[Evidence]:
+    """What limited slow start loses above 50 segments beside others, and alone."""
+    found = []
+    for rate, rtt, queue in ((100, 20, 4.0), (100, 100, 1.0)):
+        beside = _lost(tables, LIMITED, rate, rtt, queue)
+        (alone,) = _lost(tables, f"{LIMITED}, alone", rate, rtt, queue)
+        name = f"{rate} Mb/s, {rtt} ms, queue {queue:g} BDP"
+        found += [
+            Evidence(
+                label=f"{name}: losses alone",
+                value=float(alone),
+                bound=at_most(51),
+                unit="segments",
+                key=f"alone_{rtt}",
+            ),
+            Evidence.of(
+                median(beside),
+                f"{name}: losses beside others",
+                Bound(),
+                unit="segments",
+                weighs=False,
+                key=f"beside_{rtt}",
+            ),
+        ]
+    return found
+
+
+LINKS: Mapping[str, tuple[Place, str]] = {
+    "GEO": (Place(rate=20, rtt=600, queue=1.0), "a geostationary satellite: 20 Mb/s, 600 ms, a queue of one product"),
+    "LEO": (
+        Place(rate=100, rtt=40, queue=2.0, link={"wifi": {"mean": "1 ms"}}),
+        "satellites in low orbit: 100 Mb/s, 40 ms, a queue of two products, jitter of 1 ms",
+    ),
+    "LTE": (
+        Place(rate=20, rtt=60, queue=8.0, link={"wifi": {"mean": "1 ms"}}),
+        "a cellular link: 20 Mb/s, 60 ms, a queue of eight products, jitter of 1 ms",
+    ),
+}
+"""The kinds of path on which the draft was evaluated; the numbers are ours."""
+
+
+def run_links(plan: Plan) -> Data:
+    """SEARCH and the classic start on the paths that its draft names.
+
+    Returns
+    -------
+    Data
+        `links.runs`: kind, arm, seed and the columns of `paths.quality`.
+    """
+
+    def keep(place: Place) -> Any:
+        def runs(batch: Batch) -> pl.DataFrame:
+            return quality(place, batch)
+
+        return runs
+
+    cells = [
+        Cell(
+            scenario=place.scenario(arm, 40, stack={"receive_buffer": "32 MB"}),
+            keys={"kind": kind, "arm": arm},
+            stream=f"links {kind}",
+            seeds=plan.count(quick=10, paper=60),
+            needs=NEEDS,
+            keep={"runs": keep(place)},
+        )
+        for kind, (place, _) in LINKS.items()
+        for arm in (CLASSIC, SEARCH)
+    ]
+    return collect("links", cells, plan)
+
+
+def s18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Losses of SEARCH, and its ssthresh, on each kind of path."""
+    found = []
+    for kind in LINKS:
+        rows = {arm: (of(tables, "links.runs", "lost_bdp", kind=kind, arm=arm)) for arm in (SEARCH, CLASSIC)}
+        found.append(Evidence.of(median(rows[SEARCH]), f"{kind}: losses over BDP, SEARCH", bound, key=f"lost_{kind}"))
+        found.append(
+            Evidence.of(
+                median(rows[CLASSIC]), f"{kind}: losses over BDP, classic", Bound(), weighs=False, key=f"classic_{kind}"
+            )
+        )
+        exits = np.nan_to_num(of(tables, "links.runs", "exit", kind=kind, arm=SEARCH))
+        found.append(
+            Evidence.of(median(exits), f"{kind}: ssthresh over BDP, SEARCH", Bound(), weighs=False, key=f"exit_{kind}")
+        )
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="S18",
+        place="draft-chung-ccwg-search-09, evaluation over LTE, LEO and GEO links",
+        statement="On satellite and cellular links SEARCH ends slow start before packets are lost.",
+        direction=Criterion(
+            measure=Stated(at_most(0.05), s18),
+            reading="at most 5 % of the bandwidth-delay product lost until two round trips later",
+            cell="; ".join(text for _, text in LINKS.values()),
+            bound="ours",
+        ),
+        note=(
+            "Lost, in bandwidth-delay products: {lost_GEO:i} on GEO, {lost_LEO:i} on LEO, {lost_LTE:i} on LTE, where the classic start loses {classic_GEO:i}, {classic_LEO:i} and {classic_LTE:i}. "
+            "ssthresh: {exit_GEO:i}, {exit_LEO:i} and {exit_LTE:i}."
+        ),
+    ),
+)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {f"SEARCH, {kind}": place.scenario(SEARCH, 40) for kind, (place, _) in LINKS.items()}
+
+
+CHAPTER = Chapter(
+    title="Causes, and the paths of SEARCH's draft",
+    experiments=(
+        Experiment(name="why", title="slow starts with one thing taken away", run=run, weight=3),
+        Experiment(name="links", title="SEARCH on GEO, LEO and LTE links", run=run_links, weight=3),
+    ),
+    claims=CLAIMS,
+    scenarios=scenarios,
+)

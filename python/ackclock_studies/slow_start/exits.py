@@ -1,0 +1,377 @@
+"""Where slow start ends on a path without disturbance, and what that costs (S1 to S6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ackclock.judge.estimates import median
+from ackclock.plot import Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    at_most,
+    below,
+    between,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.slow_start import causes, population
+from ackclock_studies.slow_start.paths import (
+    ARMS,
+    CLASSIC,
+    COLOUR,
+    HYSTART_PP,
+    LIMITED,
+    MARKER,
+    NEEDS,
+    SEARCH,
+    Place,
+    of,
+    quality,
+)
+
+PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
+"""Mbit/s and ms: 17 to 833 packets."""
+
+QUEUES = (0.25, 0.35, 0.5, 1.0, 4.0)
+ROUND_TRIPS = 80
+MAX_SSTHRESH = 100
+"""Segments up to which limited slow start doubles (RFC 3742)."""
+
+TABLE = "exits.runs"
+SCALES: Mapping[str, tuple[str, Sequence[float]]] = {
+    "exit": ("log", (0.5, 1, 2, 4, 8)),
+    "lost_bdp": ("symlog", (0, 0.01, 0.1, 1)),
+    "settled": ("log", (5, 10, 20, 40, 80)),
+}
+"""How the rows of the figure are scaled."""
+
+
+def place(rate: int, rtt: int, queue: float) -> Place:
+    """A path of the sweep."""
+    return Place(rate=rate, rtt=rtt, queue=queue)
+
+
+def run(plan: Plan) -> Data:
+    """Every slow start on every path.
+
+    Returns
+    -------
+    Data
+        `exits.runs`: arm, rate, rtt, queue, and the columns of `paths.quality`.
+    """
+    cells = [
+        Cell(
+            scenario=place(*path, queue).scenario(arm, ROUND_TRIPS),
+            keys={"arm": arm, "rate": path[0], "rtt": path[1], "queue": queue},
+            stream=f"exits {path}",
+            seeds=plan.count(quick=14, paper=100),
+            needs=NEEDS,
+            keep={"runs": partial(quality, place(*path, queue))},
+        )
+        for path in PATHS
+        for queue in QUEUES
+        for arm in ARMS
+    ]
+    return collect("exits", cells, plan)
+
+
+def _pick(tables: Tables, arm: str, column: str, path: tuple[int, int], queue: float) -> Any:
+    return of(tables, TABLE, column, arm=arm, rate=path[0], rtt=path[1], queue=queue)
+
+
+def _each(
+    tables: Tables,
+    arm: str,
+    column: str,
+    what: str,
+    bound: Bound,
+    *,
+    queues: Sequence[float],
+    unit: str = "",
+    base: str = "",
+    least: float = 0,
+) -> list[Evidence]:
+    found = []
+    for path in PATHS:
+        for queue in QUEUES:
+            values = _pick(tables, arm, column, path, queue)
+            if base:
+                values = values / np.maximum(_pick(tables, base, column, path, queue), 1.0)
+            found.append(
+                Evidence.of(
+                    median(values),
+                    f"{place(*path, queue).name}: {what}",
+                    bound,
+                    unit=unit,
+                    weighs=queue in queues and place(*path, queue).bdp * (1 + queue) >= least,
+                    key=f"r{path[0]}_{path[1]}_q{queue:g}".replace(".", ""),
+                )
+            )
+    return found
+
+
+def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Losses of HyStart++ over those of the classic start."""
+    return [*_over_classic(tables, bound, (1.0, 4.0)), *population.on_paths(tables, "hystartpp_loses_less")]
+
+
+def s19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """The same behind queues that are shorter than the path."""
+    return _over_classic(tables, bound, tuple(queue for queue in QUEUES if queue < 1))
+
+
+def _over_classic(tables: Tables, bound: Bound, queues: Sequence[float]) -> list[Evidence]:
+    return _each(tables, HYSTART_PP, "lost", "losses, HyStart++ over classic", bound, queues=queues, base=CLASSIC)
+
+
+def s2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Ssthresh of SEARCH."""
+    found = _each(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, queues=(1.0, 4.0))
+    return [*found, *population.on_paths(tables, "search_near")]
+
+
+def s3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Losses of SEARCH."""
+    found = _each(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, queues=(1.0, 4.0))
+    return [*found, *population.on_paths(tables, "search_clean")]
+
+
+def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Losses of limited slow start."""
+    what = "losses, limited slow start"
+    found = _each(tables, LIMITED, "lost", what, bound, queues=QUEUES, unit="segments", least=MAX_SSTHRESH)
+    return [*found, *population.on_paths(tables, "limited_bounded")]
+
+
+def s5(tables: Tables) -> Sequence[Evidence]:
+    """Time that limited slow start takes, over the classic one."""
+    return [*_slow(tables, (100, 100)), *population.on_paths(tables, "limited_slower")]
+
+
+def _slow(tables: Tables, path: tuple[int, int]) -> list[Evidence]:
+    found = []
+    for queue in QUEUES:
+        mine, base = (_pick(tables, arm, "settled", path, queue) for arm in (LIMITED, CLASSIC))
+        found.append(
+            Evidence.reached(
+                mine,
+                ROUND_TRIPS,
+                f"{place(*path, queue).name}: until 90 % of the rate, limited",
+                between(float(np.median(base)), float("inf")),
+                unit="round trips",
+                weighs=queue > 0.5,
+                key=f"q{queue:g}".replace(".", ""),
+            )
+        )
+    return found
+
+
+_ALL = "none is named: 10 and 100 Mb/s, 20 and 100 ms, queues of 0.25 to 4 BDP"
+_DEEP = "queues of 1 and 4 BDP; 0.25 BDP beside"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="S1",
+        place="RFC 9406, section 1",
+        statement="HyStart++ loses less at the end of slow start than the classic one, which overshoots, if the queue is as long as the path or longer.",
+        direction=Criterion(
+            measure=Stated(below(1), s1),
+            reading="segments marked lost until two round trips after slow start, median over runs of the ratio",
+            cell="none is named: 10 and 100 Mb/s, 20 and 100 ms, queues of 1 and 4 BDP",
+            bound="stated",
+        ),
+        note=(
+            "On the longest path {r100_100_q1:i} times with one product, {r100_100_q4:i} with four. With a single slow round instead of five {one_100_100:i} of the losses with four products are left "
+            "there. With one product {still_100_100:i} are left if the window hardly grows from when the rise is seen: what is lost has left before. Over a population of paths it loses less on "
+            "{hystartpp_loses_less_holds_on:i}, and more on {hystartpp_loses_less_reverse_on:i}."
+        ),
+        causes=(
+            Cause(
+                because="with four products growth at a quarter of the pace for five rounds fills the queue",
+                intervention="one such round",
+                criterion=Criterion(
+                    measure=causes.slow_rounds,
+                    reading="less than half of the losses are left",
+                    cell="the paths that lose packets",
+                ),
+            ),
+            Cause(
+                because="with one product most of what is lost has left before the rise is seen",
+                intervention="the window hardly grows from then on",
+                criterion=Criterion(
+                    measure=causes.sent_before, reading="more than half of the losses are left", cell="the same paths"
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="S19",
+        place="RFC 9406, section 1",
+        statement="HyStart++ loses less than the classic slow start behind queues that are shorter than the path, too.",
+        direction=Criterion(
+            measure=Stated(below(1, margin=0.05), s19),
+            reading="as S1; a difference of less than 5 % counts as none",
+            cell="the same paths, queues of 0.25, 0.35 and 0.5 BDP",
+            bound="ours",
+        ),
+        note=(
+            "With a quarter of the product {r10_20_q025:n} times as many on the shortest path and {r100_100_q025:i} on the longest; with 0.35 products {r100_100_q035:i} there."
+        ),
+        guesses=("with a quarter of the product the loss comes before a round has shown the rise",),
+    ),
+    Claim(
+        id="S2",
+        place="draft-chung-ccwg-search, algorithm, in an earlier version",
+        statement="SEARCH ends slow start with a window near the bandwidth-delay product.",
+        direction=Criterion(
+            measure=Stated(between(0.75, 1.25), s2),
+            reading="ssthresh after slow start from 0.75 to 1.25 of the path's product, its queue left out",
+            cell=_DEEP,
+            bound="ours",
+        ),
+        note=(
+            "With a queue of four products the window falls to what the path holds ({r100_100_q4:i}). With one, slow start ends by a loss, and ssthresh is {r100_100_q1:i}, CUBIC's 0.7 of the window. Of a population of paths "
+            "the window is as near on {search_near_holds_on:i}."
+        ),
+        guesses=(
+            "with one product packets are lost before the comparison, which looks back over 3.5 round trips, has found a quarter missing",
+        ),
+    ),
+    Claim(
+        id="S3",
+        place="draft-chung-ccwg-search-09, abstract",
+        statement="SEARCH ends slow start before packets are lost.",
+        direction=Criterion(
+            measure=Stated(at_most(0.05), s3),
+            reading="at most 5 % of the bandwidth-delay product lost until two round trips later",
+            cell=_DEEP,
+            bound="ours",
+        ),
+        note=(
+            "On the longest path {r100_100_q1:i} products are lost with a queue of one, {r100_100_q4:i} with four. The links of the draft's evaluation: S18. "
+            "Of a population of paths SEARCH loses as little on {search_clean_holds_on:i}."
+        ),
+        guesses=(
+            "the comparison takes two to three round trips, in each of which a sender that doubles adds more than a queue of one product bears",
+        ),
+    ),
+    Claim(
+        id="S4",
+        place="RFC 3742, section 2",
+        statement="Limited slow start bounds what is lost: a round trip adds 50 segments at most.",
+        direction=Criterion(
+            measure=Stated(at_most(50), s4),
+            reading="max_ssthresh 100; segments marked lost until two round trips later",
+            cell="none is named: paths that hold more than 100 segments with their queue",
+            bound="stated",
+        ),
+        note=(
+            "About 50 segments on each of these paths, where the classic start loses two products or more: 1,600 segments with a queue of one on the longest. Beside others {r100_20_q4:i} on 20 ms with four products, {r100_100_q1:i} on the longest path; alone {alone_20} and {alone_100}. "
+            "Of a population of paths it loses as little on {limited_bounded_holds_on:i}."
+        ),
+        causes=(
+            Cause(
+                because="the others' packets take room as the queue fills",
+                intervention="no others",
+                criterion=Criterion(
+                    measure=causes.others_room,
+                    reading="51 segments at most",
+                    cell="100 Mb/s: 20 ms with four products, 100 ms with one",
+                ),
+            ),
+        ),
+    ),
+    Claim(
+        id="S5",
+        place="RFC 3742, section 3",
+        statement="On a path of large bandwidth-delay product limited slow start takes longer.",
+        direction=Criterion(
+            measure=s5,
+            reading="round trips until 90 % of the rate, against the median of the classic start",
+            cell="100 Mb/s, 100 ms; queues of 1 and 4 BDP",
+            bound="stated",
+        ),
+        note=(
+            "{q1} round trips on a path of 833 packets. Of a population of paths it takes longer on {limited_slower_holds_on:i}."
+        ),
+        guesses=("it takes fewer than the classic start wherever that has its losses to repair",),
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Exit, losses and time for each path and queue."""
+
+    def draw() -> Any:
+        figure, axes = new(8.6, 7.4, nrows=3, ncols=len(PATHS), sharex=True, sharey="row")
+        for column, path in enumerate(PATHS):
+            for row, name in enumerate(("exit", "lost_bdp", "settled")):
+                ax = axes[row][column]
+                for offset, arm in enumerate(ARMS):
+                    middle = [float(np.median(_pick(tables, arm, name, path, queue))) for queue in QUEUES]
+                    at = np.arange(len(QUEUES)) + 0.13 * (offset - 2)
+                    finite = [ROUND_TRIPS if np.isinf(value) else value for value in middle]
+                    ax.plot(at, finite, ls="none", marker=MARKER[arm], color=COLOUR[arm], ms=5.5, label=arm)
+                ax.set_xticks(range(len(QUEUES)), [f"{queue:g}" for queue in QUEUES])
+                scale, ticks = SCALES[name]
+                ax.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
+                ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+                ax.set_yticks([], minor=True)
+                ax.grid(axis="x", visible=False)
+                if name == "exit":
+                    ax.axhline(1, color="#6b6b6b", lw=0.9)
+                    ax.set_title(f"{path[0]} Mb/s, {path[1]} ms", fontsize=9)
+        for ax, label in zip(axes[:, 0], ("ssthresh / BDP", "lost / BDP", "round trips to 90 %"), strict=True):
+            ax.set_ylabel(label)
+        for ax in axes[-1]:
+            ax.set_xlabel("queue (BDP)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ARMS))
+        return figure
+
+    return Figure(
+        name="exits",
+        title="Where slow start ends, what that loses, and when the rate is reached",
+        caption=(
+            "CUBIC with each slow start, medians over runs. Top: ssthresh after slow start over the bandwidth-delay product; the line is "
+            "the path's own. Middle: segments marked lost until two round trips later, over the same. Bottom: round trips until four in a "
+            "row brought 90 % of what the others leave."
+        ),
+        draw=draw,
+        data={"exits": tables[TABLE]},
+    )
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(tables),)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"exits: SEARCH, 100 Mb/s, 20 ms": place(100, 20, 1.0).scenario(SEARCH, ROUND_TRIPS)}
+
+
+CHAPTER = Chapter(
+    title="Where slow start ends",
+    experiments=(
+        Experiment(name="exits", title="slow starts over rates, round-trip times and queues", run=run, weight=6),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

@@ -1,0 +1,350 @@
+"""Delay that is not the flow's own: a radio link, and other traffic (S6 to S8). Applications that never fill the path (S9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ackclock.judge.estimates import median
+from ackclock.plot import Figure, new
+from ackclock.report import Block
+from ackclock.scenario import Scenario
+from ackclock.stats import Estimate, proportion_interval
+from ackclock.study import (
+    Bound,
+    Cause,
+    Chapter,
+    Claim,
+    Criterion,
+    Data,
+    Evidence,
+    Experiment,
+    Plan,
+    Stated,
+    Tables,
+    above,
+    at_most,
+)
+from ackclock.study.cells import Cell, collect
+from ackclock_studies.slow_start import population
+from ackclock_studies.slow_start.paths import (
+    ARMS,
+    COLOUR,
+    HYSTART,
+    HYSTART_PP,
+    MARKER,
+    NEEDS,
+    SEARCH,
+    Place,
+    of,
+    quality,
+)
+
+QUIET, RADIO, BAD_RADIO, CROWD = "quiet", "radio, 2 ms", "radio, 7 ms", "others, 40 %"
+
+
+def _radio(mean: str) -> dict[str, Any]:
+    return {"wifi": {"mean": mean}}
+
+
+PLACES = {
+    QUIET: Place(rate=50, rtt=40, queue=1.0),
+    RADIO: Place(rate=50, rtt=40, queue=1.0, link=_radio("2 ms")),
+    BAD_RADIO: Place(rate=50, rtt=40, queue=1.0, link=_radio("7 ms")),
+    CROWD: Place(rate=50, rtt=40, queue=1.0, background=0.4),
+}
+ROUND_TRIPS = 80
+EARLY = 0.5
+"""Bandwidth-delay products: an ssthresh below is premature."""
+
+CALM = "jitter of 1 ms, without long pauses"
+TABLE, IDLE = "noise.runs", "idle.runs"
+WORK = {"kind": "throttled", "rate": "5 Mbit/s", "chunk": "16 KB"}
+"""A tenth of the path."""
+
+
+def _cells(plan: Plan, name: str, **flow: Any) -> list[Cell]:
+    return [
+        Cell(
+            scenario=place.scenario(arm, ROUND_TRIPS, **flow),
+            keys={"arm": arm, "noise": noise},
+            stream=f"{name} {noise}",
+            seeds=plan.count(quick=8, paper=100),
+            needs=NEEDS,
+            keep={"runs": partial(quality, place)},
+        )
+        for noise, place in PLACES.items()
+        for arm in ARMS
+    ]
+
+
+def run(plan: Plan) -> Data:
+    """Every slow start under every disturbance.
+
+    Returns
+    -------
+    Data
+        `noise.runs`: arm, noise, and the columns of `paths.quality`.
+    """
+    return collect("noise", _cells(plan, "noise"), plan)
+
+
+def run_idle(plan: Plan) -> Data:
+    """The same with an application that writes a tenth of what the path carries.
+
+    Returns
+    -------
+    Data
+        `idle.runs`: as `noise.runs`.
+    """
+    return collect("idle", _cells(plan, "idle", workload=WORK), plan)
+
+
+def _key(noise: str) -> str:
+    """By which notes quote it."""
+    return noise.split(",")[0] + ("_bad" if noise == BAD_RADIO else "")
+
+
+def _exit(tables: Tables, arm: str, noise: str) -> Any:
+    return np.nan_to_num(of(tables, TABLE, "exit", arm=arm, noise=noise), nan=0.0)
+
+
+def s6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Ssthresh of HyStart++ over that of HyStart."""
+    return [
+        Evidence.of(
+            median(_exit(tables, HYSTART_PP, noise) / _exit(tables, HYSTART, noise)),
+            f"{noise}: ssthresh, HyStart++ over HyStart",
+            bound,
+            unit="times",
+            weighs=noise in (RADIO, BAD_RADIO),
+            key=_key(noise),
+        )
+        for noise in PLACES
+    ] + population.on_paths(tables, "hystartpp_later")
+
+
+def s6_much(tables: Tables) -> Sequence[Evidence]:
+    """How often HyStart++ is early."""
+    return _early(tables, HYSTART_PP, (RADIO, BAD_RADIO))
+
+
+def s7(tables: Tables) -> Sequence[Evidence]:
+    """How often SEARCH is early."""
+    return [*_early(tables, SEARCH, (RADIO, BAD_RADIO, CROWD)), *population.on_paths(tables, "search_early")]
+
+
+def _early(tables: Tables, arm: str, weigh: Sequence[str]) -> list[Evidence]:
+    found = []
+    for noise in PLACES:
+        runs = of(tables, TABLE, "exit", arm=arm, noise=noise)
+        found.append(
+            Evidence.of(
+                proportion_interval(int((runs < EARLY).sum()), runs.size),
+                f"{noise}: runs with an ssthresh below half a BDP, {arm}",
+                at_most(10),
+                unit="%",
+                factor=100,
+                weighs=noise in weigh,
+                key=f"early_{_key(noise)}",
+            )
+        )
+    return found
+
+
+def s8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Ssthresh of HyStart."""
+    return [*_all(tables, HYSTART, "HyStart", bound, (RADIO, BAD_RADIO)), *population.on_paths(tables, "hystart_early")]
+
+
+def _all(tables: Tables, arm: str, name: str, bound: Any, weigh: Sequence[str]) -> list[Evidence]:
+    return [
+        Evidence.of(
+            median(_exit(tables, arm, noise)),
+            f"{noise}: ssthresh over BDP, {name}",
+            bound,
+            weighs=noise in weigh,
+            key=_key(noise),
+        )
+        for noise in PLACES
+    ]
+
+
+def ended(tables: Tables, arm: str, noise: str) -> Estimate:
+    """Share of runs in which the rule ended slow start though the path was never full."""
+    rows = tables[IDLE]
+    mine = rows.filter((rows["arm"] == arm) & (rows["noise"] == noise))
+    return proportion_interval(int((mine["by"] == "rule").sum()), mine.height)
+
+
+def s9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Runs in which slow start ended without need."""
+    return [
+        Evidence.of(
+            ended(tables, arm, noise),
+            f"{noise}: runs that end slow start, {arm}",
+            bound,
+            unit="%",
+            factor=100,
+            weighs=arm == SEARCH,
+            key=f"{arm.replace('++', 'pp')}_{_key(noise)}",
+        )
+        for arm in (HYSTART, HYSTART_PP, SEARCH)
+        for noise in PLACES
+    ]
+
+
+def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Share of runs in which SEARCH ends an idle slow start, without the radio link's long pauses and with them."""
+    found = []
+    for what, asked, key in ((CALM, bound, "calm"), (RADIO, Bound(), "radio")):
+        rows = tables["why.runs"].filter(what=what)
+        e = proportion_interval(int((rows["by"] == "rule").sum()), rows.height)
+        text = f"{what}: runs in which SEARCH ends slow start"
+        found.append(Evidence.of(e, text, asked, unit="%", factor=100, weighs=key == "calm", key=key))
+    return found
+
+
+_CELL = "none is named: 50 Mb/s, 40 ms, queue of one BDP, Wi-Fi jitter of draft-huitema-ccwg-c4-test with 2 and 7 ms"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        id="S6",
+        place="RFC 9406, sections 1 and 4.2",
+        statement="HyStart++ avoids the premature exit of HyStart where the delay varies by itself.",
+        direction=Criterion(
+            measure=Stated(above(1), s6),
+            reading="a larger ssthresh after slow start, run by run",
+            cell=_CELL,
+            bound="stated",
+        ),
+        magnitude=Criterion(
+            measure=s6_much,
+            reading="not premature: an ssthresh below half a bandwidth-delay product in at most 10 % of the runs",
+            cell=_CELL,
+            bound="ours",
+        ),
+        note=(
+            "{radio:i} and {radio_bad:i} times with 2 and 7 ms of jitter. On a quiet path both stay above the product; beside others who come and go HyStart++ is no different. Over a population of paths, "
+            "some with jitter, its ssthresh is larger on {hystartpp_later_holds_on:i}, and smaller on {hystartpp_later_reverse_on:i}."
+        ),
+    ),
+    Claim(
+        id="S7",
+        place="draft-chung-ccwg-search-09, section 1",
+        statement="SEARCH does not leave slow start early where the delay varies, as on wireless links.",
+        direction=Criterion(
+            measure=s7,
+            reading="an ssthresh below half a bandwidth-delay product in at most 10 % of the runs",
+            cell=f"{_CELL}; and others who take 40 % of the path on and off",
+            bound="ours",
+        ),
+        note=(
+            "{early_radio:i} with 2 ms of jitter, {early_radio_bad:i} with 7 ms, {early_others:i} beside others. Of a population of paths it ends below half a product on {search_early_holds_on:i}."
+        ),
+        guesses=("the comparison takes a delay that rises within 3.5 round trips for a queue",),
+    ),
+    Claim(
+        id="S8",
+        place="RFC 9406, section 1; draft-chung-ccwg-search-09, section 1",
+        statement="HyStart leaves slow start too early where the delay varies.",
+        direction=Criterion(
+            measure=Stated(at_most(EARLY), s8),
+            reading="ssthresh of at most half a bandwidth-delay product",
+            cell=_CELL,
+            bound="ours",
+        ),
+        note=(
+            "{radio:i} with 2 ms, {radio_bad:i} with 7 ms: at 2 ms it depends on the draw. On the quiet path it leaves with {quiet:i}. "
+            "Of a population of paths it ends below half a product on {hystart_early_holds_on:i}."
+        ),
+    ),
+    Claim(
+        id="S9",
+        place="draft-chung-ccwg-search-09, section 3",
+        statement="SEARCH does not end slow start because the application has nothing to send.",
+        direction=Criterion(
+            measure=Stated(at_most(5), s9),
+            reading="at most 5 % of the runs in which an application writes a tenth of the rate; HyStart and HyStart++ beside",
+            cell="none is named: the same path and disturbances",
+            bound="ours",
+        ),
+        note=(
+            "Without jitter no run ends ({search_quiet:i}); with 2 ms {search_radio:i}, and HyStart as often ({hystart_radio:i}), HyStart++ less ({hystartpp_radio_bad:i} at 7 ms)."
+        ),
+        causes=(
+            Cause(
+                because="the radio link now and then holds back a packet, and all behind it, for longer than SEARCH bears",
+                intervention="jitter of 1 ms on average, which has no long pauses",
+                criterion=Criterion(
+                    measure=Stated(at_most(50), pauses),
+                    reading="at most half of the runs end",
+                    cell="50 Mb/s, 40 ms, the same application",
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def figure(tables: Tables) -> Figure:
+    """Exit, losses and time for each disturbance."""
+
+    def draw() -> Any:
+        figure, axes = new(8.4, 3.6, ncols=3)
+        for ax, name, label in zip(
+            axes, ("exit", "lost_bdp", "settled"), ("ssthresh / BDP", "lost / BDP", "round trips to 90 %"), strict=True
+        ):
+            for offset, arm in enumerate(ARMS):
+                for at, noise in enumerate(PLACES):
+                    runs = of(tables, TABLE, name, arm=arm, noise=noise)
+                    runs = np.where(np.isinf(runs), ROUND_TRIPS, np.nan_to_num(runs))
+                    low, mid, high = np.quantile(runs, (0.1, 0.5, 0.9))
+                    x = at + 0.15 * (offset - 2)
+                    ax.plot([x, x], [low, high], color=COLOUR[arm], lw=2, solid_capstyle="butt")
+                    ax.plot(x, mid, marker=MARKER[arm], color=COLOUR[arm], ms=5, label=None if at else arm, ls="none")
+            ax.set_xticks(range(len(PLACES)), [noise.replace(", ", "\n") for noise in PLACES], fontsize=8)
+            ax.set_ylabel(label)
+            ax.grid(axis="x", visible=False)
+        axes[0].axhline(1, color="#6b6b6b", lw=0.9)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ARMS))
+        return figure
+
+    return Figure(
+        name="noise",
+        title="Delay that is not the flow's own",
+        caption=(
+            "50 Mb/s, 40 ms, a queue of one bandwidth-delay product; Wi-Fi jitter of 2 and 7 ms on average, or others who take 40 % of the "
+            "path on and off. Medians; lines span the middle 80 % of the runs. A rate that was not reached stands at 80 round trips."
+        ),
+        draw=draw,
+        data={"noise": tables[TABLE]},
+    )
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    return (figure(tables),)
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {
+        "noise: HyStart, radio": PLACES[BAD_RADIO].scenario(HYSTART, ROUND_TRIPS),
+        "idle: SEARCH, radio": PLACES[BAD_RADIO].scenario(SEARCH, ROUND_TRIPS, workload=WORK),
+    }
+
+
+CHAPTER = Chapter(
+    title="Delay that varies, and applications that have little to send",
+    experiments=(
+        Experiment(name="noise", title="radio links and other traffic", run=run, weight=3),
+        Experiment(name="idle", title="an application that never fills the path", run=run_idle, weight=1),
+    ),
+    claims=CLAIMS,
+    blocks=blocks,
+    scenarios=scenarios,
+)

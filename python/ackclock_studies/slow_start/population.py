@@ -1,0 +1,203 @@
+"""A population of paths: on how many of them each slow start does what its publication says, and which property decides (beside S1 to
+S8 and S19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ackclock.judge.estimates import Array
+from ackclock.judge.evidence import Evidence
+from ackclock.report import Block, paragraph
+from ackclock.scenario import Scenario
+from ackclock.study import Chapter, Data, Experiment, Plan, Tables
+from ackclock.study.cells import Cell, collect
+from ackclock.study.population import Drawn, OnPaths, draw, verdicts
+from ackclock_studies.slow_start.paths import (
+    ARMS,
+    CLASSIC,
+    HYSTART,
+    HYSTART_PP,
+    LIMITED,
+    NEEDS,
+    SEARCH,
+    Place,
+    quality,
+)
+
+PROPERTIES = (
+    Drawn(
+        name="rate",
+        unit="Mb/s",
+        kind="log-uniform",
+        a=2,
+        b=100,
+        source="ours: from slow access to the study's faster paths",
+    ),
+    Drawn(name="rtt", unit="ms", kind="lognormal", a=60, b=0.6, least=10, most=300, source="ours"),
+    Drawn(name="queue", unit="BDP", kind="log-uniform", a=0.25, b=8, source="ours, as in the study `prr`"),
+    Drawn(
+        name="jitter",
+        unit="ms",
+        kind="uniform",
+        a=-4,
+        b=7,
+        least=0,
+        source="ours: none on four of eleven paths, else up to the 7 ms of the study's worse radio link",
+    ),
+)
+SEED = 94
+RUNS = 2
+"""On each path, at every scale: paths are what is independent, so more runs are more paths."""
+ROUND_TRIPS = 60
+LEAST_PACKETS = 20
+"""Paths whose product is less leave a slow start nothing to do after an initial window of ten."""
+FEW = 0.05
+"""Losses in bandwidth-delay products, and differences of losses or exits, relative: less counts as none."""
+EARLY = 0.5
+"""Bandwidth-delay products: an ssthresh below is premature, as in the cells."""
+
+
+def drawn(count: int) -> list[dict[str, float]]:
+    """The first paths of the population that hold at least `LEAST_PACKETS`."""
+    found: list[dict[str, float]] = []
+    for i, one in enumerate(draw(PROPERTIES, 3 * count, SEED)):
+        rate, rtt = max(round(one["rate"]), 2), round(one["rtt"])
+        bdp = Place(rate=rate, rtt=rtt, queue=1.0).bdp
+        if bdp >= LEAST_PACKETS and len(found) < count:
+            found.append({**one, "rate": float(rate), "rtt": float(rtt), "path": float(i), "bdp": bdp})
+    return found
+
+
+def place(one: Mapping[str, float]) -> Place:
+    """A path with its queue, its jitter and others who take a little."""
+    link = {"wifi": {"mean": f"{one['jitter']:.2f} ms"}} if one["jitter"] > 0 else {}
+    return Place(rate=int(one["rate"]), rtt=int(one["rtt"]), queue=round(one["queue"], 3), link=link)
+
+
+def run(plan: Plan) -> Data:
+    """Every slow start on every path.
+
+    Returns
+    -------
+    Data
+        `paths.runs`: arm, path, its properties, seed and the columns of `paths.quality`.
+    """
+    cells = [
+        Cell(
+            scenario=place(one).scenario(arm, ROUND_TRIPS),
+            keys={"arm": arm, **one},
+            stream=f"paths {one['path']:.0f}",
+            seeds=RUNS,
+            needs=NEEDS,
+            keep={"runs": partial(quality, place(one))},
+        )
+        for one in drawn(plan.count(quick=60, paper=300))
+        for arm in ARMS
+    ]
+    return collect("paths", cells, plan)
+
+
+NAMES = {"rate": "rate", "rtt": "round-trip time", "queue": "queue / BDP", "jitter": "jitter", "bdp": "BDP"}
+
+
+def _means(tables: Tables, arm: str) -> pl.DataFrame:
+    own = tables["paths.runs"].filter(arm=arm)
+    settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
+    return (
+        own.group_by("path")
+        .agg(
+            pl.col("lost_bdp", "lost").mean(),
+            pl.col("exit").fill_nan(0).mean(),
+            settled.mean(),
+            pl.col(list(NAMES)).first(),
+        )
+        .sort("path")
+    )
+
+
+def _column(frame: pl.DataFrame, name: str) -> Array:
+    found: Array = frame[name].to_numpy().astype(np.float64)
+    return found
+
+
+def _more(x: Array, y: Array) -> Array:
+    """1 where x is more than y by `FEW` of it, -1 where it is less, 0 where they are alike."""
+    return np.where(x > (1 + FEW) * y, 1.0, np.where(x < (1 - FEW) * y, -1.0, 0.0))
+
+
+def _either(is_so: npt.NDArray[np.bool_]) -> Array:
+    """1 where it is so, -1 where it is not."""
+    return np.where(is_so, 1.0, -1.0)
+
+
+TEXTS = {
+    "hystartpp_loses_less": "HyStart++ loses less than the classic start",
+    "hystartpp_later": "HyStart++ ends with a larger ssthresh than HyStart",
+    "hystart_early": "HyStart ends below half a BDP",
+    "search_near": "SEARCH ends with 0.75 to 1.25 BDP",
+    "search_clean": "SEARCH loses at most 5 % of the BDP",
+    "search_early": "SEARCH ends below half a BDP",
+    "limited_bounded": "limited slow start loses at most 50 segments",
+    "limited_slower": "limited slow start reaches 90 % of the rate later than the classic start",
+}
+
+
+def sentence(tables: Tables, key: str) -> OnPaths:
+    """One sentence over the population."""
+    classic, hystart, plus, search, limited = (
+        _means(tables, arm) for arm in (CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED)
+    )
+    exit_search = _column(search, "exit")
+    ways: dict[str, Callable[[], Array]] = {
+        "hystartpp_loses_less": lambda: -_more(_column(plus, "lost"), _column(classic, "lost")),
+        "hystartpp_later": lambda: _more(_column(plus, "exit"), _column(hystart, "exit")),
+        "hystart_early": lambda: _either(_column(hystart, "exit") < EARLY),
+        "search_near": lambda: _either((exit_search >= 0.75) & (exit_search <= 1.25)),
+        "search_clean": lambda: _either(_column(search, "lost_bdp") <= FEW),
+        "search_early": lambda: _either(exit_search < EARLY),
+        "limited_bounded": lambda: _either(_column(limited, "lost") <= 50),
+        "limited_slower": lambda: _more(_column(limited, "settled"), _column(classic, "settled")),
+    }
+    return OnPaths(
+        key=key,
+        text=TEXTS[key],
+        way=ways[key](),
+        properties={words: _column(classic, name) for name, words in NAMES.items()},
+    )
+
+
+def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
+    """Sentences over the population; none of it weighs."""
+    return [e for key in keys for e in sentence(tables, key).evidence()]
+
+
+def blocks(tables: Tables) -> Sequence[Block]:
+    """For the report."""
+    drawn_as = "; ".join(f"{p.name} {p.kind}, {p.a:g} and {p.b:g} {p.unit} ({p.source})" for p in PROPERTIES)
+    return (
+        paragraph(
+            f"The sweeps have a few paths. Here paths are drawn: {drawn_as}. Those that hold less than {LEAST_PACKETS} packets are left out. Others take 5 % of each, on and off."
+        ),
+        verdicts(sentence(tables, key) for key in TEXTS),
+    )
+
+
+def scenarios() -> Mapping[str, Scenario]:
+    """As written."""
+    return {"a path of the population, SEARCH": place(drawn(1)[0]).scenario(SEARCH, ROUND_TRIPS)}
+
+
+CHAPTER = Chapter(
+    title="A population of paths",
+    experiments=(
+        Experiment(name="paths", title="every slow start on paths drawn from distributions", run=run, weight=3),
+    ),
+    blocks=blocks,
+    scenarios=scenarios,
+)
