@@ -345,8 +345,7 @@ impl Receiver {
             }
         }
         // By what came before, too, as a probe for a lost tail does (Linux `tcp_rcv_rtt_measure_ts` comes before `tcp_data_queue`).
-        let waits = if self.explicit_reads { self.read < self.received() } else { self.unread > 0 };
-        self.measure_rtt(seg, waits);
+        self.measure_rtt(seg, self.keeps_waiting());
         let mut reads = None;
         let room_matters = self.explicit_reads || self.gathered > 0 || self.unread > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {

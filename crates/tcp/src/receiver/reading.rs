@@ -132,6 +132,14 @@ impl Receiver {
         self.waits = waits;
     }
 
+    /// Whether bytes in order wait for the application.
+    pub(super) fn keeps_waiting(&self) -> bool {
+        match self.explicit_reads {
+            true => self.read < self.received(),
+            false => self.unread > 0,
+        }
+    }
+
     /// Bytes in order that the application has, or will have before anything else happens.
     pub(super) fn taken_at_once(&self) -> u64 {
         if self.explicit_reads {
