@@ -73,6 +73,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     scenario = scenario.set_all({"record.limits_interval": scenario.duration, "record.drops": True})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
+        scenario = scenario.set("record.trace", "all")
     row: Row = {"kind": kind, "name": name, "way": way}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a.pcapng"
@@ -125,9 +126,25 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     real = set(mine.select("seg_no", "rexmit").iter_rows())
+    if not run.acks.is_empty():
+        real = _segments(run, flow, found.mss, real)
     told = set(found.sent.lost)
     seen = {(n, which) for n, which in real if which < again.get(n, 0)}
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}
+
+
+def _segments(run: ackclock.Run, flow: int, mss: int, packets: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Packets of several segments as segments, and which transmission of each it was."""
+    sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
+    times: dict[int, int] = {}
+    made = set()
+    for number, again, seq, length in sent.select("seg_no", "rexmit", "seq", "len").iter_rows():
+        for at in range(seq, seq + length, mss):
+            n = at // mss + 1
+            if (number, again) in packets:
+                made.add((n, times.get(n, 0)))
+            times[n] = times.get(n, 0) + 1
+    return made
 
 
 def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
