@@ -88,7 +88,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     if found.refused or found.replay is None or found.sent is None or found.path is None:
         return row
     flow = _flow(run, found)
-    row["controller"] = flow["congestion_control"] if "congestion_control" in flow else None
+    row["controller"] = flow.get("congestion_control")
     truth = held(flow)
     if truth is None:  # datagrams, or several connections at a time
         return {**row, "refused": "the run does not tell"}
@@ -185,12 +185,16 @@ def tables(rows: list[Row]) -> str:
     lines.append("")
     for way in WAYS:
         bounds = [
-            row for row in rows if row["way"] == way and row.get("identified") is False and row.get("rate_off") is not None
+            row
+            for row in rows
+            if row["way"] == way and row.get("identified") is False and row.get("rate_off") is not None
         ]
         if bounds:
             above = sum(row["rate_off"] > 0.02 for row in bounds)
             off = median(row["rate_off"] for row in bounds)
-            lines.append(f"{way}: {len(bounds)} rates told as a bound, {above} of them above the rate, median {off:+.0%}.")
+            lines.append(
+                f"{way}: {len(bounds)} rates told as a bound, {above} of them above the rate, median {off:+.0%}."
+            )
     lines.append("")
     for row in rows:
         if row.get("limits_off", 0.0) > 0.01 or row.get("lost_too_many") or row.get("lost_too_few"):

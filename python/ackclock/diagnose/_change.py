@@ -116,9 +116,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
     link = scenario.network.bottleneck
     assert link is not None
-    values: dict[str, Any] = {
-        "network.bottleneck.rate": f"{units.whole(link.rate, units.RATE) * FASTER} bit/s"
-    }
+    values: dict[str, Any] = {"network.bottleneck.rate": f"{units.whole(link.rate, units.RATE) * FASTER} bit/s"}
     queue = scenario.to_dict()["network"]["bottleneck"].get("queue", {})
     amount, _, unit = str(queue.get("limit", "")).partition(" ")
     if unit == "packets":

@@ -105,7 +105,12 @@ class Fit:
         """The same as plain values, for JSON."""
         from dataclasses import asdict
 
-        return {"error": self.error, "holds": self.holds, "rate_is_a_bound": self.bound, "quantities": [asdict(one) for one in self.quantities]}
+        return {
+            "error": self.error,
+            "holds": self.holds,
+            "rate_is_a_bound": self.bound,
+            "quantities": [asdict(one) for one in self.quantities],
+        }
 
 
 def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
