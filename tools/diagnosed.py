@@ -73,6 +73,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     scenario = scenario.set_all({"record.limits_interval": scenario.duration, "record.drops": True})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
+        scenario = scenario.set("record.trace", "all")
     row: Row = {"kind": kind, "name": name, "way": way}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a.pcapng"
@@ -87,7 +88,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     if found.refused or found.replay is None or found.sent is None or found.path is None:
         return row
     flow = _flow(run, found)
-    row["controller"] = flow["congestion_control"] if "congestion_control" in flow else None
+    row["controller"] = flow.get("congestion_control")
     truth = held(flow)
     if truth is None:  # datagrams, or several connections at a time
         return {**row, "refused": "the run does not tell"}
@@ -125,9 +126,25 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     real = set(mine.select("seg_no", "rexmit").iter_rows())
+    if not run.acks.is_empty():
+        real = _segments(run, flow, found.mss, real)
     told = set(found.sent.lost)
     seen = {(n, which) for n, which in real if which < again.get(n, 0)}
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}
+
+
+def _segments(run: ackclock.Run, flow: int, mss: int, packets: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Packets of several segments as segments, and which transmission of each it was."""
+    sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
+    times: dict[int, int] = {}
+    made = set()
+    for number, again, seq, length in sent.select("seg_no", "rexmit", "seq", "len").iter_rows():
+        for at in range(seq, seq + length, mss):
+            n = at // mss + 1
+            if (number, again) in packets:
+                made.add((n, times.get(n, 0)))
+            times[n] = times.get(n, 0) + 1
+    return made
 
 
 def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
@@ -168,12 +185,16 @@ def tables(rows: list[Row]) -> str:
     lines.append("")
     for way in WAYS:
         bounds = [
-            row for row in rows if row["way"] == way and row.get("identified") is False and row.get("rate_off") is not None
+            row
+            for row in rows
+            if row["way"] == way and row.get("identified") is False and row.get("rate_off") is not None
         ]
         if bounds:
             above = sum(row["rate_off"] > 0.02 for row in bounds)
             off = median(row["rate_off"] for row in bounds)
-            lines.append(f"{way}: {len(bounds)} rates told as a bound, {above} of them above the rate, median {off:+.0%}.")
+            lines.append(
+                f"{way}: {len(bounds)} rates told as a bound, {above} of them above the rate, median {off:+.0%}."
+            )
     lines.append("")
     for row in rows:
         if row.get("limits_off", 0.0) > 0.01 or row.get("lost_too_many") or row.get("lost_too_few"):

@@ -326,6 +326,23 @@ def test_a_fit_and_what_if(tmp_path):
     assert not outcomes["pacing"].tells or abs(outcomes["pacing"].change or 0) > made.error
 
 
+def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
+    """A freed sender would fill a path whose rate nobody has seen; a longer round trip costs as much over any."""
+    scenario = (
+        ackclock.Scenario.from_dict(WINDOW)
+        .set("flows.0.stack.receive_buffer", "32 KiB")
+        .set("flows.0.workload.bytes", "2 MB")
+    )
+    _, path = captured(tmp_path, scenario)
+    made = fit(diagnose(path), seeds=2)
+    assert made.bound
+    outcomes = {one.name: one for one in what_if(made, seeds=2)}
+    freed = outcomes["no limit by the receiver's buffer"]
+    assert freed.unknown
+    assert not freed.tells
+    assert outcomes["round trip 20 ms longer"].tells
+
+
 def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
     """The link's rate changes all the time: one rate is no model of it."""
     _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))

@@ -82,7 +82,9 @@ def test_the_receivers_window_by_the_trace():
             ticks += (int(then["t_s"] * 1000 + 1e-6) - int(event["t_s"] * 1000 + 1e-6)) / 1000
     assert row["limit_rwnd_s"] == pytest.approx(limited, rel=1e-6)
     assert row["rwnd_limited_s"] == pytest.approx(ticks, abs=1e-9)  # the kernel's clock has ticks of a millisecond
-    assert row["busy_s"] == pytest.approx(int(row["stop_s"] * 1000) / 1000 - int(row["established_s"] * 1000) / 1000, abs=1e-9)
+    assert row["busy_s"] == pytest.approx(
+        int(row["stop_s"] * 1000) / 1000 - int(row["established_s"] * 1000) / 1000, abs=1e-9
+    )
 
 
 def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():

@@ -223,12 +223,12 @@ def _fit(fitted: Fit, title: str) -> Table:
 def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
     from rich.table import Table
 
-    from ackclock.diagnose._page import outcome_cells
+    from ackclock.diagnose._page import BOUND, outcome_cells
 
     table = Table(
         title="what if",
         title_justify="left",
-        caption=f"seed by seed; the model itself is {fitted.error * 100:.1f} % off: a smaller change says nothing, nor one that goes both ways",
+        caption=f"seed by seed; the model itself is {fitted.error * 100:.1f} % off: a smaller change says nothing, nor one that goes both ways{'.' + BOUND if fitted.bound else ''}",
         caption_justify="left",
     )
     for head in ("change", "transfer takes", "change of time", "least", "most", ""):

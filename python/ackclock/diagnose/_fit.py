@@ -77,11 +77,14 @@ class Fit:
         How well it fits, the time of the transfer first.
     error
         Of the time of the transfer, as a part of it.
+    bound
+        Whether the path was never full: its rate may be higher than the model's, and nothing tells the length of its queue.
     """
 
     scenario: Scenario = field(repr=False)
     quantities: tuple[Quantity, ...]
     error: float
+    bound: bool = False
 
     @property
     def holds(self) -> bool:
@@ -102,7 +105,12 @@ class Fit:
         """The same as plain values, for JSON."""
         from dataclasses import asdict
 
-        return {"error": self.error, "holds": self.holds, "quantities": [asdict(one) for one in self.quantities]}
+        return {
+            "error": self.error,
+            "holds": self.holds,
+            "rate_is_a_bound": self.bound,
+            "quantities": [asdict(one) for one in self.quantities],
+        }
 
 
 def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
@@ -209,7 +217,13 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
     own = _measures(found)
     made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]
     error = made[0].error
-    return Fit(scenario=scenario, quantities=tuple(made), error=float("inf") if error is None else abs(error))
+    assert found.path is not None
+    return Fit(
+        scenario=scenario,
+        quantities=tuple(made),
+        error=float("inf") if error is None else abs(error),
+        bound=not found.path.identified,
+    )
 
 
 def _measured(scenario: Scenario, seed: int) -> dict[tuple[str, str], float]:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["page", "path_rows", "quantity_rows"]
 
+BOUND = (
+    " The path was never full, so its rate is only a bound: each change also ran over a path of ten times the rate, and is not known "
+    "where it does something else there."
+)
+"""Below a table of changes."""
+
 DRAWN = 2
 """Candidates beside the capture, in the figure."""
 
@@ -243,7 +249,7 @@ def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
     if outcomes:
         changes = Table(
             caption=f"The model with one value changed, seed by seed. It is itself {fit.error * 100:.1f} % off: a smaller change says nothing, nor one "
-            "that goes both ways.",
+            "that goes both ways." + (BOUND if fit.bound else ""),
             header=("change", "transfer takes", "change of time", "least", "most", ""),
             rows=tuple((TableCell(text=one.name, kind="head"), *outcome_cells(one)) for one in outcomes),
         )
@@ -254,7 +260,8 @@ def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
     """Numbers of a change, as text."""
     now = one.name == "as it is"
-    told = "" if now else "says something" if one.tells else "says nothing"
+    said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
+    told = "" if now else said
     if one.seconds is None:
         return ("does not end", NONE, NONE, NONE, told)
     changes = [percent(value) for value in (one.change, one.change_least, one.change_most)]

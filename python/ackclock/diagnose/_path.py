@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -26,9 +27,6 @@ LEAST_SPAN_S = 0.01
 
 FULL, EMPTY = 0.8, 0.2
 """Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
-
-NEAR_S = 0.5
-"""A round trip tells of the queue at a loss if it was measured within this time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,16 +155,22 @@ def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[
     high = max(greatest - base, 0.0)
     samples = [(now.t, now.rtt) for now in found.instants if now.rtt is not None]
     counts = [0, 0, 0]
-    waits: list[float] = []
+    waits: list[float] = []  # the longest of the round trip before each loss that a full queue made
+    recently: deque[tuple[float, float]] = deque()  # by falling RTT, each later than the one before
     at = 0
     recent = math.nan
     for t in found.losses:
         while at < len(samples) and samples[at][0] <= t:
             recent = samples[at][1]
+            while recently and recently[-1][1] <= recent:
+                recently.pop()
+            recently.append(samples[at])
             at += 1
+        while len(recently) > 1 and recently[0][0] < t - greatest:
+            recently.popleft()
         place = (recent - base) / high if high > STANDS_S and recent == recent else 0.0
         kind = 0 if place >= FULL else 1 if place <= EMPTY else 2
         counts[kind] += 1
         if kind == 0:
-            waits.append(recent - base)
+            waits.append(recently[0][1] - base)
     return counts[0], counts[1], counts[2], median(waits) if waits else None

@@ -235,12 +235,14 @@ class _Sender:
         if start >= end:
             return
         before = self.sacked_bytes
+        known = any(a < end <= b for a, b in self.sacked)  # the block grew elsewhere
         self._merge(start, end)
         news = self.sacked_bytes - before
         if news > 0:
             now.acked += news
             now.heard = True
-            self._sample(now, t, end)
+            if not known:
+                self._sample(now, t, end)
 
     def _merge(self, start: int, end: int) -> None:
         kept = []
