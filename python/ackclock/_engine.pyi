@@ -1,6 +1,6 @@
 """The simulator, compiled from `crates/python`. Text and numbers in, columns as raw little-endian buffers out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Scenario",
     "Steering",
     "Stop",
+    "Tables",
     "Trace",
     "Window",
     "build",
@@ -286,11 +287,20 @@ class Steering:
     def step(self, actions: bytes) -> tuple[bytes, bytes]: ...
     def digest(self, at: int) -> str | None: ...
 
+@final
+class Tables(Mapping[str, dict[str, _Column]]):
+    """Tables of a run by name, each a column's type and values by name; they become Python's when they are first asked for."""
+
+    def __getitem__(self, name: str, /) -> dict[str, _Column]: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def get(self, name: str, default: Any = None) -> Any: ...
+
 class _Kept(TypedDict):
     digests: list[str | None]
     errors: list[str | None]
     metrics: dict[str, _Column]
-    tables: dict[str, dict[str, _Column]]
+    tables: Tables
 
 class _IdealPath(TypedDict):
     rows: list[dict[str, Any]]

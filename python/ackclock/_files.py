@@ -173,7 +173,16 @@ def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, wh
 
 
 def _marked(folder: Path, marks: Sequence[str]) -> bool:
-    return marks is OWN or any(is_ours(folder / mark) for mark in marks)
+    """Also by the part of a writer that was killed between its moves, of which marks are the last."""
+    places = (folder, *_parts(folder))
+    return marks is OWN or any(is_ours(place / mark) for place in places for mark in marks)
+
+
+def _parts(folder: Path) -> list[Path]:
+    try:
+        return [part for part in folder.glob(f"{STAGED}*") if part.is_dir() and not part.is_symlink()]
+    except (OSError, ValueError):  # no folder, or a name that none can have
+        return []
 
 
 def is_ours(path: Path) -> bool:
@@ -266,20 +275,27 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     part: Path | None = None
     held = -1
+    moving = False
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = folder / f"{STAGED}{secrets.token_hex(8)}"  # known before it is there, whenever Ctrl-C comes
-        held = _begun(folder, part)
+        held = _begun(folder, part, marks)
         yield part
         files = sorted(path for path in part.rglob("*") if path.is_file())
-        _check_places(folder, [file.relative_to(part) for file in files], marks)
+        names = [file.relative_to(part) for file in files]
+        _check_places(folder, names, marks)
         with _uninterrupted():
-            for file in files:
-                place = folder / file.relative_to(part)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(place)
+            moving = True
+            last = [name for name in names if str(name) in marks]
+            for name in last:  # a folder in which not all is new says so until it is
+                (folder / name).unlink(missing_ok=True)
+            for name in [name for name in names if name not in last] + last:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (part / name).replace(folder / name)
+            moving = False
     except BaseException:
-        _remove(part)
+        if not moving:  # else its mark says whose the files are that were moved
+            _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
@@ -288,6 +304,10 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
         if held >= 0:
             os.close(held)
     _remove(part)
+    if marks is not OWN:
+        with _gate(folder):
+            for rest in _parts(folder):
+                _remove_unheld(rest)
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
@@ -302,28 +322,45 @@ def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> 
         check_file(place, str(place))
 
 
-def _begun(folder: Path, part: Path) -> int:
-    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks."""
+@contextmanager
+def _gate(folder: Path) -> Iterator[None]:
+    """Nobody looks at a part between its making and its lock."""
     gate = os.open(folder, os.O_RDONLY)
     try:
-        # a part within a part is nobody else's, and its lock is held
-        if not folder.name.startswith(STAGED):
-            with suppress(OSError):  # of a file system without locks, where nothing is removed
-                fcntl.flock(gate, fcntl.LOCK_EX)  # nobody looks at a part between its making and its lock
-                for rest in folder.glob(f"{STAGED}*"):
-                    if not rest.is_symlink() and rest.is_dir():
-                        _remove_unheld(rest)
-        part.mkdir(mode=0o700)
-        held = os.open(part, os.O_RDONLY)
-        with suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_EX)
-        return held
+        with suppress(OSError):  # of a file system without locks, where nothing is removed
+            fcntl.flock(gate, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(gate)
 
 
+def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
+    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks. The part that alone
+    says whose the folder is stays until another mark is there.
+    """
+    if folder.name.startswith(STAGED):
+        return _made(part)  # a part within a part is nobody else's, and its lock is held
+    with _gate(folder):
+        alone = marks is not OWN and not any(is_ours(folder / mark) for mark in marks)
+        for rest in _parts(folder):
+            if not (alone and any(is_ours(rest / mark) for mark in marks)):
+                _remove_unheld(rest)
+        return _made(part)
+
+
+def _made(part: Path) -> int:
+    part.mkdir(mode=0o700)
+    held = os.open(part, os.O_RDONLY)
+    with suppress(OSError):
+        fcntl.flock(held, fcntl.LOCK_EX)
+    return held
+
+
 def _remove_unheld(rest: Path) -> None:
-    held = os.open(rest, os.O_RDONLY)
+    try:
+        held = os.open(rest, os.O_RDONLY)
+    except FileNotFoundError:
+        return  # its writer is done
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)

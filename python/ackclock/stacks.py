@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ackclock import _engine
 from ackclock._files import regular
-from ackclock.errors import InputError, shown
+from ackclock.errors import InputError, UnavailableError, shown
 
-__all__ = ["Finding", "Stack", "check", "identity", "load", "loaded"]
+__all__ = ["Finding", "Stack", "bring", "check", "identity", "load", "loaded"]
 
 LARGEST = 2**30
 """Bytes of a library."""
@@ -48,12 +50,15 @@ class Stack:
         Its controllers.
     digest
         SHA-256 of the file, hexadecimal.
+    file
+        The library.
     """
 
     name: str
     version: str
     controllers: Sequence[str]
     digest: str
+    file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +87,7 @@ class Finding:
 
 
 _loaded: dict[str, Stack] = {}
+_bringing = threading.Lock()
 
 
 def load(file: str | Path) -> Stack:
@@ -111,7 +117,7 @@ def load(file: str | Path) -> Stack:
         name, version, controllers = _engine.load_stack(str(path))
     except ValueError as error:
         raise InputError(f"{shown(str(file))}: {shown(str(error))}") from None
-    stack = Stack(name=name, version=version, controllers=tuple(controllers), digest=digest)
+    stack = Stack(name=name, version=version, controllers=tuple(controllers), digest=digest, file=str(path))
     _loaded[str(path)] = stack
     return stack
 
@@ -127,15 +133,58 @@ def loaded() -> list[Stack]:
     return sorted(_loaded.values(), key=lambda stack: stack.name)
 
 
-def identity() -> str:
+def identity(of: Sequence[Stack] | None = None) -> str:
     """What runs depend on beside the engine, for their keys: nothing if no library is loaded.
+
+    Parameters
+    ----------
+    of
+        Stacks; None: those of this process.
 
     Returns
     -------
     str
         For each stack `+NAME-VERSION@` and the beginning of its file's hash.
     """
-    return "".join(f"+{stack.name}-{stack.version}@{stack.digest[:16]}" for stack in loaded())
+    return "".join(f"+{stack.name}-{stack.version}@{stack.digest[:16]}" for stack in (loaded() if of is None else of))
+
+
+def missing(texts: Iterable[str]) -> str | None:
+    """The first controller of these compiled scenarios whose stack this process has not loaded, if there is one."""
+    there = {stack.name for stack in loaded()}
+    for text in texts:
+        for found in re.finditer(r'"(stack:([^":]+)[^"]*)"', text):
+            if found[2] not in there:
+                return found[1]
+    return None
+
+
+def bring(wanted: Sequence[Stack]) -> None:
+    """Load in this process what another one has loaded: a worker takes the same file from the same place.
+
+    Parameters
+    ----------
+    wanted
+        Stacks of the process that hands out the work.
+
+    Raises
+    ------
+    UnavailableError
+        If the file is not there, or is another one.
+    """
+    with _bringing:
+        for stack in wanted:
+            if any(have.digest == stack.digest for have in _loaded.values()):
+                continue
+            needed = f"needed: {shown(stack.file)} as the command loaded it (--stack), at that place on every machine"
+            try:
+                same = hashlib.sha256(regular(Path(stack.file), LARGEST)).hexdigest() == stack.digest
+                if same:
+                    load(stack.file)
+            except InputError as error:
+                raise UnavailableError(f"this worker has no stack {stack.name}: {error}; {needed}") from None
+            if not same:
+                raise UnavailableError(f"this worker has another library of the stack {stack.name}; {needed}")
 
 
 def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence[str] = ()) -> Iterator[Finding]:

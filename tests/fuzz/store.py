@@ -67,8 +67,17 @@ COLUMNS = _make()
 TABLES = sorted(COLUMNS)
 
 
-with closing(sqlite3.connect(_WHOLE / "state.sqlite")) as _db:
-    DATABASE = _db.serialize()
+def _images() -> tuple[bytes, bytes]:
+    """The database, and the same in the smallest pages: of a page of 4 KiB most bytes mean nothing here."""
+    with tempfile.TemporaryDirectory(dir=_FOLDER.name) as folder:
+        dense = shutil.copy(_WHOLE / "state.sqlite", folder)
+        with closing(sqlite3.connect(dense, isolation_level=None)) as small:
+            small.execute("PRAGMA page_size = 512")
+            small.execute("VACUUM")
+        return (_WHOLE / "state.sqlite").read_bytes(), Path(dense).read_bytes()
+
+
+DATABASE, DENSE = _images()
 # Connections on which an input is a transaction taken back, so that statements are compiled once, not for each input; the
 # second is for inputs that change the schema, which makes SQLite compile them anew.
 _kept = [sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024) for _ in range(2)]
@@ -105,8 +114,9 @@ def _sweep(draw: Draw) -> bool:
 
 def _database(draw: Draw) -> bool:
     edits = 1 + draw.byte() % 4
-    if draw.byte() % 4 == 0:
-        whole = bytearray(DATABASE)
+    how = draw.byte()
+    if how % 4 == 0:
+        whole = bytearray(DATABASE if how & 24 == 24 else DENSE)
         for _ in range(edits):
             _exchange(whole, draw)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:

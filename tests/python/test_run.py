@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -332,3 +334,22 @@ def test_quantiles_are_linear_between_two_values():
         for share in (0.0, 0.1, 0.5, 0.75, 0.99, 1.0):
             assert quantile(values, share) == pytest.approx(float(np.quantile(values, share)))
     assert quantile([], 0.5) is None
+
+
+def test_the_tables_of_a_run_are_a_mapping_that_can_be_kept() -> None:
+    found = run(load("first").set("duration", "1 s")).tables
+    assert isinstance(found, Mapping)
+    assert "flows" in found
+    assert "no-such" not in found
+    assert found.get("no-such") is None
+    assert found.get("no-such", {}) == {}
+    with pytest.raises(KeyError, match="no-such"):
+        found["no-such"]
+    assert list(found) == list(found.keys()) == [name for name, _ in found.items()]
+    assert len(found) == len(list(found.values()))
+    assert found["flows"] is found["flows"], "made once"
+    kept = pickle.loads(pickle.dumps(found))
+    assert type(kept) is dict
+    assert found == kept
+    assert kept["flows"] == found["flows"]
+    assert found == run(load("first").set("duration", "1 s")).tables != run(load("first").set("duration", "2 s")).tables

@@ -87,6 +87,8 @@ pub struct Shared {
     pub beta_permille: Option<u32>,
     /// The same for a mark; `None`: as for a loss (Reno, CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
+    /// The estimate of Reno's window grows by ACKs, not by the segments that they acknowledge (CUBIC).
+    pub counts_acks: bool,
 }
 
 /// Makes a controller for each connection.
@@ -174,7 +176,7 @@ fn reno(shared: Shared) -> Reno {
 fn cubic(params: CubicParams, shared: Shared) -> Controller {
     let beta = shared.beta_permille.map_or(params.beta, beta_from_permille);
     let ecn_beta = shared.ecn_beta_permille.map(beta_from_permille);
-    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, ..params }))
+    Controller::Cubic(Cubic::new(CubicParams { beta, ecn_beta, counts_acks: shared.counts_acks, ..params }))
 }
 
 /// Name and one line for each built-in controller.

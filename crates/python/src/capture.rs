@@ -10,8 +10,9 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::guarded;
 use crate::interrupt::{wall_clock, Interrupt, PyStop};
-use crate::{guarded, tables};
+use crate::tables::PyTables;
 
 /// What a capture holds: `connections`, a row for each direction of each, `packets` of the one asked for, and numbers of the file.
 /// `progress` is told now and then how many bytes were read.
@@ -58,7 +59,7 @@ pub fn read_capture<'py>(
     dict.set_item("begins_ns", found.all.iter().map(|one| one.span_ns.0).min())?;
     let begins_ns = found.all.iter().map(|one| one.span_ns.0).min().unwrap_or(0);
     let made = vec![connections(&found.all, begins_ns), packets(&found, begins_ns)];
-    dict.set_item("tables", tables(py, made)?)?;
+    dict.set_item("tables", PyTables::of(made))?;
     Ok(dict)
 }
 

@@ -11,6 +11,7 @@ mod scenario;
 mod schema;
 mod stack;
 mod steer;
+mod tables;
 mod toml;
 mod utility;
 
@@ -20,7 +21,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList};
 
 use ackclock_cc::controller::options::listed;
 use ackclock_cc::ideal::{self, IdealConfig};
@@ -28,10 +29,11 @@ use ackclock_cc::recovery::{self, Rule};
 use ackclock_core::Time;
 use ackclock_script::{Outcome, Verdict};
 use ackclock_sim::capture::write_pcapng;
-use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Shortcuts, Table};
+use ackclock_sim::{Bounds, Column, Customs, Error, Scenario, Shortcuts};
 use controller::{Failure, Slot};
 use interrupt::{wall_clock, Interrupt, PyStop};
 use scenario::Given;
+use tables::PyTables;
 
 #[pymodule]
 mod _engine {
@@ -57,6 +59,8 @@ mod _engine {
     #[pymodule_export]
     use super::steer::PySteering;
     #[pymodule_export]
+    use super::tables::PyTables;
+    #[pymodule_export]
     use super::toml::read_toml;
     #[pymodule_export]
     use super::Refusal;
@@ -66,6 +70,11 @@ mod _engine {
         estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_each, version,
         yardstick,
     };
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        pyo3::types::PyMapping::register::<super::tables::PyTables>(module.py())
+    }
 }
 
 pyo3::create_exception!(
@@ -221,7 +230,7 @@ fn run<'py>(
     }
     let dict = PyDict::new(py);
     dict.set_item("digest", output.digest.hex())?;
-    dict.set_item("tables", tables(py, output.tables)?)?;
+    dict.set_item("tables", PyTables::of(output.tables))?;
     Ok(dict)
 }
 
@@ -281,10 +290,10 @@ fn run_each<'py>(
     let values = PyDict::new(py);
     for (at, name) in metrics.iter().enumerate() {
         let column = Column::F8(kept.metrics.iter().map(|row| row[at]).collect());
-        values.set_item(name, self::column(py, column)?)?;
+        values.set_item(name, tables::column(py, column)?)?;
     }
     dict.set_item("metrics", values)?;
-    dict.set_item("tables", self::tables(py, kept.tables)?)?;
+    dict.set_item("tables", PyTables::of(kept.tables))?;
     Ok(dict)
 }
 
@@ -470,35 +479,3 @@ fn refusal(error: Error) -> PyErr {
         error => PyValueError::new_err(error.to_string()),
     }
 }
-
-/// {table: {column: (dtype, buffer or list of str)}}
-fn tables(py: Python<'_>, tables: Vec<Table>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    for table in tables {
-        let columns = PyDict::new(py);
-        for (name, column) in table.columns {
-            columns.set_item(name, self::column(py, column)?)?;
-        }
-        dict.set_item(table.name, columns)?;
-    }
-    Ok(dict)
-}
-
-fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
-    let raw = |bytes: &[u8]| PyBytes::new(py, bytes).into_any();
-    let kind = column.kind();
-    let values = match column {
-        Column::F8(v) => raw(bytemuck::cast_slice(&v)),
-        Column::I8(v) => raw(bytemuck::cast_slice(&v)),
-        Column::U4(v) | Column::N4(v) => raw(bytemuck::cast_slice(&v)),
-        Column::U1(v) | Column::Bool(v) => raw(&v),
-        Column::Text { codes, names } => {
-            let names: Vec<_> = names.iter().map(|name| PyString::new(py, name)).collect();
-            PyList::new(py, codes.iter().map(|&code| &names[code as usize]))?.into_any()
-        }
-    };
-    Ok((kind, values))
-}
-
-#[cfg(target_endian = "big")]
-compile_error!("columns are handed out as little-endian buffers");

@@ -9,7 +9,8 @@ use pyo3::types::{PyDict, PyList};
 use crate::controller::{self, Slot};
 use crate::interrupt::{Hooked, Interrupt, PyStop};
 use crate::scenario::Given;
-use crate::{customs, failure_as_dict, guarded, refusal, tables, Classes};
+use crate::tables::PyTables;
+use crate::{customs, failure_as_dict, guarded, refusal, Classes};
 
 /// One run for each seed, on `threads` threads; `memory` and `stop` as in [`crate::run`], for each of them.
 #[pyfunction]
@@ -35,7 +36,7 @@ pub fn run_batch<'py>(
     let batch = guarded(py, || Batch::of(&seeds, outputs))?;
     let dict = PyDict::new(py);
     dict.set_item("digests", batch.digests.iter().map(|d| d.hex()).collect::<Vec<_>>())?;
-    dict.set_item("tables", tables(py, batch.tables)?)?;
+    dict.set_item("tables", PyTables::of(batch.tables))?;
     Ok(dict)
 }
 
@@ -60,7 +61,7 @@ pub fn run_many<'py>(
     };
     let all = PyList::empty(py);
     for output in outputs {
-        all.append((output.digest.hex(), tables(py, output.tables)?))?;
+        all.append((output.digest.hex(), PyTables::of(output.tables)))?;
     }
     let dict = PyDict::new(py);
     dict.set_item("runs", all)?;

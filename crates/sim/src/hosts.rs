@@ -185,6 +185,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let shared = Shared {
         beta_permille: stack.beta.map(permille).or(usual.beta_permille),
         ecn_beta_permille: stack.ecn_beta.map(permille).or(usual.ecn_beta_permille),
+        counts_acks: config.count_acks,
     };
     config.controller = controller(group, shared, index, customs)?;
     let needs = config.controller.needs();

@@ -152,7 +152,7 @@ columns! {
         "Coefficient of variation of the times between departures of data packets from the host; 0 means evenly spaced.", or "there were fewer than two such times, or all packets left at once";
     u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),
         "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
-    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.",
+    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
         or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
     span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
         or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
@@ -376,7 +376,7 @@ columns! {
     i8 bytes_acked ["bytes"] = rows().map(|r| r.bytes_acked), "Payload acknowledged so far.";
     i8 retransmissions ["segments"] = rows().map(|r| r.retransmissions), "Retransmissions so far.";
     i8 rwnd ["bytes"] = rows().map(|r| u64::from(r.rwnd)), "The receiver's window.";
-    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it.",
+    span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
         or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
     span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
         or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";

@@ -344,6 +344,9 @@ impl Receiver {
                 self.now = true; // beyond a hole it is data like any other to Linux
             }
         }
+        // By what came before, too, as a probe for a lost tail does (Linux `tcp_rcv_rtt_measure_ts` comes before `tcp_data_queue`).
+        let waits = if self.explicit_reads { self.read < self.received() } else { self.unread > 0 };
+        self.measure_rtt(seg, waits);
         let mut reads = None;
         let room_matters = self.explicit_reads || self.gathered > 0 || self.unread > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
@@ -368,7 +371,6 @@ impl Receiver {
             reads = self.accept::<false>(now, seg, end, rto);
         } else {
             self.pending = true;
-            self.measure_rtt::<false>(seg, 0);
             self.measure_mss::<false>(seg);
             let waiting = self.received() - self.taken_at_once();
             let in_order = self.memory(waiting) - self.gathered;
@@ -405,7 +407,9 @@ impl Receiver {
         let (explicit_reads, linux) = (!PLAIN && self.explicit_reads, self.is_linux::<PLAIN>());
         self.rcv_nxt = end;
         self.pending = true;
-        self.measure_rtt::<PLAIN>(seg, seg.len);
+        if PLAIN {
+            self.measure_rtt(seg, false);
+        }
         self.measure_mss::<PLAIN>(seg);
         if seg.len > 0 {
             self.window.measure_window(now, end);
@@ -485,10 +489,9 @@ impl Receiver {
         self.window.has_echoed(0);
     }
 
-    /// `fresh`: bytes of the segment that count as received already.
-    #[inline]
-    fn measure_rtt<const PLAIN: bool>(&mut self, seg: &Segment, fresh: u32) {
-        let waits = !PLAIN && self.explicit_reads && self.read + (fresh as u64) < self.received();
+    /// `waits`: bytes in order wait for the application.
+    #[inline(always)]
+    fn measure_rtt(&mut self, seg: &Segment, waits: bool) {
         self.window.measure_rtt(seg, self.ts_now, self.rcv_mss, waits);
     }
 

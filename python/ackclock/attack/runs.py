@@ -19,7 +19,7 @@ from ackclock.attack.objective import LEAST_BYTES, Objective, Tables, delivered,
 from ackclock.attack.objective import Path as Known
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Scenario
-from ackclock.sweep.task import Task, engine_identity, needed
+from ackclock.sweep.task import Task, engine_identity, needed, needed_stacks
 
 if TYPE_CHECKING:
     from ackclock.sweep import Executor
@@ -193,6 +193,7 @@ class Runs:
             memory=MEMORY,
             limit_s=LIMIT_S,
             own=self._own,
+            libraries=needed_stacks(texts),
         )
 
     def _read(self, candidates: Sequence[Candidate], done: Any) -> list[Scored]:

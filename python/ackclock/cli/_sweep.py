@@ -59,10 +59,12 @@ def run(
     time_limit: TimeLimit = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     own_code: OwnCode = False,
+    stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
     """Make the runs that the folder does not have yet. Exit code 1 if runs failed."""
     workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
+    load_stacks(stack)
     return _make(
         file,
         out,
@@ -91,11 +93,16 @@ def _make(
     most_seeds: int = 0,
 ) -> int:
     """Run what is missing; exit code 1 if runs failed."""
+    from ackclock import stacks
     from ackclock import sweep as sweeps
     from ackclock.sweep.precision import parse_width
 
     workers.check()
     sweep, folder = _find(file, out, own_code=own_code)
+    if (absent := stacks.missing(cell.text for cell in sweep.cells)) is not None:
+        raise InputError(
+            f"congestion_control: found {quote(absent)}; allowed: stacks that are given to the command with --stack FILE"
+        )
     if time_limit is not None:
         try:
             sweep = dataclasses.replace(sweep, time_limit=time_limit)
@@ -150,6 +157,7 @@ def resume(
     time_limit: TimeLimit = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that failed before.")] = False,
     own_code: OwnCode = False,
+    stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
     """Continue a sweep. The same as run, for an existing folder."""
@@ -158,6 +166,7 @@ def resume(
     folder, _ = _folder(file, out)
     with sweeps.Store(folder):
         pass
+    load_stacks(stack)
     workers = Workers(jobs=jobs, scheduler=scheduler, slurm=slurm, pbs=pbs, options=worker)
     return _make(file, out, workers, time_limit=time_limit, retry=retry, own_code=own_code, as_json=as_json)
 
@@ -194,11 +203,13 @@ def rerun(
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the run.")] = 1,
     out: Out = None,
     own_code: OwnCode = False,
+    stack: Stacks = NOTHING,
 ) -> None:
     """Make one run of a sweep again and print what came of it; nothing is kept."""
     from ackclock._results.run import run as simulate
     from ackclock.cli._tables import tables
 
+    load_stacks(stack)
     sweep, _ = _find(file, out, own_code=own_code)
     if not 0 <= cell < len(sweep.points):
         raise InputError(f"--cell: found {cell}; allowed: 0 to {len(sweep.points) - 1}")

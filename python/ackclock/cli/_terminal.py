@@ -222,8 +222,13 @@ def wait() -> None:
         _wait(done)
 
 
+SCRATCH = ".ackclock_"
+"""Beginning of the name of a folder that is made and removed to see whether another could be made."""
+
+
 def writable_folder(folder: Path) -> None:
-    """Make sure that a folder can be written, and leave no trace of the test.
+    """Make sure that a folder can be written, and leave no trace of the test. What is missing is made elsewhere: another process may
+    be making the same folder.
 
     Raises
     ------
@@ -231,17 +236,15 @@ def writable_folder(folder: Path) -> None:
         If it cannot.
     """
     missing = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]
+    there = missing[-1].parent if missing else folder
     try:
-        for path in reversed(missing):
-            path.mkdir()
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryDirectory(dir=there, prefix=SCRATCH) as scratch:
+            place = scratch / folder.relative_to(there)
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):
+                pass
     except (OSError, ValueError) as error:
         raise refused(error, f"--out {folder}", instead="a folder that can be written") from None
-    finally:
-        for path in missing:  # not those noted as made: Ctrl-C may come in between
-            with suppress(OSError, ValueError):
-                path.rmdir()
 
 
 def writable_file(path: Path, option: str) -> None:

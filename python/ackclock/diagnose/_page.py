@@ -162,7 +162,8 @@ def candidate_cells(one: Any) -> tuple[str, str, str]:
 
 def _flights(identity: Identity) -> Live:
     first = identity.candidates[0].name
-    beside = [one.name for one in identity.candidates if one.name not in identity.names][:DRAWN]
+    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # of others the beginning ran
+    beside = [name for name in whole if name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")
     drawn += [

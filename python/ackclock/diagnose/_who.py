@@ -8,6 +8,7 @@ likelihood, and of the answer "none of these".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -47,9 +48,18 @@ FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
 """A part and a number of segments: what a lost ACK or another detail of the path changes in a flight."""
 
 IN_RACE = 4.0
-"""Candidates that are more than this many times as far as the nearest, and above `CLEARLY`, run only once."""
+"""Candidates that are more than this many times as far as the nearest, and above `CLEARLY`, run only once to the end."""
 
 CLEARLY = 0.1
+
+FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
+"""The same of a first look at the beginning of the data, that part of it: who is so far off there is not run to the end. Wider, because
+who draws lots may begin unlike itself."""
+
+FIRST_OFF = 3
+"""Runs after which a candidate is left that is `HOPELESS` times less likely than the best."""
+
+HOPELESS = 1e6
 
 FAR = 1.5
 """How many times as far from its own runs as these are from each other a capture may be."""
@@ -73,7 +83,7 @@ class Candidate:
     name
         Its name.
     distance
-        By which part the flight of its nearest run differs from the capture's, on average.
+        By which part the flight of its nearest run differs from the capture's, on average; of its first part, if it was far off there.
     spread
         By which part its runs differ from the nearest of the others, on average; None if it ran once.
     ratio
@@ -196,7 +206,7 @@ def identify(
     cells = max(20, min(CELLS, whole // found.mss // SEGMENTS_PER_CELL))
     own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
     runs: dict[str, list[Curve]] = {name: [] for name in names}
-    total = len(names) + 6 * (len(OFF) - 1)
+    total = len(names) // 2 + 3 * (len(OFF) - 1)
 
     def add(racers: Sequence[str], first: int, last: int) -> None:
         for name in racers:
@@ -205,12 +215,37 @@ def identify(
                 if progress is not None:
                     progress(min(sum(map(len, runs.values())) / total, 1.0))
 
-    add(names, 0, 1)
-    near = {name: _apart(own, made[0]) for name, made in runs.items()}
-    least = min(near.values())
-    racers = [name for name in names if near[name] <= max(IN_RACE * least, CLEARLY)]
-    add(racers, 1, len(OFF))
-    return _judged(own, runs, racers, near, left_out, base, whole, losses=len(shown.lost))
+    near = _begins(found, names, own, whole=whole, cells=cells, shown=shown)
+    add(_in_race(near, FIRST_IN_RACE, FIRST_CLEARLY), 0, 1)
+    near |= {name: _apart(own, made[0]) for name, made in runs.items() if made}
+    racers = _in_race({name: near[name] for name, made in runs.items() if made}, IN_RACE, CLEARLY)
+    add(racers, 1, FIRST_OFF)
+    losses = len(shown.lost)
+    likely = _likelihoods(own, runs, racers, losses=losses)
+    best = max(likely.values())
+    add([name for name in racers if best - likely[name] <= math.log(HOPELESS)], FIRST_OFF, len(OFF))
+    return _judged(own, runs, racers, near, left_out, base, whole, losses=losses)
+
+
+def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
+    """Those that are at most so many times as far as the nearest, or not clearly off."""
+    most = max(times * min(near.values()), clearly)
+    return [name for name, off in near.items() if off <= most]
+
+
+def _begins(
+    found: Diagnosis, names: Sequence[str], own: Curve, *, whole: int, cells: int, shown: Sent
+) -> dict[str, float]:
+    """How far each is off in the first part of the data: its run to there is the beginning of its run to the end."""
+    part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
+    length = whole * part // cells
+    base = mirrored(found, controller="reno", most_bytes=length)
+    seen = Curve(logs=own.logs[:part], reached=1.0)
+    near = {}
+    for name in names:
+        made = _run(base, name, 0, whole=length, cells=part, mss=found.mss, shown=shown)
+        near[name] = _apart(seen, made)
+    return near
 
 
 def _compared(found: Diagnosis) -> int:
@@ -290,6 +325,29 @@ def _likely(own: Curve, other: Curve, scale: float) -> float:
     return float(np.log(usual + OTHERWISE * np.exp(-off / WIDE) / WIDE).mean())
 
 
+def _floor(own: Curve) -> float:
+    import numpy as np
+
+    return float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
+
+
+def _spreads(made: Sequence[Curve]) -> list[float]:
+    """From each run to the nearest of the others."""
+    return [min(_apart(a, b) for b in made if b is not a) for a in made]
+
+
+def _likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
+    """Logarithm of each racer's, of the whole data."""
+    import numpy as np
+
+    pieces = min(len(own.logs), ROUNDS * (losses + 1) + 10)
+    floor = _floor(own)
+    return {
+        name: pieces * max(_likely(own, one, floor + float(np.mean(_spreads(runs[name])))) for one in runs[name])
+        for name in racers
+    }
+
+
 def _judged(
     own: Curve,
     runs: dict[str, list[Curve]],
@@ -303,16 +361,13 @@ def _judged(
 ) -> Identity:
     import numpy as np
 
-    cells = len(own.logs)
-    pieces = min(cells, ROUNDS * (losses + 1) + 10)
-    floor = float((FLOOR + FLOOR_SEGMENTS / np.exp(own.logs)).mean())
-    likely, spread, distance, most = {}, {}, {}, {}
+    floor = _floor(own)
+    likely = _likelihoods(own, runs, racers, losses=losses)
+    spread, distance, most = {}, {}, {}
     for name in racers:
-        made = runs[name]
-        nearest = [min(_apart(a, b) for b in made if b is not a) for a in made]
+        nearest = _spreads(runs[name])
         spread[name], most[name] = float(np.mean(nearest)), max(nearest)
-        distance[name] = min(_apart(own, one) for one in made)
-        likely[name] = pieces * max(_likely(own, one, floor + spread[name]) for one in made)
+        distance[name] = min(_apart(own, one) for one in runs[name])
     order = sorted(racers, key=lambda name: -likely[name])
     best = order[0]
     ratios = {name: float(np.exp(min(likely[best] - likely[name], 700.0))) for name in racers}
@@ -325,7 +380,7 @@ def _judged(
     same = [name for name in order if _same(runs[best], runs[name])]
     others = [name for name in order if name not in same and ratios[name] < DECIDED]
     far = distance[best] > FAR * (most[best] + floor)
-    curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items()}}
+    curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items() if made}}
     return Identity(
         names=() if far else tuple(same),
         others=() if far else tuple(others),
@@ -341,4 +396,6 @@ def _judged(
 def _same(some: Sequence[Curve], others: Sequence[Curve]) -> bool:
     import numpy as np
 
+    if len(some) != len(others):  # one of them was left on the way
+        return False
     return all(np.array_equal(one.logs, other.logs) for one, other in zip(some, others, strict=True))

@@ -16,7 +16,7 @@ from ackclock.sweep.apart import SUSPECT_AFTER
 from ackclock.sweep.executors import Executor
 from ackclock.sweep.store import DONE, FAILED, Store
 from ackclock.sweep.sweep import Cell, Recipe
-from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, needed, run_keys
+from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, needed, needed_stacks, run_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -315,6 +315,7 @@ class Campaign:
             limit_s=self._time_limit_s,
             apart=apart,
             own=tuple(own),
+            libraries=needed_stacks(texts),
         )
 
     def _take_in(self, task: Task, runs: list[int], done: Done | Exception) -> None:

@@ -42,6 +42,8 @@ class Task:
         Make them in a process of their own: twice the process that made them died.
     own
         Users' own classes that the scenarios name.
+    libraries
+        Libraries of stacks that the scenarios name.
     """
 
     texts: tuple[str, ...]
@@ -54,6 +56,7 @@ class Task:
     limit_s: float | None = None
     apart: bool = False
     own: tuple[OwnClass, ...] = ()
+    libraries: tuple[stacks.Stack, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +102,8 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
     """Make the runs of a task, on the calling thread; when `stop` is set, the rest of them is left undone."""
     from ackclock.errors import AckclockError, UnavailableError
 
-    if task.engine != (has := needed(engine_identity(), task.texts)):
+    stacks.bring(task.libraries)
+    if task.engine != (has := needed(engine_identity(task.libraries), task.texts)):
         raise UnavailableError(f"this worker has engine {has}; needed: {task.engine}")
     if task.apart:
         return compute_apart(task, stop)
@@ -148,6 +152,7 @@ def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
             memory=task.memory,
             limit_s=task.limit_s,
             own=task.own,
+            libraries=task.libraries,
         ),
         stop=stop,
     )
@@ -228,11 +233,22 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
     return keys
 
 
-def engine_identity() -> str:
-    """Version of the engine, a hash of its sources, and the libraries of stacks: what runs are a function of, beside scenario and seed."""
-    return f"{_engine.version()}+{_engine.build()}{stacks.identity()}"
+def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
+    """Version of the engine, a hash of its sources, and the libraries of stacks (None: of this process): what runs are a function of,
+    beside scenario and seed.
+    """
+    return f"{_engine.version()}+{_engine.build()}{stacks.identity(of)}"
 
 
 def needed(engine: str, texts: Iterable[str]) -> str:
     """What of an engine's identity these scenarios depend on: libraries of stacks count only where a flow uses one."""
-    return engine if any('"stack:' in text for text in texts) else engine.removesuffix(stacks.identity())
+    return engine if _hosts_stacks(texts) else engine.removesuffix(stacks.identity())
+
+
+def needed_stacks(texts: Iterable[str]) -> tuple[stacks.Stack, ...]:
+    """Libraries of this process that a worker must load for these scenarios."""
+    return tuple(stacks.loaded()) if _hosts_stacks(texts) else ()
+
+
+def _hosts_stacks(texts: Iterable[str]) -> bool:
+    return any('"stack:' in text for text in texts)

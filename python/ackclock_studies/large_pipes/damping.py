@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.study import (
     Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -141,6 +143,12 @@ def w14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             )
         )
     return found
+
+
+def of_all_time(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """W14 with the other peak."""
+    found = w14(tables, bound)
+    return [replace(e, weighs="all time" in e.label, key="") for e in found]
 
 
 _KEYS = {"last ten": "last", "all time": "all"}
@@ -274,6 +282,17 @@ CLAIMS: tuple[Claim, ...] = (
             bound="stated",
             printed="in proportion",
             reads=(PEAK,),
+        ),
+        causes=(
+            Cause(
+                because="U is compared with the greatest of its last ten values",
+                intervention="the greatest of all time, and nothing else",
+                criterion=Criterion(
+                    measure=partial(of_all_time, bound=above(0, margin=0.1)),
+                    reading="rank correlation above zero; less than 0.1 counts as none",
+                    cell=_JITTER,
+                ),
+            ),
         ),
         note=(
             "With the peak of the last ten values {last:i}, tau/RTT from {least_last} to {greatest_last}; with that of all time {all:i}, from {least_all} to {greatest_all}: U is compared with "

@@ -61,6 +61,8 @@ def run_kinds(plan: Plan) -> Data:
 
     for name, protocol in senders.items():
         for setting, (count, loss) in settings.items():
+            if name == BE_SACK and setting != LOSSY:
+                continue
             scenario = paths.scenario(
                 ALABAMA,
                 [(protocol, count)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -24,10 +25,12 @@ from ackclock.study import (
     Evidence,
     Experiment,
     Plan,
+    Stated,
     Tables,
     above,
     at_least,
     at_most,
+    below,
     same,
 )
 from ackclock.study.cells import Cell, collect
@@ -35,6 +38,8 @@ from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import ALABAMA, HSTCP, NEWRENO, PROTOCOLS, SENDERS, TCPW
 from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, goodput_of_first
 from ackclock_studies.large_pipes.style import COLOUR, DASH
+
+Measure = Callable[[Tables, Bound], Sequence[Evidence]]
 
 LOST = 150_000
 """Number of the packet that is lost: about 12 s after the start, when everyone fills the path."""
@@ -44,8 +49,15 @@ WINDOWS = {"2 MiB": 2 << 20, "16 MiB": 16 << 20}
 """Receive windows of N4: that of the slides, and one that never ends."""
 
 
-COMPANY = {"alone, 0.1 % loss": (1, 0.001), "four flows": (4, 0.0)}
+LOSSY, FOUR = "alone, 0.1 % loss", "four flows"
+COMPANY = {LOSSY: (1, 0.001), FOUR: (4, 0.0)}
 """Where a loss comes again and again: flows of TCPW, and random loss."""
+WITH_SACK, BY_SAMPLE = "alone, 0.1 % loss, SACK on", "four flows, exponential average"
+CHANGED = {
+    WITH_SACK: (LOSSY, replace(SENDERS[TCPW], sack=True)),
+    BY_SAMPLE: (FOUR, paths.tcpw(gain="ewma")),
+}
+"""For the causes of W29: one of them, and the sender that differs in one thing."""
 
 
 def scenario(protocol: str) -> Scenario:
@@ -122,10 +134,12 @@ def run(plan: Plan) -> Data:
                     keep={"minutes": minutes},
                 )
             )
-    for company, (flows, loss) in COMPANY.items():
+    senders = {**{company: (company, SENDERS[TCPW]) for company in COMPANY}, **CHANGED}
+    for company, (like, sender) in senders.items():
+        flows, loss = COMPANY[like]
         made = paths.scenario(
             ALABAMA,
-            [(SENDERS[TCPW], flows)],
+            [(sender, flows)],
             duration_s=60.0,
             loss=loss,
             stagger_s=1.0 if flows > 1 else 0.0,
@@ -206,12 +220,12 @@ def w29(tables: Tables) -> Sequence[Evidence]:
         ),
         *(
             Evidence.of(
-                median(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp),
+                median(_share(tables, company)),
                 f"{company}: ssthresh after a loss / what the path carries for the flow",
                 WHAT_IT_CARRIES,
                 key=key,
             )
-            for (company, (flows, _)), key in zip(COMPANY.items(), ("lossy", "four"), strict=True)
+            for company, key in zip(COMPANY, ("lossy", "four"), strict=True)
         ),
         Evidence(
             label="greatest burst of the recovery",
@@ -229,6 +243,27 @@ def w29(tables: Tables) -> Sequence[Evidence]:
             key="newreno",
         ),
     ]
+
+
+def _share(tables: Tables, company: str) -> Array:
+    """Ssthresh after a loss over what the path carries for the flow, one value per run."""
+    flows, _ = COMPANY[CHANGED[company][0] if company in CHANGED else company]
+    return np.asarray(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp)
+
+
+def nearer(company: str, key: str) -> Measure:
+    """Of the distance from what the path carries, on the scale of logarithms, what is left where one thing differs; run by run."""
+
+    def measure(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+        own = _share(tables, company)
+        left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
+        label = f"{company}: left of the distance from what the path carries (logarithm)"
+        return [
+            Evidence.of(median(left), label, bound, factor=100, unit="%"),
+            Evidence.of(median(own), f"{company}: ssthresh after a loss / what the path carries for the flow", NO_BOUND, weighs=False, key=key),
+        ]  # fmt: skip
+
+    return measure
 
 
 def _minutes(tables: Tables, window: str, sack: bool) -> Array:
@@ -315,7 +350,24 @@ CLAIMS: tuple[Claim, ...] = (
             reading="ssthresh within a quarter of what the path carries for the flow; after one loss no burst of more than ten segments, one retransmission",
             cell="path 1: one packet lost; alone under 0.1 % random loss; four flows",
         ),
-        note="After one loss ssthresh is {pipe} of what the path carried, and NewReno's {newreno}; the greatest burst has {burst}. Under 0.1 % random loss it is {lossy:i}, among four flows {four:i} of a flow's share.",
+        causes=(
+            Cause(
+                because="its host has no SACK, and repairs one loss a round trip while the rate that it measures falls",
+                intervention="SACK on, and nothing else",
+                criterion=Criterion(
+                    measure=Stated(below(50), nearer(WITH_SACK, "with_sack")),
+                    cell="path 1, alone under 0.1 % random loss",
+                ),
+            ),
+            Cause(
+                because="the stability filter weighs samples by their time",
+                intervention="the fixed exponential average of slide 21, a tenth of each sample, and nothing else",
+                criterion=Criterion(
+                    measure=Stated(below(50), nearer(BY_SAMPLE, "by_sample")), cell="path 1, four flows"
+                ),
+            ),
+        ),
+        note="After one loss ssthresh is {pipe} of what the path carried, and NewReno's {newreno}; the greatest burst has {burst}. Under 0.1 % random loss it is {lossy:i}, among four flows {four:i} of a flow's share. With SACK under the loss {with_sack:i}, with the exponential average among four {by_sample:i}.",
     ),
     Claim(
         id="N4",

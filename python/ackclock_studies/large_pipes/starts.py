@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
+    Cause,
     Chapter,
     Claim,
     Criterion,
@@ -27,6 +29,7 @@ from ackclock.study import (
     Tables,
     above,
     at_least,
+    at_most,
     same,
 )
 from ackclock.study.cells import Cell, Reduce, collect
@@ -45,11 +48,20 @@ from ackclock_studies.large_pipes.paths import (
 from ackclock_studies.large_pipes.readings import QUEUE
 from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, geometric, mean_time, ramp
 from ackclock_studies.large_pipes.style import COLOUR, DASH
+from ackclock_studies.large_pipes.transfers import LOSING
 
 RAMP_S = 30.0
 GROUP = 10
 LONG = {ALABAMA.name: (60.0, 65.0, 1.0), CALTECH.name: (2.0, 3.0, 0.02)}
 """Of the runs in a row: how long one writes, from one start to the next, interval of goodput; s."""
+
+
+LINUX_TCPW = "TCPW, Linux's host"
+
+
+def overflown(protocol: str) -> str:
+    """Name of a protocol behind `LOSING` packets."""
+    return f"{protocol}, queue of {LOSING}"
 
 
 def run_ramps(plan: Plan) -> Data:
@@ -58,25 +70,31 @@ def run_ramps(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `ramps.times`: protocol, run, ramp_s (infinite if 90 % was not reached).
+        `ramps.times`: protocol, run, ramp_s (infinite if 90 % was not reached). In the main reading also TCPW on a host of Linux, and HSTCP and NewReno
+        behind a queue that their starts overflow.
     """
     seeds = plan.count(quick=6, paper=20)
+    queue = paths.queue_of(plan)
+    asked = [(protocol, SENDERS[protocol], queue) for protocol in PROTOCOLS]
+    if not plan.reading:
+        asked.append((LINUX_TCPW, replace(SENDERS[TCPW], freebsd=False, sack=True), queue))
+        asked += [(overflown(protocol), SENDERS[protocol], LOSING) for protocol in (HSTCP, NEWRENO)]
     cells = [
         Cell(
             scenario=paths.scenario(
                 ALABAMA,
-                [(SENDERS[protocol], 1)],
+                [(sender, 1)],
                 duration_s=RAMP_S,
-                queue=paths.queue_of(plan),
+                queue=packets,
                 record={"goodput_interval": f"{1e6 * ALABAMA.rtt_s:.0f} us"},
             ),
-            keys={"protocol": protocol},
+            keys={"protocol": name},
             stream="large-pipes ramps",
             seeds=seeds,
             needs=GOODPUT,
             keep={"times": ramp(ALABAMA)},
         )
-        for protocol in PROTOCOLS
+        for name, sender, packets in asked
     ]
     return collect("ramps", cells, plan, numbered=True)
 
@@ -119,7 +137,7 @@ def run_series(plan: Plan) -> Data:
     Data
         `series.goodput`: protocol, run (a group), of_group (0 to 9), t_s (end of the second), goodput_bps.
     """
-    seeds = plan.count(quick=3, paper=10, readings=2)
+    seeds = plan.count(quick=2, paper=10, readings=2)
     cells = [
         Cell(
             scenario=in_a_row(ALABAMA, protocol, paths.queue_of(plan)),
@@ -198,6 +216,28 @@ def _each(t: Mapping[str, Array]) -> list[Evidence]:
 
 
 SLOWER = above(1, margin=0.1)
+
+
+def on_linux(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """W2: how much later than FAST TCPW is on the same host."""
+    t = {p: ramp_times(tables, p) for p in (LINUX_TCPW, TCPW, FAST)}
+    return [
+        Evidence.of(ratio_of_times(t[LINUX_TCPW], t[FAST]), f"time to 90 %, {LINUX_TCPW} / FAST", bound, key="linux"),
+        Evidence.of(ratio_of_times(t[TCPW], t[FAST]), "time to 90 %, TCPW / FAST", NO_BOUND, weighs=False, key="freebsd"),
+    ]  # fmt: skip
+
+
+def where_starts_overflow(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """W2: HSTCP and NewReno behind a queue that their starts overflow, in times of their own behind the one that holds them."""
+    found = []
+    for protocol in (HSTCP, NEWRENO):
+        own = float(np.median(ramp_times(tables, protocol)))
+        times = ramp_times(tables, overflown(protocol)) / own
+        label = f"time to 90 %, {protocol}, behind {LOSING} packets / behind 400"
+        found.append(
+            Evidence.reached(times, RAMP_S / own, label, bound, unit="times", key=f"losing_{protocol.lower()}")
+        )
+    return found
 
 
 def _later(t: Mapping[str, Array], bound: Any) -> list[Evidence]:
@@ -386,7 +426,25 @@ CLAIMS: tuple[Claim, ...] = (
             reading="NewReno at least twice as long as HSTCP, HSTCP at least 1.5 times as long as TCPW",
             cell="path 1",
         ),
-        note="TCPW {tcpw}, FAST {fast}, HSTCP {hstcp}, NewReno {newreno}: TCPW is the last. That one of four is the slowest would be true of any four.",
+        causes=(
+            Cause(
+                because="behind 400 packets no start of HSTCP or NewReno loses anything",
+                intervention=f"a queue of {LOSING} packets, and nothing else",
+                criterion=Criterion(
+                    measure=partial(where_starts_overflow, bound=at_least(2)),
+                    reading="at least twice as long as behind 400",
+                    cell="path 1",
+                ),
+            ),
+            Cause(
+                because="TCPW's host is FreeBSD's, which makes it the last",
+                intervention="the same controller on the host of the others, with Linux's stack and SACK",
+                criterion=Criterion(
+                    measure=partial(on_linux, bound=at_most(1.1)), reading="not a tenth later than FAST", cell="path 1"
+                ),
+            ),
+        ),
+        note="TCPW {tcpw}, FAST {fast}, HSTCP {hstcp}, NewReno {newreno}: TCPW is the last, {freebsd} times as late as FAST, and on the host of the others {linux} times. That one of four is the slowest would be true of any four.",
     ),
     Claim(
         id="W3",

@@ -121,7 +121,8 @@ def run_sync(plan: Plan) -> Data:
         queue in round-trip times), standing_packets (its mean); `sync.trace`: setting, t_s, flow, cwnd, srtt_s (of run 0).
     """
     seeds = plan.count(quick=3, paper=10)
-    duration = 60.0 if plan.scale == "paper" else 30.0
+    paper = plan.scale == "paper"
+    duration = 60.0 if paper else 30.0
     cells = []
 
     def correlation(batch: Batch) -> pl.DataFrame:
@@ -173,7 +174,7 @@ def run_sync(plan: Plan) -> Data:
                 scenario=scenario,
                 keys={"setting": name},
                 stream="large-pipes sync",
-                seeds=seeds,
+                seeds=seeds if setting.queue < 2 or setting.alone or paper else 1,
                 needs={"samples": ("flow", "t_s", "cwnd", "srtt_s")},
                 keep={"correlation": correlation, "trace": trace},
             )

@@ -129,8 +129,16 @@ def run_of(name: str) -> Callable[[Plan], Data]:
     def run(plan: Plan) -> Data:
         one = name == TCPW
         seeds = plan.count(quick=9 if one else 3, paper=60 if one else 10, readings=3 if one or name == FAST else 5)
-        queues = (paths.queue_of(plan),) if plan.reading else BUFFERS
-        return collect(NAMES[name], cells_of(paths.senders(plan)[name], queues, plan, seeds), plan, numbered=True)
+        sender = paths.senders(plan)[name]
+        if plan.reading:
+            return collect(NAMES[name], cells_of(sender, (paths.queue_of(plan),), plan, seeds), plan, numbered=True)
+        few = seeds if one else plan.count(quick=2, paper=10)  # of queues that only stand beside
+        cells = [
+            cell
+            for queue in BUFFERS
+            for cell in cells_of(sender, (queue,), plan, seeds if queue in (paths.queue_of(plan), LOSING) else few)
+        ]
+        return collect(NAMES[name], cells, plan, numbered=True)
 
     return run
 

@@ -184,10 +184,9 @@ def index(values: Array) -> Estimate:
 
 
 def times(tables: Tables, table: str, column: str, first: Arm, second: Arm, **keys: Any) -> Estimate:
-    """How many times the mean of the second arm that of the first is."""
-    return quotient(
-        mean(tables, table, column, arm=first.name, **keys), mean(tables, table, column, arm=second.name, **keys)
-    )
+    """How many times the mean of the second arm that of the first is; paired by seed where both have the same runs, which met the same draws."""
+    a, b = (pick(tables, table, column, arm=arm.name, **keys) for arm in (first, second))
+    return ratio(a, b) if a.size == b.size else quotient(mean_interval(a), mean_interval(b))
 
 
 def values(tables: Tables, table: str, key: str) -> list[Any]:

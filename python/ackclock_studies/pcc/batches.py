@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,15 @@ from ackclock.study import (
 )
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.pcc import testbed
-from ackclock_studies.pcc.sharing import FAIRER, STEADIER, TOGETHER_S, abreast, in_enough_runs, shares_together
+from ackclock_studies.pcc.sharing import (
+    FAIRER,
+    STEADIER,
+    TOGETHER_S,
+    abreast,
+    in_enough_runs,
+    shares_together,
+    together_s,
+)
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MODELS, PACED, PACED_LONG, PACED_SHORT, PCC
 
 HELD_MBPS = 50
@@ -64,7 +73,7 @@ def run(plan: Plan) -> Data:
     -------
     Data
         `batches.held`: model, buffer (packets), seed, lost (percent of the packets sent), burst (most packets back to back).
-        `batches.shares`: model, cc, seed, jain, sd_mbps, total_mbps, over all the time together.
+        `batches.shares`: model, cc, seed, seconds (together; fewer at quick scale), jain, sd_mbps, total_mbps, over all the time together.
     """
     periods = PERIODS if plan.scale == "paper" else {model: PERIODS[model] for model in (BARE, PACED)}
     cells = [
@@ -81,12 +90,12 @@ def run(plan: Plan) -> Data:
     ]
     cells += [
         Cell(
-            scenario=abreast(controller, LIMIT, host=MODELS[model]),
+            scenario=abreast(controller, LIMIT, host=MODELS[model], together_s=together_s(plan)),
             keys={"model": model, "cc": controller},
             stream="batches together",
             seeds=plan.count(quick=1, paper=12 if model in (BARE, PACED) else 4),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
-            keep={"shares": shares_together},
+            keep={"shares": partial(shares_together, together_s=together_s(plan))},
         )
         for model, controller in (*((model, PCC) for model in periods), (BARE, CUBIC))
     ]
@@ -215,7 +224,7 @@ def figure(tables: Tables) -> Figure:
         title="Pacing that wakes late loses packets behind buffers smaller than its batches, and shares more evenly behind a large one",
         caption=(
             f"Bare metal's link. Left: one flow held at {HELD_MBPS} Mb/s, mean over runs; 42 packets leave at once every 10 ms. Middle and right: four flows together for "
-            f"{TOGETHER_S} s behind {LIMIT} packets, a point for each run."
+            f"{shares['seconds'][0]} s behind {LIMIT} packets, a point for each run."
         ),
         draw=draw,
         data={"held": lost, "shares": shares},

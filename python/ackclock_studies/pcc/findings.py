@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ackclock.study import Headline, StudyResult
+from ackclock.study import Headline, StudyResult, Tables
 from ackclock_studies.pcc import hypotheses, pair, sharing, sweep
 from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 
@@ -14,18 +14,34 @@ from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 def findings(result: StudyResult) -> Sequence[str]:
     """What to take home, from this run's numbers."""
     t = result.tables
-    seconds = {kind: float(np.median(pair.pick(t, kind, "seconds"))) for kind in (pair.BARE, pair.BARE_CLOCK, pair.TCP)}
-    index = {
-        (cc, hosts): float(sharing.depth(t, cc, 250, "jain", hosts=hosts).mean())
-        for cc, hosts in ((PCC, sharing.EXACT), (PCC, sharing.CLOCKED), (CUBIC, sharing.EXACT))
-    }
     return [
         "Why did PCC fall behind in virtual machines? " + hypotheses.in_short(t),
-        "Do PCC's flows share well? With departures exact to the nanosecond a second flow has its share after "
-        f"{seconds[pair.BARE]:.0f} s in the median (CUBIC's after {seconds[pair.TCP]:.0f} s), and four flows behind 250 packets of Mininet's link have an index of "
-        f"{index[PCC, sharing.EXACT]:.2f}. With senders that wake at a kernel's clock of 1 ms these are {seconds[pair.BARE_CLOCK]:.0f} s and "
-        f"{index[PCC, sharing.CLOCKED]:.3f}; CUBIC's index is {index[CUBIC, sharing.EXACT]:.2f}. What the publication saw is what senders do that are a little late.",
+        f"Do PCC's flows share well? {in_pairs(t)}{in_company(t) if sharing.enough(t, 'depth.shares') else ''} "
+        "What the publication saw is what senders do that are a little late.",
     ]
+
+
+def in_pairs(tables: Tables) -> str:
+    """How soon a second flow has its share."""
+    after = {
+        kind: float(np.median(pair.pick(tables, kind, "seconds"))) for kind in (pair.BARE, pair.BARE_CLOCK, pair.TCP)
+    }
+    return (
+        f"With departures exact to the nanosecond a second flow has its share after {after[pair.BARE]:.0f} s in the median (CUBIC's after {after[pair.TCP]:.0f} s); "
+        f"with senders that wake at a kernel's clock of 1 ms after {after[pair.BARE_CLOCK]:.0f} s."
+    )
+
+
+def in_company(tables: Tables) -> str:
+    """How four flows share."""
+    exact, clocked, cubic = (
+        float(sharing.depth(tables, cc, 250, "jain", hosts=hosts).mean())
+        for cc, hosts in ((PCC, sharing.EXACT), (PCC, sharing.CLOCKED), (CUBIC, sharing.EXACT))
+    )
+    return (
+        f" Four flows behind 250 packets of Mininet's link have an index of {exact:.2f} with exact departures and of {clocked:.3f} with this clock; CUBIC's "
+        f"is {cubic:.2f}."
+    )
 
 
 def headline(result: StudyResult) -> Headline:

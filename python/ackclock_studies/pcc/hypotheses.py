@@ -20,7 +20,7 @@ from ackclock.study import (
     Tables,
 )
 from ackclock_studies.pcc import sweep
-from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, MININET, MODELS, NEAR, PACED, PCC
+from ackclock_studies.pcc.testbed import BARE, CUBIC, CUT, ENVIRONMENTS, LABEL, MININET, MODELS, NEAR, NEWER, PACED, PCC
 
 SHALLOW, DEEP = (5, 20), (100, 275)
 """Sizes that count as shallow and as deep, packets, both included."""
@@ -35,7 +35,9 @@ def gaps(tables: Tables) -> pl.DataFrame:
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
     base = found.rename({"model": "base"})
     links = {name: BARE if name in ENVIRONMENTS else model.link for name, model in MODELS.items()}
-    named = found.filter(~pl.col("model").is_in((BARE, NEAR))).with_columns(base=pl.col("model").replace_strict(links))
+    named = found.filter(~pl.col("model").is_in((BARE, NEAR, NEWER))).with_columns(
+        base=pl.col("model").replace_strict(links)
+    )
     joined = named.join(base, on=("base", "cc", "buffer"), suffix="_base", maintain_order="left", how="inner")
     return joined.with_columns(points=100 * (pl.col("share_base") - pl.col("share"))).drop(
         "base", "share", "share_base"

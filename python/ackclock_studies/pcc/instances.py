@@ -83,7 +83,7 @@ def run(plan: Plan) -> Data:
     Data
         `instances.flows`: machine, buffer (packets), seed, share (of what the link can carry); `instances.several`: machine, seed, share.
     """
-    seeds = plan.count(quick=4, paper=10)
+    seeds = plan.count(quick=3, paper=10)
     most = testbed.RATE_BPS * PAYLOAD[PCC] / testbed.PACKET_BYTES
     needs = {"flows": ("goodput_bps",)}
 

@@ -80,7 +80,7 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, rate, rtt, n, 40),
             keys={"arm": arm.name, "path": f"{rate} Mb/s, {rtt} ms", "rate_mbps": rate, "selfish": n},
             stream=f"friendly {rate} {rtt} {n}",
-            seeds=plan.count(quick=3, paper=6),
+            seeds=plan.count(quick=6, paper=6),
             needs=NEEDS,
         )
         for rate, rtt in (PATHS[1:2] if quick else PATHS)

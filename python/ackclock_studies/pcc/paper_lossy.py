@@ -44,8 +44,20 @@ LONGER = pcc("PCC, intervals of 6 RTTs", "pcc-allegro-modong", "purple", "v", ":
 LOSSES = (0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Percent, in each direction."""
 
-UNCERTAIN = (0.7, 1.0, 2.0)
-"""Where a run of PCC either gets going or does not, and a claim asks: three times as many seeds."""
+UNCERTAIN = (0.5, 0.7, 1.0, 2.0)
+"""Where a run of PCC either gets going or does not, and a claim asks."""
+
+
+def seeds_of(plan: Plan, arm: Arm, percent: float) -> int:
+    """Runs under light loss: many where runs are of two kinds and the claim is about them, few of what only stands beside."""
+    if arm in (ILLINOIS, JITTERED) and percent in GROWS:
+        return arms.illinois(plan)
+    if arm is PCC and percent in UNCERTAIN:
+        return plan.count(quick=4, paper=24 if percent == 2.0 else 48)
+    if arm is LONGER or (arm is REPORTS and percent in UNCERTAIN):
+        return plan.count(quick=4, paper=24 if percent == 2.0 else 12)
+    return plan.count(quick=4, paper=4 if arm is PRINTED and percent not in UNCERTAIN else 8)
+
 
 FEW = (0.0, 0.1, 0.7, 1.0, 2.0)
 ARMS = (PCC, REPORTS, PRINTED, AHEAD, CUBIC, ILLINOIS)
@@ -119,9 +131,7 @@ def run(plan: Plan) -> Data:
             scenario=arms.as_read(made(arm, p, backwards=kind == "light"), arm, arms.HOSTS.of(plan)),
             keys={"kind": kind, "arm": arm.name, "loss": p},
             stream=f"lossy {p:g}",
-            seeds=arms.illinois(plan)
-            if arm in (ILLINOIS, JITTERED) and p in GROWS
-            else plan.count(quick=4, paper=24 if arm in (PCC, REPORTS, LONGER) and p in UNCERTAIN else 8),
+            seeds=seeds_of(plan, arm, p),
             needs=NEEDS,
         )
         for kind, arm, p in (*light, *heavy)

@@ -81,7 +81,7 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, ms, 100),
             keys={"arm": arm.name, "long_ms": ms},
             stream=f"rtt {ms}",
-            seeds=seeds,
+            seeds=seeds if arm is PCC or (ms in FEW_MS and arm is not PRINTED) else max(2, seeds // 2),
             needs=NEEDS,
         )
         for ms in (FEW_MS if quick else LONG_MS)

@@ -121,7 +121,7 @@ TABLE = "short.times"
 
 def _slower(tables: Tables, arm: Arm, base: Arm, load: int, column: str, *, weighs: bool) -> Evidence:
     name = {"median_s": "median", "p95_s": "95th percentile"}[column]
-    ratio = quotient(*(arms.mean(tables, TABLE, column, arm=a.name, load=load) for a in (arm, base)))
+    ratio = arms.times(tables, TABLE, column, arm, base, load=load)
     return Evidence.of(
         ratio, f"{arm.name}, load {load} %: {name} over {base.name}", at_most(1.2), unit="times", weighs=weighs
     )

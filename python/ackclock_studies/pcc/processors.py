@@ -40,7 +40,7 @@ from ackclock.study import (
 )
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.pcc import arms, testbed
-from ackclock_studies.pcc.sharing import TOGETHER_S, abreast, depth, in_enough_runs, shares_together
+from ackclock_studies.pcc.sharing import abreast, depth, in_enough_runs, shares_together, together_s
 from ackclock_studies.pcc.testbed import CUBIC, MININET, PCC, SPINS, Model, mininet, stalls
 
 LIMIT = 250
@@ -112,22 +112,22 @@ AS_READ = {
 
 
 def run(plan: Plan) -> Data:
-    """Four flows that begin 5 s apart, together for 200 s, on every host with few processors. With processors enough they are the runs of experiment
+    """Four flows that begin 5 s apart, together for 200 s (50 s at quick scale), on every host with few processors. With processors enough they are the runs of experiment
     `depth`, seed by seed, PCC's and CUBIC's.
 
     Returns
     -------
     Data
-        `processors.shares`: host, cc, seed, jain, sd_mbps, total_mbps, over all the time together.
+        `processors.shares`: host, cc, seed, seconds (together), jain, sd_mbps, total_mbps, over all the time together.
     """
     cells = [
         Cell(
-            scenario=abreast(PCC, LIMIT, host=model),
+            scenario=abreast(PCC, LIMIT, host=model, together_s=together_s(plan)),
             keys={"host": host, "cc": PCC},
             stream="depth",
             seeds=plan.count(quick=1, paper=8),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
-            keep={"shares": shares_together},
+            keep={"shares": partial(shares_together, together_s=together_s(plan))},
         )
         for host, model in HOSTS.items()
         if host != ENOUGH and (plan.scale != "quick" or host in FEW)
@@ -261,7 +261,7 @@ def figure(tables: Tables) -> Figure:
         name="processors",
         title="What a busy machine takes from four PCC flows",
         caption=(
-            f"Four flows together for {TOGETHER_S} s on Mininet's link, limit of {LIMIT} packets; a point for each run, a bar for the median. The first row has exact hosts, the others one thing "
+            f"Four flows together for {table['seconds'][0]} s on Mininet's link, limit of {LIMIT} packets; a point for each run, a bar for the median. The first row has exact hosts, the others one thing "
             "more each. A packet costs 100 us at each end where the number of processors stands alone."
         ),
         draw=draw,

@@ -60,7 +60,7 @@ RUNS = ((BARE, PCC), (BARE, CUBIC), (MININET, PCC), (MININET, CUBIC))
 STRETCHES = 6
 """Each begins when a flow begins or ends. A seventh, in which the last flow is alone, is left out: no claim asks of one flow."""
 
-STRETCH_S, SHORT_S = 500, 25
+STRETCH_S, SHORT_S = 500, 10
 """The publication's, and that of quick scale, which is for pictures: no claim is asked in stretches of any other length than its own."""
 
 NOISE = Reading(
@@ -76,6 +76,8 @@ LIMITS = (25, 50, 100, 250, 500)
 FEW_LIMITS = (250, 500)
 """At quick scale."""
 TOGETHER_S, APART_S = 200, 5
+PICTURED_S = 50
+"""Together at quick scale, which makes pictures: no claim is asked of four flows that have less than `TOGETHER_S`."""
 
 EXACT, CLOCKED = "exact", "clock of 1 ms"
 DEPARTURES: dict[str, Model] = {EXACT: testbed.WISHBONE[MININET], CLOCKED: testbed.mininet(testbed.CLOCK)}
@@ -88,7 +90,7 @@ def active(stretch: int) -> list[int]:
 
 
 def run(plan: Plan) -> Data:
-    """PCC and CUBIC on bare metal and in Mininet; stretches of 500 s, or of 25 s at quick scale, where no claim is asked of them.
+    """PCC and CUBIC on bare metal and in Mininet; stretches of 500 s, or of 10 s at quick scale, where no claim is asked of them.
 
     Returns
     -------
@@ -120,21 +122,21 @@ def come_and_go(model: str | Model, controller: str, unit: int, *, jitter: str =
 
 
 def run_depth(plan: Plan) -> Data:
-    """Four flows that begin 5 s apart in Mininet, behind several limits; 200 s together.
+    """Four flows that begin 5 s apart in Mininet, behind several limits; 200 s together, or 50 s and one run of each at quick scale.
 
     Returns
     -------
     Data
-        `shares`: cc, hosts (departures), limit (packets), seed, jain, sd_mbps, total_mbps, over all the time together.
+        `shares`: cc, hosts (departures), limit (packets), seed, seconds (together), jain, sd_mbps, total_mbps, over all the time together.
     """
     cells = [
         Cell(
-            scenario=abreast(controller, limit, host=DEPARTURES[hosts]),
+            scenario=abreast(controller, limit, host=DEPARTURES[hosts], together_s=together_s(plan)),
             keys={"cc": controller, "hosts": hosts, "limit": limit},
             stream="depth",
-            seeds=plan.count(quick=3, paper=12 if limit in FEW_LIMITS else 4),
+            seeds=plan.count(quick=1, paper=12 if limit in FEW_LIMITS else 2),
             needs={"goodput": ("t_s", "flow", "goodput_bps")},
-            keep={"shares": shares_together},
+            keep={"shares": partial(shares_together, together_s=together_s(plan))},
         )
         for controller, hosts in ((PCC, EXACT), (CUBIC, EXACT), (PCC, CLOCKED))
         for limit in (LIMITS if plan.scale == "paper" and hosts == EXACT else FEW_LIMITS)
@@ -142,22 +144,27 @@ def run_depth(plan: Plan) -> Data:
     return collect("depth", cells, plan)
 
 
-def abreast(controller: str, limit: int, *, host: str | Model = MININET) -> Scenario:
+def together_s(plan: Plan) -> int:
+    """How long four flows are together."""
+    return TOGETHER_S if plan.scale == "paper" else PICTURED_S
+
+
+def abreast(controller: str, limit: int, *, host: str | Model = MININET, together_s: int = TOGETHER_S) -> Scenario:
     """Four flows behind a limit, the last from 15 s on; they write to the end."""
     written = testbed.wishbone(host, controller, APART_S, limit=limit)
-    length = (FLOWS - 1) * APART_S + TOGETHER_S
+    length = (FLOWS - 1) * APART_S + together_s
     flows = [{k: v for k, v in flow.items() if k != "stop"} for flow in written.to_dict()["flows"]]
     return Scenario.from_dict({**written.to_dict(), "duration": f"{length} s", "flows": flows})
 
 
-def shares_together(batch: Batch) -> pl.DataFrame:
+def shares_together(batch: Batch, *, together_s: int = TOGETHER_S) -> pl.DataFrame:
     """Numbers of each run, of the time in which all flows are there."""
     begin = (FLOWS - 1) * APART_S
     rows = []
     for seed in batch.seeds:
         own = batch.goodput.filter(pl.col("seed") == seed)
-        found = testbed.series(own, FLOWS, begin + TOGETHER_S)[begin:]
-        rows.append({"seed": seed, **numbers(found)})
+        found = testbed.series(own, FLOWS, begin + together_s)[begin:]
+        rows.append({"seed": seed, "seconds": together_s, **numbers(found)})
     return pl.DataFrame(rows)
 
 
@@ -220,16 +227,21 @@ def at_length(measure: Measure) -> Measure:
 
 
 LEAST_RUNS = 6
-"""Of four flows together, for a claim to be asked of them. Quick scale has one run of most kinds, for pictures."""
+"""Of four flows together, for a claim to be asked of them. Quick scale has one run of each kind, for pictures."""
+
+
+def enough(tables: Tables, table: str) -> bool:
+    """Whether the runs of four flows are as many and as long as a claim needs."""
+    return tables[table]["seed"].n_unique() >= LEAST_RUNS and bool((tables[table]["seconds"] >= TOGETHER_S).all())
 
 
 def in_enough_runs(table: str) -> Callable[[Measure], Measure]:
-    """A measurement that is not asked of fewer runs."""
+    """A measurement that is not asked of fewer runs of four flows, nor of shorter ones."""
 
     def wrap(measure: Measure) -> Measure:
         def asked(tables: Tables) -> Sequence[Evidence]:
             found = measure(tables)
-            return found if tables[table]["seed"].n_unique() >= LEAST_RUNS else not_asked(found)
+            return found if enough(tables, table) else not_asked(found)
 
         return asked
 
@@ -428,6 +440,7 @@ def c11_significantly(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
+@in_enough_runs("depth.shares")
 def c18(tables: Tables) -> Sequence[Evidence]:
     """Fairness needs a buffer that is big enough."""
     found = []
@@ -445,6 +458,7 @@ def c18(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
+@in_enough_runs("depth.shares")
 def c18_clocked(tables: Tables) -> Sequence[Evidence]:
     """The same with senders that wake at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
     found = []

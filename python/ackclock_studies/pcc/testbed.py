@@ -25,7 +25,7 @@ SHALLOW = (1, 2, 3, 4, 6, 8)
 """Sizes besides those of the script: where PCC's paper places its own points."""
 SIZES = (*range(5, 50, 5), *range(50, 200, 10), 200, 225, 250, 275)
 """The 28 sizes of the publication's script, packets."""
-FEW = (1, 4, 6, 10, 20, 50, 60, 100, 275)
+FEW = (1, 6, 10, 20, 50, 60, 100, 275)
 """Sizes at quick scale: those that claims name, and some between."""
 COARSE = (5, 6, 10, 15, 20, 30, 50, 60, 100, 150, 275)
 """Sizes at which the hypotheses on hosts are run."""
@@ -39,6 +39,7 @@ COST = {"send_cost": "100 us", "receive_cost": "100 us"}
 
 IDEAL, BARE, MININET, CUT = "a router's queue", "bare metal", "Mininet", "Mininet, no offload"
 NEAR = "Mininet, no delay line"
+NEWER = "bare metal, newer dummynet"
 STALLED, LATE = "Mininet, 5 ms off / 20 ms", "Mininet, 5 ms off / 20 ms, lost"
 CORE = "Mininet, one core, 100 us"
 TESTBED = "H0: sender's clock"
@@ -127,6 +128,7 @@ MODELS: dict[str, Model] = {
     IDEAL: Model(),
     CUT: mininet(offload=False),
     NEAR: replace(mininet(), near=True),
+    NEWER: bare(TICK_8_1),
     STALLED: mininet(stalls(5, 20, "full")),
     LATE: mininet(stalls(5, 20, "none")),
     CORE: mininet({"cores": 1, **SPINS, **COST}, both=True),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from ackclock import _files
 from ackclock.cli import main
+from ackclock.cli._terminal import writable_folder
 from ackclock.errors import InputError
 
 SCENARIO = """
@@ -205,3 +208,60 @@ def test_a_full_device_is_named(command: str, here: Path, capsys: pytest.Capture
     assert "standard output" not in err
     assert "/dev/full" in err
     assert "no space left" in err
+
+
+DIE = """
+import os, sys
+from pathlib import Path
+from ackclock import _files
+moves, folder, text = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+replace = Path.replace
+def counted(self, place):
+    global moves
+    if moves == 0:
+        os.kill(os.getpid(), 9)
+    moves -= 1
+    return replace(self, place)
+Path.replace = counted
+with _files.staged(folder, marks=("about.json",)) as part:
+    (part / "cells").mkdir()
+    for name in ("about.json", "cells/1", "cells/2", "rows"):
+        (part / name).write_text('{"schema": "ackclock.x/1", "is": "' + text + '"}')
+"""
+
+
+def test_a_writer_killed_between_its_moves_leaves_a_folder_that_is_ours(tmp_path: Path) -> None:
+    """Whatever was moved: no mark tells of a folder that is whole, and the next writer may go on."""
+    names = ("about.json", "cells", "rows")
+    for moves in range(5):
+        folder = tmp_path / str(moves)
+        for text in ("first", "second"):
+            killed = subprocess.run([sys.executable, "-c", DIE, str(moves), folder, text], check=False).returncode
+            assert killed == (-9 if moves < 4 else 0)
+            assert (folder / "about.json").exists() == (moves == 4)
+            _files.check_folder(folder, names, ("about.json",), whose="run")
+        subprocess.run([sys.executable, "-c", DIE, "9", folder, "last"], check=True)
+        left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        assert left == ["about.json", "cells", "cells/1", "cells/2", "rows"]
+        assert all('"last"' in path.read_text() for path in folder.rglob("*") if path.is_file())
+
+
+def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Path) -> None:
+    """One makes nothing that the other finds, and removes nothing that the other needs."""
+    folder = tmp_path / "a" / "b"
+    wrong: list[Exception] = []
+
+    def look() -> None:
+        try:
+            for _ in range(200):
+                writable_folder(folder)
+        except Exception as error:
+            wrong.append(error)
+
+    both = [threading.Thread(target=look) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert not wrong
+    assert not list(tmp_path.iterdir())

@@ -15,7 +15,7 @@ import pytest
 from ackclock import run_batch
 from ackclock.controllers import Controller
 from ackclock.scenario import Scenario
-from ackclock_studies.pcc import paper_changing, paper_lossy
+from ackclock_studies.pcc import paper_changing, paper_lossy, testbed
 from ackclock_studies.pcc.arms import CUBIC
 
 BETA, HZ, CUBE = 717, 1000, 410
@@ -120,6 +120,20 @@ def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float
     assert built_in.mean() > 1.25 * published
     assert acks.mean() == pytest.approx(published, rel=0.2)
     assert (built_in / acks).mean() == pytest.approx(math.sqrt(2), rel=0.1)
+
+
+@pytest.mark.deep
+def test_by_acks_it_needs_a_deeper_buffer_on_the_testbed():
+    """F1: for 90 % of bare metal's link the built-in CUBIC needs 40 packets, one that grows by ACKs 50."""
+    link = testbed.RATE_BPS * testbed.PAYLOAD[testbed.CUBIC] / testbed.PACKET_BYTES / 1e6
+
+    def share(controller: str, packets: int) -> float:
+        return float(
+            _mbps(testbed.shallow(testbed.BARE, testbed.CUBIC, packets, 60), controller, range(1, 2))[0] / link
+        )
+
+    assert [share(c, 40) >= 0.9 for c in ("cubic", "custom:segments", "custom:acks")] == [True, True, False]
+    assert share("custom:acks", 50) >= 0.9
 
 
 @pytest.mark.deep

@@ -44,6 +44,8 @@ pub struct CubicParams {
     pub fast_convergence: bool,
     /// Grow at least as Reno would (RFC 9438 §4.3).
     pub tcp_friendliness: bool,
+    /// The kernel's form counts ACKs for that, not the segments that they acknowledge, as kernels before 2015 did (memory: `ack_cnt`).
+    pub counts_acks: bool,
 }
 
 impl CubicParams {
@@ -54,6 +56,7 @@ impl CubicParams {
         ecn_beta: None,
         fast_convergence: true,
         tcp_friendliness: true,
+        counts_acks: false,
     };
     /// RFC 9438.
     pub const RFC9438: CubicParams = CubicParams { form: CubicForm::Rfc9438, ..CubicParams::LINUX };

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn each_connection_takes_a_new_controller_with_the_options_given_once() {
         let options = Options::from([("fast_convergence".to_string(), Value::Flag(false))]);
-        let shared = Shared { beta_permille: Some(500), ecn_beta_permille: None };
+        let shared = Shared { beta_permille: Some(500), ..Shared::default() };
         let recipe = Recipe::new("cubic", &options, shared).expect("known");
         for _ in 0..2 {
             let Controller::Cubic(mut cubic) = recipe.make() else { panic!("cubic") };

@@ -80,6 +80,27 @@ impl Peer {
 }
 
 #[test]
+fn a_probe_for_a_lost_tail_that_was_not_lost_measures_the_round_trip() {
+    let mut peer = Peer::after(20);
+    assert_eq!(peer.receiver.pace().1, Span::from_ms(100));
+    (peer.now, peer.echo) = (peer.now + Span::from_ms(1), 51);
+    peer.segment(19, false);
+    assert_eq!(peer.receiver.pace().1, Span::from_ms(50));
+}
+
+#[test]
+fn what_comes_while_the_reader_waits_for_its_turn_lengthens_no_round_trip() {
+    for (waits, ms) in [(true, 50), (false, 55)] {
+        let mut peer = Peer::with(waits, 20);
+        (peer.now, peer.echo) = (peer.now + Span::from_ms(1), 51);
+        peer.segment(20, false);
+        peer.echo = 11;
+        peer.segment(21, false);
+        assert_eq!(peer.receiver.pace().1 .0 / 1_000_000, ms, "{waits}");
+    }
+}
+
+#[test]
 fn a_block_behind_the_second_releases_what_is_held_back_and_is_not_answered_itself() {
     let mut peer = Peer::after(40);
     for n in [41, 43, 44] {

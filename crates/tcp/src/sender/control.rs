@@ -52,7 +52,8 @@ impl Sender {
         }
     }
 
-    /// Kernels before 2015 counted ACKs where RFC 5681 allows segments; CUBIC corrected for delayed ACKs by itself.
+    /// Kernels before 2015 counted ACKs where RFC 5681 allows segments. CUBIC's curve corrected for delayed ACKs; its estimate of Reno's
+    /// window did not, which it does by itself ([`counts_acks`](ackclock_cc::controller::Shared::counts_acks)).
     fn counts_acks(&self) -> bool {
         self.config.count_acks && (self.window.in_slow_start() || matches!(self.cc, Controller::Reno(_)))
     }

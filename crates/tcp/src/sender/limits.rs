@@ -14,6 +14,7 @@ use super::chrono::{Chrono, Limit};
 use super::send_buffer::SendBuffer;
 use super::Sender;
 use crate::info::Times;
+use crate::ticks::Ticks;
 
 /// A cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +61,9 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The connection begins.
-    pub fn new(now: Time) -> Limits {
+    pub fn new(now: Time, ticks: Ticks) -> Limits {
         let spent = [Span::ZERO; Hold::NAMES.len()];
-        Limits { hold: Hold::Handshake, since: now, spent, over: false, chrono: Chrono::default() }
+        Limits { hold: Hold::Handshake, since: now, spent, over: false, chrono: Chrono::new(ticks) }
     }
 
     /// From now on `hold` is the cause.
@@ -112,7 +113,7 @@ impl Limits {
 impl Sender {
     /// Keep the clock of causes from now on, which is where the connection begins.
     pub(crate) fn keep_limits(&mut self, now: Time) {
-        self.limits = Some(Box::new(Limits::new(now)));
+        self.limits = Some(Box::new(Limits::new(now, self.timer.ticks)));
     }
 
     /// The flow is over.
@@ -221,6 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::Wheel;
 
     const HOLDS: [Hold; 9] = [
         Hold::Handshake,
@@ -255,7 +257,7 @@ mod tests {
         /// The oracle has an entry for each nanosecond.
         #[test]
         fn the_clock_is_a_list_of_nanoseconds(begin in 0u64..50, steps in prop::collection::vec(step(), 0..40)) {
-            let mut limits = Limits::new(Time(begin));
+            let mut limits = Limits::new(Time(begin), Ticks::new(Span::ZERO, 0, Wheel::Exact));
             let (mut list, mut now, mut over) = (Vec::<Hold>::new(), begin, false);
             let (mut hold, mut changed) = (Hold::Handshake, begin);
             for (wait, step) in steps {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::writer::Writer;
 use crate::config::Buffers;
+use crate::ticks::Ticks;
 
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
@@ -83,7 +84,7 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     /// Nothing written yet.
-    pub fn new(buffers: &Buffers) -> SendQueue {
+    pub fn new(buffers: &Buffers, ticks: Ticks) -> SendQueue {
         SendQueue {
             buffers: VecDeque::new(),
             pushed: 0,
@@ -96,7 +97,7 @@ impl SendQueue {
             cwnd_limited: false,
             rwnd_limited: false,
             round: Round::Plain,
-            writer: Writer::new(buffers),
+            writer: Writer::new(buffers, ticks),
             single: buffers.tso.is_none(),
             ends: VecDeque::new(),
         }
@@ -272,11 +273,16 @@ impl SendQueue {
 
 #[cfg(test)]
 mod tests {
+    use ackclock_core::Span;
+
     use super::*;
-    use crate::config::Tso;
+    use crate::config::{Tso, Wheel};
 
     fn queue(window: u64) -> SendQueue {
-        let mut q = SendQueue::new(&Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED });
+        let mut q = SendQueue::new(
+            &Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED },
+            Ticks::new(Span::ZERO, 0, Wheel::Exact),
+        );
         q.offered(window);
         q
     }

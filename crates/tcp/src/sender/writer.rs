@@ -11,6 +11,7 @@ use super::chrono::{Chrono, Limit};
 use super::push::{Round, Sent};
 use super::Sender;
 use crate::config::{Buffers, SendLimit};
+use crate::ticks::Ticks;
 
 /// Headers and `skb_shared_info` in a buffer's head (MAX_TCP_HEADER, SKB_DATA_ALIGN), in the same kernel.
 const HEAD: u64 = 192 + 320;
@@ -56,7 +57,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn new(buffers: &Buffers) -> Writer {
+    pub fn new(buffers: &Buffers, ticks: Ticks) -> Writer {
         Writer {
             call: None,
             limit: buffers.limit,
@@ -66,7 +67,7 @@ impl Writer {
             wakes: 0,
             check: false,
             suspended: false,
-            chrono: Chrono::default(),
+            chrono: Chrono::new(ticks),
         }
     }
 

@@ -10,7 +10,7 @@
 //! | `epoch_start` | t_epoch | ms; 0 = no epoch |
 //! | `origin` | W_max of the epoch, or cwnd at its start | segments |
 //! | `k` | K | 1/1024 s |
-//! | `tcp_cwnd`, `ack_cnt` | W_est, and segments delivered towards its next one | segments |
+//! | `tcp_cwnd`, `ack_cnt` | W_est, and segments delivered (or ACKs) towards its next one | segments |
 //! | `cnt` | cwnd / (target - cwnd) | segments per segment of growth |
 //! | `last_cwnd`, `last_time` | cwnd and time of the last computation | segments, ms |
 //!
@@ -41,6 +41,7 @@ pub(super) struct KernelCurve {
     fast_convergence: bool,
     /// 8 (1 + beta) / 3 (1 - beta) in the kernel's rounding; `None` without TCP friendliness.
     beta_scale: Option<u32>,
+    counts_acks: bool,
     epoch: Epoch,
 }
 
@@ -64,6 +65,7 @@ impl KernelCurve {
             beta: params.beta,
             fast_convergence: params.fast_convergence,
             beta_scale: params.tcp_friendliness.then_some(beta_scale),
+            counts_acks: params.counts_acks,
             epoch: Epoch::default(),
         }
     }
@@ -77,7 +79,8 @@ impl KernelCurve {
     pub(super) fn update(&mut self, cwnd: u32, acked: u32, now: Time, delay_min: u32) -> u32 {
         let e = &mut self.epoch;
         let now = jiffies(now);
-        e.ack_cnt += acked;
+        let counted = if self.counts_acks { 1 } else { acked };
+        e.ack_cnt += counted;
         if e.last_cwnd == cwnd && now - e.last_time <= HZ / 32 {
             return e.cnt;
         }
@@ -86,7 +89,7 @@ impl KernelCurve {
             e.last_cwnd = cwnd;
             e.last_time = now;
             if e.epoch_start == 0 {
-                e.begin(cwnd, acked, now);
+                e.begin(cwnd, counted, now);
             }
             e.cnt = e.count(cwnd, now, delay_min);
         }
@@ -125,9 +128,9 @@ impl KernelCurve {
 }
 
 impl Epoch {
-    fn begin(&mut self, cwnd: u32, acked: u32, now: u64) {
+    fn begin(&mut self, cwnd: u32, counted: u32, now: u64) {
         self.epoch_start = now;
-        self.ack_cnt = acked;
+        self.ack_cnt = counted;
         self.tcp_cwnd = cwnd;
         if self.last_max_cwnd <= cwnd {
             self.k = 0;
@@ -237,6 +240,20 @@ mod tests {
     fn without_a_loss_yet_growth_is_at_least_a_twentieth() {
         let mut c = KernelCurve::new(&CubicParams::LINUX);
         assert_eq!(c.update(100, 1, Time::ZERO, 1_000), 20);
+    }
+
+    #[test]
+    fn before_2015_the_estimate_of_reno_grew_by_acks() {
+        let estimate = |counts_acks, acked| {
+            let mut c = KernelCurve::new(&CubicParams { counts_acks, ..CubicParams::LINUX });
+            c.reduce(14);
+            for n in 0..100 {
+                c.update(10, acked, Time(n * 40_000_000), 1_000);
+            }
+            c.epoch.tcp_cwnd
+        };
+        assert_eq!((estimate(true, 1), estimate(true, 2)), (15, 15)); // one for each 18
+        assert_eq!((estimate(false, 1), estimate(false, 2)), (15, 21));
     }
 
     #[test]
