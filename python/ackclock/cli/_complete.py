@@ -111,7 +111,7 @@ def _shipped() -> list[str]:
 def _studies() -> list[str]:
     from ackclock import studies
 
-    return list(studies.names())
+    return [*studies.names(), *studies.installed()]
 
 
 def _tables() -> list[str]:

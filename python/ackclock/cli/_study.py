@@ -44,13 +44,18 @@ def names(
     """Name every study."""
     from ackclock import studies
 
-    found = [studies.get(name) for name in (*studies.names(), *studies.installed())]
+    found = {}
+    for name in (*studies.names(), *studies.installed()):
+        try:
+            found[name] = studies.get(name).title
+        except InputError as error:  # of one package; the others are there
+            _terminal.warn(f"ackclock: {error}")
     if as_json:
-        _terminal.show_json([{"name": s.name, "title": s.title} for s in found])
+        _terminal.show_json([{"name": name, "title": title} for name, title in found.items()])
         return
-    width = max(len(s.name) for s in found)
-    for s in found:
-        _terminal.say(f"{s.name:<{width}}  {s.title}")
+    width = max(map(len, found), default=0)
+    for name, title in found.items():
+        _terminal.say(f"{name:<{width}}  {title}")
 
 
 def show(

@@ -19,6 +19,20 @@ SENT = ("send", "rtx", "tlp")
 """Events of a trace that are transmissions."""
 
 
+def each(table: str, number: Callable[[pl.DataFrame, Cell], float | None]) -> Of:
+    """A number of the rows that each seed's run left in a table; a run without one has none."""
+
+    def of(t: Tables, c: Cell) -> dict[int, float]:
+        found = {seed: number(rows, c) for seed, rows in t.rows(table).items()}
+        return {seed: math.nan if value is None else float(value) for seed, value in found.items()}
+
+    return of
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
 def column(name: str, group: str = "") -> Of:
     """A column of `performance`, of a group or of all flows."""
     return lambda t, _: t.group(group, name) if group else t.whole(name)
@@ -66,8 +80,8 @@ def harm_to_delay(group: str) -> Of:
 def _alone(t: Tables, group: str, column: str) -> float:
     """What a victim has alone, the mean over a few seeds: both arms are held against it, so it only scales their difference."""
     assert t.alone is not None, "the cell runs the victim alone, too"
-    values = [v for v in t.alone.group(group, column).values() if math.isfinite(v)]
-    return sum(values) / len(values) if values else math.nan
+    mean = _mean([v for v in t.alone.group(group, column).values() if math.isfinite(v)])
+    return math.nan if mean is None else mean
 
 
 def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int, list[float]]:
@@ -90,6 +104,17 @@ def _in_windows(rows: pl.DataFrame, length_s: float, begin_s: float) -> dict[int
     return found
 
 
+def _shares(flows: Sequence[int], of: int, number: Callable[[list[float], float], float | None]) -> Of:
+    """A number of what flows have in windows of at least 10 s and 100 round trips, and of an equal share."""
+
+    def shares(rows: pl.DataFrame, c: Cell) -> float | None:
+        fair = c.about["rate_bps"] * PAYLOAD / of
+        length, begin = max(10.0, 100 * c.about["rtt_s"]), max(1.0, 20 * c.about["rtt_s"])
+        return number([v for f, w in _in_windows(rows, length, begin).items() if f in flows for v in w], fair)
+
+    return each("goodput", shares)
+
+
 def starved(flows: Sequence[int], *, of: int) -> Of:
     """Share of windows of at least 10 s and 100 round trips in which a flow has less than a tenth of an equal share.
 
@@ -100,78 +125,47 @@ def starved(flows: Sequence[int], *, of: int) -> Of:
     of
         How many share the bottleneck.
     """
-
-    def share(t: Tables, c: Cell) -> dict[int, float]:
-        fair = c.about["rate_bps"] * PAYLOAD / of
-        length, begin = max(10.0, 100 * c.about["rtt_s"]), max(1.0, 20 * c.about["rtt_s"])
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            windows = [v for f, v in _in_windows(rows, length, begin).items() if f in flows]
-            values = [v for one in windows for v in one]
-            found[seed] = sum(v < 0.1 * fair for v in values) / len(values) if values else math.nan
-        return found
-
-    return share
+    return _shares(flows, of, lambda windows, fair: _mean([v < 0.1 * fair for v in windows]))
 
 
 def least_share(flows: Sequence[int], *, of: int) -> Of:
     """The least share of an equal share that a flow has in a window, as for `starved`."""
-
-    def share(t: Tables, c: Cell) -> dict[int, float]:
-        fair = c.about["rate_bps"] * PAYLOAD / of
-        length, begin = max(10.0, 100 * c.about["rtt_s"]), max(1.0, 20 * c.about["rtt_s"])
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            windows = [v for f, v in _in_windows(rows, length, begin).items() if f in flows]
-            found[seed] = min((v / fair for one in windows for v in one), default=math.nan)
-        return found
-
-    return share
+    return _shares(flows, of, lambda windows, fair: min((v / fair for v in windows), default=None))
 
 
 def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
     """Jain's index in windows, their mean."""
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            windows = list(zip(*_in_windows(rows, length_s, begin_s).values(), strict=False))
-            values = [sum(w) ** 2 / (len(w) * sum(x * x for x in w)) for w in windows if any(w)]
-            found[seed] = sum(values) / len(values) if values else math.nan
-        return found
+    def mean(rows: pl.DataFrame, _: Cell) -> float | None:
+        windows = list(zip(*_in_windows(rows, length_s, begin_s).values(), strict=False))
+        return _mean([sum(w) ** 2 / (len(w) * sum(x * x for x in w)) for w in windows if any(w)])
 
-    return of
+    return each("goodput", mean)
 
 
 def share_of(flow: int, begin_s: float) -> Of:
     """What one flow has of all goodput from a time on."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            late = rows.filter(pl.col("t_s") > begin_s)
-            whole = float(late["goodput_bps"].sum())
-            found[seed] = float(late.filter(pl.col("flow") == flow)["goodput_bps"].sum()) / whole if whole else math.nan
-        return found
+    def share(rows: pl.DataFrame, _: Cell) -> float | None:
+        late = rows.filter(pl.col("t_s") > begin_s)
+        whole = float(late["goodput_bps"].sum())
+        return float(late.filter(pl.col("flow") == flow)["goodput_bps"].sum()) / whole if whole else None
 
-    return of
+    return each("goodput", share)
 
 
 def settling(at_s: float, *, bps: float, until_s: float, flow: int | None = 0, hold_s: float = 1.0) -> Of:
     """Seconds from a change until goodput reaches 90 % of this rate and stays there; the rest of the time if it never does."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            mine = rows if flow is None else rows.filter(pl.col("flow") == flow)
-            sums = mine.group_by("t_s").agg(pl.col("goodput_bps").sum()).sort("t_s")
-            sums = sums.filter((pl.col("t_s") > at_s) & (pl.col("t_s") <= until_s + 1e-9))
-            found[seed] = _settled(sums["t_s"].to_list(), sums["goodput_bps"].to_list(), at_s, 0.9 * bps, hold_s)
-        return found
+    def took(rows: pl.DataFrame, _: Cell) -> float:
+        mine = rows if flow is None else rows.filter(pl.col("flow") == flow)
+        sums = mine.group_by("t_s").agg(pl.col("goodput_bps").sum()).sort("t_s")
+        sums = sums.filter((pl.col("t_s") > at_s) & (pl.col("t_s") <= until_s + 1e-9))
+        return _settled(sums["t_s"].to_list(), sums["goodput_bps"].to_list(), at_s, 0.9 * bps, hold_s)
 
-    return of
+    return each("goodput", took)
 
 
 def _settled(times: Sequence[float], values: Sequence[float], at_s: float, level: float, hold_s: float) -> float:
@@ -190,17 +184,14 @@ def goodput_between(begin_s: float, end_s: float, *, flow: int | None = None) ->
     """Mean goodput of a flow, or of all, in a stretch of the run, bit/s."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("goodput").items():
-            some = rows.filter((pl.col("t_s") > begin_s + 1e-9) & (pl.col("t_s") <= end_s + 1e-9))
-            if flow is not None:
-                some = some.filter(pl.col("flow") == flow)
-            n = some["t_s"].n_unique()
-            found[seed] = float(some["goodput_bps"].sum()) / n if n else math.nan
-        return found
+    def mean(rows: pl.DataFrame, _: Cell) -> float | None:
+        some = rows.filter((pl.col("t_s") > begin_s + 1e-9) & (pl.col("t_s") <= end_s + 1e-9))
+        if flow is not None:
+            some = some.filter(pl.col("flow") == flow)
+        n = some["t_s"].n_unique()
+        return float(some["goodput_bps"].sum()) / n if n else None
 
-    return of
+    return each("goodput", mean)
 
 
 def completion(quantile: float, *, followed_s: float, least_bytes: float = 0.0, most_bytes: float = math.inf) -> Of:
@@ -236,121 +227,90 @@ def _followed(number: Callable[[pl.Series], float | None], followed_s: float, le
 
     took = pl.col("total_s").fill_nan(None).fill_null(math.inf).clip(upper_bound=followed_s)
 
-    def of(t: Tables, c: Cell) -> dict[int, float]:
+    def of(rows: pl.DataFrame, c: Cell) -> float | None:
         begun = pl.col("arrival_s") <= float(c.about["seconds"]) - followed_s
-        found = {}
-        for seed, rows in t.rows("transactions").items():
-            some = rows.filter(begun & (pl.col("bytes") > least) & (pl.col("bytes") <= most)).select(took)
-            value = number(some["total_s"])
-            found[seed] = math.nan if value is None else float(value)
-        return found
+        return number(
+            rows.filter(begun & (pl.col("bytes") > least) & (pl.col("bytes") <= most)).select(took)["total_s"]
+        )
 
-    return of
+    return each("transactions", of)
 
 
 def unanswered(asked: int) -> Of:
     """Share of so many transactions that did not finish before the run did, those that did not begin among them."""
-
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        return {seed: 1 - int(rows["done"].sum()) / asked for seed, rows in t.rows("transactions").items()}
-
-    return of
+    return each("transactions", lambda rows, _: 1 - int(rows["done"].sum()) / asked)
 
 
 def fetched(quantile: float, flow: int = 0) -> Of:
     """A quantile of the times that the fetches or bursts of a flow took, s; one that did not end counts with the time it had."""
     import polars as pl
 
-    def of(t: Tables, c: Cell) -> dict[int, float]:
+    def took(rows: pl.DataFrame, c: Cell) -> float | None:
         had = pl.col("total_s").fill_nan(None).fill_null(float(c.about["seconds"]) - pl.col("start_s"))
-        found = {}
-        for seed, rows in t.rows("fetches").items():
-            took = rows.filter(pl.col("flow") == flow).select(had)["total_s"].quantile(quantile, "linear")
-            found[seed] = math.nan if took is None else float(took)
-        return found
+        return rows.filter(pl.col("flow") == flow).select(had)["total_s"].quantile(quantile, "linear")
 
-    return of
+    return each("fetches", took)
 
 
 def late(most_s: float, flow: int) -> Of:
     """Share of a flow's frames that took longer than this, were left out or never arrived."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("fetches").items():
-            took = rows.filter(pl.col("flow") == flow)["total_s"].fill_nan(None)
-            on_time = int((took <= most_s).sum())
-            found[seed] = 1 - on_time / len(took) if len(took) else math.nan
-        return found
+    def share(rows: pl.DataFrame, _: Cell) -> float | None:
+        took = rows.filter(pl.col("flow") == flow)["total_s"].fill_nan(None)
+        return 1 - int((took <= most_s).sum()) / len(took) if len(took) else None
 
-    return of
+    return each("fetches", share)
 
 
 def finished(flow: int = 0) -> Of:
     """When a transfer was complete, s from its start; the end of the run if it never was."""
     import polars as pl
 
-    def of(t: Tables, c: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("flows").items():
-            one = rows.filter(pl.col("flow") == flow)
-            took = one["completion_s"].cast(pl.Float64).fill_null(float("nan"))[0]
-            found[seed] = took if math.isfinite(took) else float(c.about["seconds"])
-        return found
+    def took(rows: pl.DataFrame, c: Cell) -> float:
+        one = rows.filter(pl.col("flow") == flow)["completion_s"].cast(pl.Float64).fill_null(float("nan"))[0]
+        return one if math.isfinite(one) else float(c.about["seconds"])
 
-    return of
+    return each("flows", took)
 
 
 def of_flows(name: str) -> Of:
     """Sum of a column of `flows`; no number if a flow has none, because its part of the sum is not known."""
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("flows").items():
-            values = rows[name].cast(float).fill_nan(None)
-            found[seed] = math.nan if values.null_count() or not len(values) else float(values.sum())
-        return found
+    def total(rows: pl.DataFrame, _: Cell) -> float | None:
+        values = rows[name].cast(float).fill_nan(None)
+        return None if values.null_count() or not len(values) else float(values.sum())
 
-    return of
+    return each("flows", total)
 
 
 def sent_between(begin_s: float, end_s: float, *, per_s: float | None = None) -> Of:
     """Transmissions of flow 0 in a stretch of the run, in all or per so many seconds."""
     import polars as pl
 
-    def of(t: Tables, _: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("acks").items():
-            if not rows.height:
-                found[seed] = math.nan
-                continue
-            times = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(begin_s, end_s))
-            found[seed] = times.height * (1.0 if per_s is None else per_s / (end_s - begin_s))
-        return found
+    def sent(rows: pl.DataFrame, _: Cell) -> float | None:
+        if not rows.height:
+            return None
+        times = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(begin_s, end_s))
+        return times.height * (1.0 if per_s is None else per_s / (end_s - begin_s))
 
-    return of
+    return each("acks", sent)
 
 
 def backoff(begin_s: float, end_s: float) -> Of:
     """By how much gaps between timeouts grow at least, from the second timeout on; 2 is exponential backoff."""
     import polars as pl
 
-    def of(t: Tables, c: Cell) -> dict[int, float]:
-        found = {}
-        for seed, rows in t.rows("acks").items():
-            if not rows.height:
-                found[seed] = math.nan
-                continue
-            # What was on its way when all was lost, and one tail loss probe, are not backoff.
-            quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
-            sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
-            gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once
-            growth = [b / a for a, b in pairwise(gaps) if a > 0]
-            found[seed] = min(growth) if growth else math.nan
-        return found
+    def growth(rows: pl.DataFrame, c: Cell) -> float | None:
+        if not rows.height:
+            return None
+        # What was on its way when all was lost, and one tail loss probe, are not backoff.
+        quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
+        sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
+        gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once
+        return min((b / a for a, b in pairwise(gaps) if a > 0), default=None)
 
-    return of
+    return each("acks", growth)
 
 
 SEGMENT = 1500 * 8

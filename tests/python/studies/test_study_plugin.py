@@ -107,7 +107,7 @@ def test_a_folder_is_a_study_as_ours_are(folder):
     assert again.command == f"ackclock study run {folder} --scale quick"
 
 
-def test_a_package_brings_a_study(folder, tmp_path, monkeypatch):
+def test_a_package_brings_a_study(folder, tmp_path, monkeypatch, capsys):
     package = tmp_path / "site"
     (package / "brought-1.0.dist-info").mkdir(parents=True)
     (package / "brought-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
@@ -122,6 +122,10 @@ def test_a_package_brings_a_study(folder, tmp_path, monkeypatch):
         studies.get("broken")
     with pytest.raises(InputError, match=r"allowed: a module beside a study\.toml"):
         studies.get("none")
+    assert main(["study", "list"]) == 0  # by the names that `study run` takes
+    listed = capsys.readouterr()
+    assert [line.split()[0] for line in listed.out.splitlines()] == [*studies.names(), "brought"]
+    assert [line.split(":")[1] for line in listed.err.splitlines()] == [" broken", " none"]
 
 
 def test_the_library_runs_without_its_studies(tmp_path):
