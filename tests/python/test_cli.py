@@ -261,7 +261,7 @@ def test_list_of_one_kind(capsys):
 def test_study_list_and_show(capsys):
     code, out, _ = call(capsys, "study", "list")
     assert code == 0
-    assert out.startswith("prr")
+    assert [line.split()[0] for line in out.splitlines()] == ["iw10", "large-pipes", "pcc", "prr", "slow-start"]
     code, out, _ = call(capsys, "study", "show", "prr")
     assert code == 0
     assert "T1" in out

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, median
+from ackclock.judge.estimates import Array, median, ratio
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.study import (
@@ -123,7 +123,7 @@ def _advantage(tables: Tables, medium: Bound, heavy: Bound) -> list[Evidence]:
     column = "data_mean_s" if CONNECT.of(tables) == "out" else "mean_s"
     return [
         Evidence.of(
-            median(lasting(tables, place, column)),
+            ratio(*lasting(tables, place, column)),
             f"{where(*place)}, five minutes: UCT(IW10) / UCT(IW3)",
             bound,
             key=key,
@@ -132,17 +132,17 @@ def _advantage(tables: Tables, medium: Bound, heavy: Bound) -> list[Evidence]:
     ]
 
 
-def lasting(tables: Tables, place: tuple[str, str, float], column: str, change: str = "") -> Array:
-    """Mean completion time with IW10 over that with IW3 in the runs of five minutes, seed by seed."""
-    ten, three = (parts.others(tables, place, arm, change, column) for arm in (IW10, IW3))
-    return np.asarray(ten / three)
+def lasting(tables: Tables, place: tuple[str, str, float], column: str) -> tuple[Array, Array]:
+    """Mean completion times with IW10 and with IW3 in the runs of five minutes, seed by seed."""
+    ten, three = (parts.others(tables, place, arm, "", column) for arm in (IW10, IW3))
+    return ten, three
 
 
 def _windows(tables: Tables) -> list[Evidence]:
     """The same by when a transaction arrives: the advantage goes as the run goes on."""
     return [
         Evidence.of(
-            median(lasting(tables, parts.QUICK[1], name)),
+            ratio(*lasting(tables, parts.QUICK[1], name)),
             f"{where(*parts.QUICK[1])}, arrivals from {begin:g} to {end:g} s: UCT(IW10) / UCT(IW3)",
             Bound(),
             weighs=False,
@@ -205,10 +205,10 @@ def by_pair(tables: Tables, rate: str, mode: str, load: float) -> list[Array]:
 def i35(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Each of the four pairs on the fast link."""
     return [
-        Evidence.of(median(ratio), f"pair {pair + 1}, {where(FAST, mode, load)}: UCT(IW10) / UCT(IW3)", bound)
+        Evidence.of(median(each), f"pair {pair + 1}, {where(FAST, mode, load)}: UCT(IW10) / UCT(IW3)", bound)
         for rate, mode, load in cells(tables, FAST)
         if load < 0.9
-        for pair, ratio in enumerate(by_pair(tables, rate, mode, load))
+        for pair, each in enumerate(by_pair(tables, rate, mode, load))
     ]
 
 
@@ -304,13 +304,16 @@ def ratios(tables: Tables) -> Figure:
     rows = []
     for rate, mode, load in cells(tables):
         for sack in (True, False):
-            e = median(gain(tables, rate, mode, load, sack=sack))
+            each = gain(tables, rate, mode, load, sack=sack)
+            if not each.size:  # nothing is lost there, so that SACK cannot matter
+                continue
+            e = median(each)
             rows.append(
                 {"rate": rate, "mode": mode, "load": load, "sack": sack, "ratio": e.value, "low": e.low, "high": e.high}
             )
     table = pl.DataFrame(rows)
     both = {(r["rate"], r["mode"], r["load"], r["sack"]): r["ratio"] for r in table.iter_rows(named=True)}
-    apart = {place: abs(both[*place, True] - both[*place, False]) for place in cells(tables)}
+    apart = {place: abs(both[*place, True] - both[*place, False]) for place in cells(tables) if (*place, False) in both}
     most = max(apart, key=lambda place: apart[place])
 
     def draw() -> Any:

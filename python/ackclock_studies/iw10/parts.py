@@ -118,7 +118,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm},
         stream=f"loaded {rate} {mode} {load}",
         # on the fast link the parts stand beside and decide nothing, and each run traces a hundred thousand ACKs
-        seeds=plan.count(quick=3 if rate == FAST else 6, paper=20, readings=6),
+        seeds=plan.count(quick=2 if rate == FAST else 6, paper=20, readings=6),
         needs={"transactions": testbed.TRANSACTION_COLUMNS, "acks": ACK_COLUMNS},
         keep=_kept(warm_up, 1.0 if SETUP.of(plan) == "initial RTO 1 s" else 3.0),
     )
@@ -155,7 +155,12 @@ def _other(
         scenario=testbed.loaded(rate, mode, offered, arm, duration_s=duration, **asked),
         keys={"rate": rate, "mode": mode, "load": load, "arm": arm, "change": change},
         stream=f"loaded {rate} {mode} {load}",
-        seeds=plan.count(quick=6, paper=20, readings=6),
+        # five minutes of the fast link cost as much as five hours of single opens on the slow one
+        seeds=plan.count(
+            quick={QUICK[0]: 4, QUICK[1]: 4, SLOWER[0]: 30}.get(place, 6),
+            paper=100 if place == SLOWER[0] else 20,
+            readings=6,
+        ),
         needs={"transactions": testbed.TRANSACTION_COLUMNS},
         keep={"others": totals},
     )

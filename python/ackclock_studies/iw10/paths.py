@@ -138,7 +138,7 @@ def run(plan: Plan) -> Data:
             needs={"transactions": testbed.TRANSACTION_COLUMNS, "links": testbed.LINK_COLUMNS},
             keep={"times": keep(one), "links": testbed.bottleneck_of},
         )
-        for one in drawn(plan.count(quick=120, paper=400))
+        for one in drawn(plan.count(quick=80, paper=400))
         for arm in (IW3, IW10)
     ]
     return collect("paths", cells, plan)

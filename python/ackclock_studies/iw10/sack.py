@@ -30,7 +30,10 @@ def i21(tables: Tables) -> Sequence[Evidence]:
     """What IW10 gains without SACK over what it gains with it."""
     found = []
     for place in cells(tables):
-        both = gain(tables, *place, sack=False) / gain(tables, *place)[: gain(tables, *place, sack=False).size]
+        without = gain(tables, *place, sack=False)
+        if not without.size:
+            continue
+        both = without / gain(tables, *place)[: without.size]
         text = f"{where(*place)}: UCT(IW10) / UCT(IW3), without SACK over with SACK"
         found.append(Evidence.of(median(both), text, at_most(1 + MARGIN)))
     return found
@@ -82,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         direction=Criterion(
             measure=i21,
             reading="against IW3 it does no more than 5 % worse without SACK than with it",
-            cell="none is named: every link, mode of opening and load",
+            cell="none is named: every link, mode of opening and load at which anything is lost",
             bound="ours",
             reads=(CONNECT,),
         ),

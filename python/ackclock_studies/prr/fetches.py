@@ -17,7 +17,7 @@ from ackclock.study import (
 )
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.prr import path
-from ackclock_studies.prr.path import MIDDLE
+from ackclock_studies.prr.path import LARGE, LOW, MIDDLE
 from ackclock_studies.prr.rules import (
     CRB,
     PRR,
@@ -64,14 +64,18 @@ NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 
 # As many as the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each.
-_QUICK = {768: 2_000, 7_680: 2_000, 76_800: 6_000, 768_000: 600}
+# Cells that are pooled (P3, P11) stand in the same proportion at both scales. One segment needs few: no rule can act on it.
+_QUICK = {768: 500, 7_680: 2_500, 76_800: 5_000, 768_000: 500}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
+_BESIDE = 3
+"""At quick scale arms that no claim asks about have one in so many of the fetches."""
 _READINGS = {768: 500, 7_680: 500, 76_800: 2_000, 768_000: 300}
 HALF = "β 0.5"
 """Arm with the multiplicative decrease of Reno."""
 
 HALF_ARM = f"{PRR}, {HALF}"
-ASKED = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
+DECIDING = (RATE_HALVING, RFC6675, PRR)
+ASKED = (*DECIDING, CRB, SSRB)
 """Rules that claims ask about; the other ones are in figures only."""
 
 QUEUE = Reading(
@@ -120,13 +124,18 @@ def run(plan: Plan) -> Data:
     cells = []
     for page in path.PAGES:
         for loss in path.LOSSES:
-            seeds = plan.count(quick=_QUICK[page], paper=_PAPER[page], readings=_READINGS[page])
             stream = f"latency {page} {loss}"
             arms = {rule: path.host(recovery=rule) for rule in (ASKED if plan.reading else RULES)}
-            if page == MIDDLE:
+            recoveries = (page, loss) == (MIDDLE, LOW)  # of the cell that P1 and P2 ask about
+            if recoveries:
                 arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
             for arm, sender in arms.items():
-                cells.append(fetch_cell(arm, page, loss, sender, stream, seeds, NEEDS, **way(plan)))
+                few = arm not in DECIDING and not recoveries and (arm, page) != (CRB, LARGE)
+                seeds = plan.count(
+                    quick=_QUICK[page] // (_BESIDE if few else 1), paper=_PAPER[page], readings=_READINGS[page]
+                )
+                needs = NEEDS if recoveries else FETCHES
+                cells.append(fetch_cell(arm, page, loss, sender, stream, seeds, needs, **way(plan)))
     return collect("latency", cells, plan)
 
 
@@ -162,7 +171,7 @@ def paired(
     *,
     hit: bool | None = True,
 ) -> tuple[Array, Array]:
-    """Values of two arms for the same seeds.
+    """Values of two arms for the same seeds: the first ones, if an arm has fewer.
 
     Parameters
     ----------
@@ -178,6 +187,8 @@ def paired(
         True: only seeds in which either arm retransmitted data; False: only those in which neither did; None: all.
     """
     a, b = cell(table, first, page, loss), cell(table, second, page, loss)
+    least = min(a.height, b.height)
+    a, b = a.head(least), b.head(least)
     hits = (a["data_retransmissions"] + b["data_retransmissions"]).to_numpy() > 0
     both = np.isfinite(a["total_s"].to_numpy()) & np.isfinite(b["total_s"].to_numpy())
     keep = both if hit is None else both & (hits == hit)

@@ -48,7 +48,7 @@ def findings(result: StudyResult) -> Sequence[str]:
         f"{_gain(gains[PAGES[2], LOSSES[0], PRR])}. One-segment pages cannot gain."
     )
     ten = result.outcome("T10")
-    share = kernels.bars_table(t)
+    share = t["kernels.bars"]
     row = {
         r["kernel"]: r
         for r in share.filter((pl.col("page_bytes") == PAGES[1]) & (pl.col("loss_per_link") == LOSSES[0])).iter_rows(
@@ -79,7 +79,7 @@ ARMS = {
 
 def headline(result: StudyResult) -> Headline:
     """The published comparison taken apart."""
-    found = kernels.bars_table(result.tables).filter(pl.col("loss_per_link") == LOW)
+    found = result.tables["kernels.bars"].filter(pl.col("loss_per_link") == LOW)
     mean = {(r["page_bytes"], r["kernel"]): r["mean_b_s"] for r in found.iter_rows(named=True)}
     table = pl.DataFrame(
         [

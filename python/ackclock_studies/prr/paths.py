@@ -144,7 +144,7 @@ def run(plan: Plan) -> Data:
             needs={"fetches": AGAIN, "recoveries": ("cwnd_before_exit", "ssthresh")},
             keep={"fetches": fetches, "ends": ends},
         )
-        for one in drawn(plan.count(quick=150, paper=500))
+        for one in drawn(plan.count(quick=100, paper=500))
         for rule in RULES
     ]
     return collect("paths", cells, plan)

@@ -353,6 +353,7 @@ def run_more(plan: Plan) -> Data:
         `slides.fetches`: case, arm, page, loss, seed and what a fetch met; `slides.flows`: rule, seed, retransmissions of the neighbour.
     """
     count = plan.count(quick=600, paper=4000)
+    beside = plan.count(quick=300, paper=4000)
     cells = []
     for late, by in LATE.items():
         for rule in (PRR, RFC6675):
@@ -370,7 +371,7 @@ def run_more(plan: Plan) -> Data:
                     scenario=_one(f"{rule}, {late}", link, flow),
                     keys={"case": late, "arm": rule, "page": LARGE, "loss": 0.02},
                     stream=f"reorder {late}",
-                    seeds=count,
+                    seeds=count if by else beside,
                     needs=fetches.FETCHES,
                 )
             )
@@ -381,7 +382,7 @@ def run_more(plan: Plan) -> Data:
                     scenario=path.fetch(LARGE, loss, path.host(recovery=rule, sack=False), name=f"{rule}, no SACK"),
                     keys={"case": "no SACK", "arm": rule, "page": LARGE, "loss": loss},
                     stream=f"no SACK {loss}",
-                    seeds=count,
+                    seeds=beside,
                     needs=fetches.FETCHES,
                 )
             )

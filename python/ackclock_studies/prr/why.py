@@ -38,7 +38,7 @@ def run_six(plan: Plan) -> Data:
             scenario=path.fetch(PAGES[1], HIGH, path.host(recovery=rule, **stack), name=f"{rule}, {change}"),
             keys={"change": change, "arm": rule, "page": PAGES[1], "loss": HIGH},
             stream="six",
-            seeds=plan.count(quick=3000, paper=12_000),
+            seeds=plan.count(quick=2000, paper=12_000),
             needs={"fetches": ("total_s", "data_retransmissions")},
         )
         for change, stack in SIX.items()

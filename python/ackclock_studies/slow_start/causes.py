@@ -24,8 +24,10 @@ from ackclock.study import (
     Stated,
     Tables,
     above,
+    at_least,
     at_most,
     below,
+    between,
 )
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.slow_start import noise
@@ -39,6 +41,11 @@ STARTS: Mapping[str, Any] = {
     ONE_ROUND: {"kind": HYSTART_PP, "css_rounds": 1},
     HARDLY_GROWS: {"kind": HYSTART_PP, "css_growth_divisor": 1000},
 }
+PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
+"""Mbit/s and ms, as in the sweep."""
+DEEPER, NO_LOSS = 16.0, 1000.0
+"""Bandwidth-delay products of a queue that bears what doubling adds, and of one that nothing fills."""
+BEHIND = f"{SEARCH}, {DEEPER:g} products"
 DEEP = ((10, 100), (100, 20), (100, 100))
 """Paths on which HyStart++ loses packets behind a queue of four products."""
 
@@ -74,17 +81,79 @@ def run(plan: Plan) -> Data:
             place = Place(rate=rate, rtt=rtt, queue=queue)
             for what, start in STARTS.items():
                 made = place.scenario(start, ROUND_TRIPS)
-                cells.append(cell(what, place, made, f"why {rate} {rtt}", seeds))
+                # what is left on the longest path with one product lies near the half that is asked about
+                close = (rate, rtt, queue) == (100, 100, 1.0)
+                cells.append(cell(what, place, made, f"why {rate} {rtt}", 3 * seeds if close else seeds))
     for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
         made = place.scenario(LIMITED, ROUND_TRIPS)
         cells.append(cell(LIMITED, place, made, "why limited", 2 * seeds))
         cells.append(cell(f"{LIMITED}, alone", place, _alone(made), "why alone", 1))
+    for rate, rtt in PATHS:
+        deep = Place(rate=rate, rtt=rtt, queue=DEEPER)
+        cells.append(cell(BEHIND, deep, deep.scenario(SEARCH, ROUND_TRIPS), f"why deep {rate} {rtt}", seeds // 2))
+        endless = Place(rate=rate, rtt=rtt, queue=NO_LOSS)
+        cells += [
+            cell(
+                f"{arm}, nothing lost",
+                endless,
+                endless.scenario(arm, ROUND_TRIPS),
+                f"why lossless {rate} {rtt}",
+                seeds // 2,
+            )
+            for arm in (CLASSIC, LIMITED)
+        ]
     quiet, radio = noise.PLACES[noise.QUIET], noise.PLACES[noise.RADIO]
     calm = Place(rate=quiet.rate, rtt=quiet.rtt, queue=quiet.queue, link={"wifi": {"mean": "1 ms"}})
     for what, place in ((noise.RADIO, radio), (noise.CALM, calm)):
         made = place.scenario(SEARCH, ROUND_TRIPS, workload=noise.WORK)
         cells.append(cell(what, place, made, "why idle", 3 * seeds))
     return collect("why", cells, plan)
+
+
+def near_behind_four(tables: Tables) -> Sequence[Evidence]:
+    """Ssthresh of SEARCH behind four products."""
+    return [
+        Evidence.of(
+            median(of(tables, "exits.runs", "exit", arm=SEARCH, rate=rate, rtt=rtt, queue=4.0)),
+            f"{rate} Mb/s, {rtt} ms, queue 4 BDP: ssthresh over BDP, SEARCH",
+            between(0.75, 1.25),
+            key=f"four_{rate}_{rtt}",
+        )
+        for rate, rtt in PATHS
+    ]
+
+
+def clean_behind_sixteen(tables: Tables) -> Sequence[Evidence]:
+    """Losses of SEARCH behind sixteen products."""
+    return [
+        Evidence.of(
+            median(of(tables, "why.runs", "lost_bdp", what=BEHIND, rate=rate, rtt=rtt)),
+            f"{rate} Mb/s, {rtt} ms, queue {DEEPER:g} BDP: losses over BDP, SEARCH",
+            at_most(0.05),
+            key=f"sixteen_{rate}_{rtt}",
+        )
+        for rate, rtt in PATHS
+    ]
+
+
+def slower_without_loss(tables: Tables) -> Sequence[Evidence]:
+    """Round trips of limited slow start beyond those of the classic one where nothing is lost."""
+    found = []
+    for rate, rtt in PATHS:
+        limited, classic = (
+            np.minimum(of(tables, "why.runs", "settled", what=f"{arm}, nothing lost", rate=rate, rtt=rtt), ROUND_TRIPS)
+            for arm in (LIMITED, CLASSIC)
+        )
+        found.append(
+            Evidence.of(
+                median(limited - classic),
+                f"{rate} Mb/s, {rtt} ms, nothing lost: round trips until 90 % of the rate, limited less classic",
+                at_least(0),
+                unit="round trips",
+                key=f"lossless_{rate}_{rtt}",
+            )
+        )
+    return found
 
 
 def _lost(tables: Tables, what: str, rate: int, rtt: int, queue: float) -> Array:

@@ -248,8 +248,16 @@ CLAIMS: tuple[Claim, ...] = (
             "With a queue of four products the window falls to what the path holds ({r100_100_q4:i}). With one, slow start ends by a loss, and ssthresh is {r100_100_q1:i}, CUBIC's 0.7 of the window. Of a population of paths "
             "the window is as near on {search_near_holds_on:i}."
         ),
-        guesses=(
-            "with one product packets are lost before the comparison, which looks back over 3.5 round trips, has found a quarter missing",
+        causes=(
+            Cause(
+                because="with one product the queue overflows before the comparison has found a quarter missing",
+                intervention="a queue of four products",
+                criterion=Criterion(
+                    measure=causes.near_behind_four,
+                    reading="ssthresh from 0.75 to 1.25 products",
+                    cell="the four paths",
+                ),
+            ),
         ),
     ),
     Claim(
@@ -266,8 +274,16 @@ CLAIMS: tuple[Claim, ...] = (
             "On the longest path {r100_100_q1:i} products are lost with a queue of one, {r100_100_q4:i} with four. The links of the draft's evaluation: S18. "
             "Of a population of paths SEARCH loses as little on {search_clean_holds_on:i}."
         ),
-        guesses=(
-            "the comparison takes two to three round trips, in each of which a sender that doubles adds more than a queue of one product bears",
+        causes=(
+            Cause(
+                because="a sender that doubles overflows even four products before the comparison ends it",
+                intervention="a queue of 16 products",
+                criterion=Criterion(
+                    measure=causes.clean_behind_sixteen,
+                    reading="at most 5 % of the bandwidth-delay product lost",
+                    cell="the four paths",
+                ),
+            ),
         ),
     ),
     Claim(
@@ -309,7 +325,17 @@ CLAIMS: tuple[Claim, ...] = (
         note=(
             "{q1} round trips on a path of 833 packets. Of a population of paths it takes longer on {limited_slower_holds_on:i}."
         ),
-        guesses=("it takes fewer than the classic start wherever that has its losses to repair",),
+        causes=(
+            Cause(
+                because="where it is faster, the classic start has its losses to repair",
+                intervention="a queue that loses nothing",
+                criterion=Criterion(
+                    measure=causes.slower_without_loss,
+                    reading="limited slow start is not faster on any path",
+                    cell="10 and 100 Mb/s, 20 and 100 ms",
+                ),
+            ),
+        ),
     ),
 )
 

@@ -51,7 +51,7 @@ def test_what_was_sent_for_nothing(tmp_path):
     """A link that holds packets back: the run's own counts of DSACKs are the answer."""
     run, found, _ = captured(tmp_path, "radio-link")
     agrees(run, found)
-    assert data(found)["spurious"].sum() == run.flows["dsacks"].sum() > 30
+    assert data(found)["spurious"].sum() == run.flows["dsacks"].sum() > 10
 
 
 def test_at_the_other_end(tmp_path):

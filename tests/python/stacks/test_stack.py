@@ -47,13 +47,6 @@ def library(folder: Path, breaks: str = "NOTHING") -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory) -> Path:
-    made = library(tmp_path_factory.mktemp("toy"))
-    stacks.load(made)
-    return made
-
-
 def scenario(*flows, seconds=5):
     return Scenario.from_dict({"duration": f"{seconds} s", "network": PATH, "flows": [*flows]})
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from test_stack import library, scenario
 
-from ackclock import run, stacks
+from ackclock import run
 from ackclock.errors import UnavailableError
 from ackclock.sweep import engine_identity
 from ackclock.sweep.apart import compute_apart
@@ -73,13 +73,6 @@ def test_a_sweep_has_a_stack_as_a_point_of_an_axis(folder):
     assert digest in (folder / "t.csv").read_text()
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory) -> Path:
-    made = library(tmp_path_factory.mktemp("toy"))
-    stacks.load(made)
-    return made
-
-
 def task(toy: Path) -> Task:
     texts = (scenario({"congestion_control": "stack:toy:fixed"}, seconds=1).to_engine_json(),)
     mine = tuple(stack for stack in needed_stacks(texts) if stack.file == str(toy))
@@ -105,7 +98,9 @@ def test_a_worker_without_the_file_or_with_another_one_says_so(toy, tmp_path):
         with pytest.raises(UnavailableError) as caught:
             compute(dataclasses.replace(here, libraries=(there,)))
         assert str(caught.value).startswith(f"this worker {said}")
-        assert str(caught.value).endswith(f"needed: {file} as the command loaded it (--stack), at that place on every machine")
+        assert str(caught.value).endswith(
+            f"needed: {file} as the command loaded it (--stack), at that place on every machine"
+        )
 
 
 @pytest.mark.deep

@@ -335,7 +335,7 @@ def test_a_table_holds_the_runs_of_one_engine(tmp_path, monkeypatch):
     before, _ = run_sweep(sweep, tmp_path / "s", Threads(2), precision=precision)
     assert before.runs.height > 6
     for module in ("task", "campaign"):
-        monkeypatch.setattr(f"ackclock.sweep.{module}.engine_identity", lambda: "0.0.0+another")
+        monkeypatch.setattr(f"ackclock.sweep.{module}.engine_identity", lambda *_: "0.0.0+another")
     after, status = run_sweep(sweep, tmp_path / "s", Threads(2))
     assert (status.found, status.done) == (0, before.runs.height)
     assert after.runs.equals(before.runs)
