@@ -47,6 +47,22 @@ def library(folder: Path, breaks: str = "NOTHING") -> Path:
     return made
 
 
+toys: list[Path] = []
+"""The one that is loaded: a process loads each name once."""
+
+
+def loaded(tmp_path_factory) -> Path:
+    if not toys:
+        toys.append(library(tmp_path_factory.mktemp("toy")))
+        stacks.load(toys[0])
+    return toys[0]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    return loaded(tmp_path_factory)
+
+
 def scenario(*flows, seconds=5):
     return Scenario.from_dict({"duration": f"{seconds} s", "network": PATH, "flows": [*flows]})
 

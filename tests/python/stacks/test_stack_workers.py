@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from test_stack import library, scenario
+from test_stack import library, loaded, scenario
 
 from ackclock import run
 from ackclock.errors import UnavailableError
@@ -71,6 +71,11 @@ def test_a_sweep_has_a_stack_as_a_point_of_an_axis(folder):
     one = ackclock("sweep", "rerun", "s.toml", "--cell", "0", "--seed", "2", *with_it, folder=folder)
     digest = one.stdout.split("digest ")[1].strip()
     assert digest in (folder / "t.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    return loaded(tmp_path_factory)
 
 
 def task(toy: Path) -> Task:
