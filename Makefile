@@ -34,7 +34,7 @@ reproduce: setup ## re-run the study of Proportional Rate Reduction and write re
 
 # The engine and the tests of Rust share nothing that is built, and each alone leaves a core idle for half of its time.
 test: $(VENV)/.packages ## everything that guards behaviour, Rust and Python; it names what it leaves out
-	@$(MAKE) --no-print-directory -j2 setup rust-tests $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j2 setup rust-tests $(VENV)/.collected
 	cargo test --workspace --locked --quiet
 	$(PYTEST)
 
@@ -133,6 +133,11 @@ $(VENV)/.packages: requirements.lock tools/toolchain.sh
 # After the engine: two at once would install into one environment.
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.packages | setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# Bytecode of tests and of what they import, once and beside Cargo: otherwise each worker compiles all of it for itself.
+$(VENV)/.collected: $(VENV)/.dev
+	$(BIN)/pytest --collect-only -qqq >/dev/null
 	@touch $@
 
 $(VENV)/.docs: requirements-docs.lock $(VENV)/.packages
