@@ -43,7 +43,7 @@ N4 | holds
 """,
     why="""
 W2 | it was slowest over fastest of four, which is never below one; now it asks whether the senders that the slides call fast are sooner, and TCPW is the last
-W3 | the bound was looked at before the margin, so that an effect smaller than what counts held at paper scale
+W3 | the bound was looked at before the margin, so that an effect smaller than what counts held at paper scale; and quick scale, which has two groups of ten runs in place of three, no longer tells how much
 W11 | slide 16 is a figure without words; the sentence was ours
 W13 | the quoted filter: the stability filter costs less time, though it still costs some
 W14 | "in proportion" asks for a power of one of the variance, no longer for a rank correlation above zero, and with the quoted filter the power is near zero

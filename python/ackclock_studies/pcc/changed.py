@@ -68,7 +68,7 @@ C10 | windows of 10 s in stretches of 50 s are another question than windows of 
 C11 | the blog states it over the course of its experiment: the mean over all windows decides, and no longer each number of flows by itself
 C12 | 200 s together at both scales, held against processors enough in the same experiment: PCC varies less on two processors, not more
 C14 | twelve runs of 200 s together: with a cost for each packet the flows are fairer on few processors, not less fair
-C18 | 200 s together in place of 50 s at quick scale, and twelve runs in place of five at paper scale
+C18 | twelve runs in place of five at paper scale, 200 s together; quick scale, which has one short run of each for its pictures, does not ask
 C19 | new: the delay that bufferbloat costs
 C20 | new: "would do little" in virtual machines
 C21 | new: batches, and what a small buffer drops of them
@@ -81,8 +81,9 @@ N1 | new: whether two sufficient causes can be told apart
 P5 | 24 runs at paper scale decide that at least half of them get going
 P6 | runs of 40 s at quick scale, as at paper scale
 P7 | runs of 40 s at quick scale, as at paper scale
-P15 | all three round-trip times are run at quick scale, as at paper scale
+P15 | all three round-trip times are run at quick scale, as at paper scale, three times each, and held against TCP's run by run
 P17 | the authors' incast sender is an arm: with ten senders TCP does as well, with more PCC has many times as much
+P22 | six runs in place of three at quick scale, as at paper scale, held against bundles seed by seed
 V1 | with two players over CUBIC the gain is 17 % (-15 to 40) in place of 50 % (30 to 71) since the simulator's hosts follow the kernel's more closely; which of these changes did it was not isolated
 """,
 )

@@ -496,6 +496,7 @@ def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             "50 packets: CUBIC without offload below CUBIC with it",
             bound,
             unit="points",
+            key="cut",
         )
     ]
 
