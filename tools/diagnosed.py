@@ -38,7 +38,7 @@ Row = dict[str, Any]
 def scenarios(seed: int, each: int) -> Iterator[tuple[str, str, ackclock.Scenario]]:
     """Kind, name, scenario: the kinds in turn, so that a part of the work says something of all."""
     kinds = [
-        [one for one in drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: each})]
+        list(drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: each}))
         for kind in ("transfers", "bulks", "lossy")
     ]
     for row in zip(*kinds, strict=True):
