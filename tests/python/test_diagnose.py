@@ -299,7 +299,7 @@ def test_a_scenario_of_a_path_is_the_scenario_that_was_captured(tmp_path):
     assert link is not None
     assert units.whole(link.rate, units.RATE) == 30_000_000
     assert units.whole(link.delay, units.DURATION) == pytest.approx(35e6, rel=0.01)
-    assert link.queue.limit == "121 packets"
+    assert link.queue.limit == "120 packets"
     assert link.loss.p == pytest.approx(0.0002, rel=0.2)
     text = model(found).to_toml()
     assert "10.0." not in text

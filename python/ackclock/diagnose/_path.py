@@ -153,18 +153,20 @@ def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[
     if base is None or greatest is None:
         return 0, len(found.losses), 0, None
     high = max(greatest - base, 0.0)
-    samples = [(now.t, now.rtt) for now in found.instants if now.rtt is not None]
+    samples = [(now.t, now.rtt, now.recovering) for now in found.instants if now.rtt is not None]
     counts = [0, 0, 0]
     waits: list[float] = []  # the longest of the round trip before each loss that a full queue made
+    late: list[float] = []  # the last one where a repair has lasted longer than that
     recently: deque[tuple[float, float]] = deque()  # by falling RTT, each later than the one before
     at = 0
     recent = math.nan
     for t in found.losses:
         while at < len(samples) and samples[at][0] <= t:
             recent = samples[at][1]
-            while recently and recently[-1][1] <= recent:
-                recently.pop()
-            recently.append(samples[at])
+            if not samples[at][2]:  # what a repair brings may have been told late
+                while recently and recently[-1][1] <= recent:
+                    recently.pop()
+                recently.append((samples[at][0], recent))
             at += 1
         while len(recently) > 1 and recently[0][0] < t - greatest:
             recently.popleft()
@@ -172,5 +174,6 @@ def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[
         kind = 0 if place >= FULL else 1 if place <= EMPTY else 2
         counts[kind] += 1
         if kind == 0:
-            waits.append(recently[0][1] - base)
-    return counts[0], counts[1], counts[2], median(waits) if waits else None
+            fresh = recently and recently[-1][0] >= t - greatest
+            (waits if fresh else late).append((recently[0][1] if fresh else recent) - base)
+    return counts[0], counts[1], counts[2], median(waits or late) if waits or late else None

@@ -60,7 +60,7 @@ def test_the_stop_watches_are_the_kernels_to_the_tick(
         apart = (both[name] - both[f"{name}_kernel"]).abs().max()
         assert apart < 1e-6, name  # type: ignore[operator]
     assert theirs.flows["rwnd_limited_s"][0] >= limited
-    assert ours.flows.select(WATCHES).rows() == pytest.approx(theirs.flows.select(WATCHES).rows(), abs=1e-6)
+    assert ours.flows.select(WATCHES).row(0) == pytest.approx(theirs.flows.select(WATCHES).row(0), abs=1e-6)
 
 
 @pytest.mark.parametrize("lost", [(), (60, 200, 201, 500)])
