@@ -6,11 +6,12 @@ cd "$(dirname "$0")/.."
 top=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+commit=$(git rev-parse HEAD) # of both, whatever is committed meanwhile
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export PYO3_PYTHON=$top/.venv/bin/python
 for name in one another/deeper; do
   mkdir -p "$work/$name/source" "$work/$name/out"
-  git archive HEAD | tar -x -C "$work/$name/source"
+  git archive "$commit" | tar -x -C "$work/$name/source"
   (
     cd "$work/$name/source"
     # paths of the sources are in messages of panics

@@ -23,11 +23,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ackclock.errors import AckclockError, InputError, UnavailableError
 
+if TYPE_CHECKING:
+    import polars as pl
+
 __all__ = [
-    "OWN", "begin", "check_file", "check_folder", "contents", "is_ours", "reads", "reason", "refused", "regular", "staged", "write",
+    "OWN", "begin", "check_file", "check_folder", "contents", "is_ours", "parquet", "reads", "reason", "refused", "regular", "staged", "write",
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
@@ -424,6 +428,25 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
     if instead:
         return kind(f"{what}: found {reason(error)}; allowed: {instead}")
     return kind(f"{what}: cannot be written ({reason(error)})")
+
+
+def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
+    """Write a table, or what a plan of one comes to. What the disk refuses is an `OSError`, or has the system's number.
+
+    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more.
+    """
+    import polars as pl
+
+    try:
+        if isinstance(frame, pl.LazyFrame):
+            frame.sink_parquet(place, **options)
+        else:
+            frame.write_parquet(place, **options)
+    except Exception as error:
+        if _said(error)[1] is None:
+            with place.open("ab", buffering=0) as file:
+                file.write(bytes(1 << 16))
+        raise
 
 
 def _said(error: Exception) -> tuple[str, int | None]:

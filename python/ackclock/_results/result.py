@@ -232,7 +232,7 @@ class _Result:
         for name in self.tables:
             frame: pl.DataFrame = getattr(self, name) if name in NAMED else self._frame(name)
             if frame.height:
-                frame.write_parquet(folder / f"{name}.parquet")
+                _files.parquet(frame, folder / f"{name}.parquet")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

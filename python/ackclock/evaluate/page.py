@@ -73,12 +73,12 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
     """
     import json
 
-    from ackclock._files import refused, staged
+    from ackclock._files import parquet, refused, staged
 
     try:
         with staged(folder, marks=MARKS) as part:
             write_scenarios(evaluation, part)
-            cells_table(evaluation).write_parquet(part / "cells.parquet")
+            parquet(cells_table(evaluation), part / "cells.parquet")
             (part / "evaluate.json").write_text(
                 json.dumps(to_json(evaluation, statements=statements), indent=1, allow_nan=False), encoding="utf-8"
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from ackclock._files import parquet
 from ackclock.plot.style import saved, styled
 from ackclock.text import csv
 
@@ -95,7 +96,7 @@ class Figure:
         for key, table in self.data.items():
             stem = self.name if len(self.data) == 1 else f"{self.name}-{key}"
             if table.height > CSV_ROWS:
-                table.write_parquet(folder / f"{stem}.parquet")
+                parquet(table, folder / f"{stem}.parquet")
             else:
                 (folder / f"{stem}.csv").write_text(csv(table), encoding="utf-8")
         return files

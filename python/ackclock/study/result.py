@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
-from ackclock._files import refused, staged
+from ackclock._files import parquet, refused, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
 from ackclock.study import kernel_record, specification
@@ -353,7 +353,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
             for name, own in tables.items():
                 (part / "tables" / name).mkdir(parents=True, exist_ok=True)
                 for table, rows in own.items():
-                    rows.write_parquet(part / "tables" / name / f"{table}.parquet")
+                    parquet(rows, part / "tables" / name / f"{table}.parquet")
             (part / "claims.json").write_text(json.dumps(claims, indent=1) + "\n", encoding="utf-8")
             drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
             report.write(page, part / "report.html", drawn=drawn)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import OWN, refused, staged
+from ackclock._files import OWN, parquet, refused, staged
 from ackclock.plot import Figure
 from ackclock.plot.figure import FORMATS
 from ackclock.sweep.axes import label
@@ -74,7 +74,7 @@ def write(
     """
     try:
         with staged(folder, marks=OWN) as part:
-            results.performance.write_parquet(part / "performance.parquet")
+            parquet(results.performance, part / "performance.parquet")
             drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
             written = {file.name for file in (part / "figures").iterdir()}

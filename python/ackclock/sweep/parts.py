@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ackclock._files import parquet
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -90,12 +92,7 @@ def scan(files: Sequence[Path]) -> pl.LazyFrame:
 
 
 def _write(frame: pl.DataFrame | pl.LazyFrame, file: Path) -> None:
-    import polars as pl
-
-    if isinstance(frame, pl.LazyFrame):
-        frame.sink_parquet(file, compression="zstd")
-    else:
-        frame.write_parquet(file, compression="zstd")
+    parquet(frame, file, compression="zstd")
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())
 

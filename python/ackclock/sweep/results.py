@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _html
-from ackclock._files import OWN, refused, regular, staged
+from ackclock._files import OWN, parquet, refused, regular, staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.judge.intervals import Estimate, bootstrap_mean
 from ackclock.scenario._toml import to_toml
@@ -243,7 +243,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
     frame = cell_table(sweep, cells)
     with staged(place, marks=OWN) as part:
         (part / "sweep.toml").write_text(to_toml(sweep.to_dict()), encoding="utf-8")
-        frame.write_parquet(part / "cells.parquet")
+        parquet(frame, part / "cells.parquet")
         (part / "cells.sha256").write_text(_sum(part / "cells.parquet"), encoding="utf-8")
 
 
@@ -354,7 +354,7 @@ def write_table(folder: Path, results: Results) -> Path:
     place = _place(folder, results.sweep.name)
     try:
         with staged(place, marks=OWN) as part:
-            results.runs.write_parquet(part / "table.parquet")
+            parquet(results.runs, part / "table.parquet")
     except OSError as error:
         raise refused(error, str(place)) from None
     return place / "table.parquet"

@@ -384,7 +384,7 @@ SITES: dict[str, str] = {
 """Module that writes -> the writers above that it uses, or why it has none."""
 
 WRITES = {
-    "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "sink_csv",
+    "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "parquet", "sink_csv",
     "write_json", "write_ndjson", "write_html", "write_excel", "to_csv", "copyfile", "echo", "print", "secho",
 }  # fmt: skip
 

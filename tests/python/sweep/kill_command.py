@@ -3,11 +3,13 @@
     python kill_command.py WHAT FOLDER KILLS SEED
 
 WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A folder is used
-until a child comes to its end in it; then another is begun. Prints what was seen as JSON.
+until a child comes to its end in it; then another is begun. Every other instant is drawn from the time in which runs are kept, which is a
+small part of an evaluation: most of it is reading and drawing. Prints what was seen as JSON.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -108,15 +110,19 @@ def cpu_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def finish(pid: int) -> float:
-    """CPU time of a child that nobody disturbs."""
+def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
+    """CPU time of a child that nobody disturbs, and, of a folder, when the first runs and the last ones were kept."""
+    first, last, found = 0.0, 0.0, 0
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if folder is not None and (now := len(done(folder))) > found:
+            found, last = now, cpu_s(pid)
+            first = first or last
         time.sleep(0.005)
     taken = cpu_s(pid)
     _, status = os.waitpid(pid, 0)
     assert os.WIFEXITED(status), status
     assert os.WEXITSTATUS(status) == 0, status
-    return taken
+    return taken, first, last
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -153,18 +159,19 @@ def main() -> None:
     what, place, kills, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     draw = random.Random(seed)
     whole = place / "whole"
-    taken_s = finish(begin(arguments(what, place, whole)))
+    taken_s, first_s, last_s = finish(begin(arguments(what, place, whole)), whole)
     expected, keys = files(whole), done(whole)
     assert keys
     killed = during = 0
     used: list[Path] = []
+    spans = itertools.cycle([(0.0, taken_s), (first_s, last_s)])
     while killed < kills:
         folder = place / f"part-{len(used)}"
         used.append(folder)
         ended = False
         while not ended and killed < kills:
             before = done(folder)
-            pid, instant = begin(arguments(what, place, folder)), draw.random() * taken_s
+            pid, instant = begin(arguments(what, place, folder)), draw.uniform(*next(spans))
             while cpu_s(pid) < instant and not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 time.sleep(0.002)
             os.kill(pid, signal.SIGKILL)

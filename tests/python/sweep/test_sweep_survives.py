@@ -111,6 +111,37 @@ def test_files_that_may_not_grow(tmp_path):
     check_intact(store, sweep, tmp_path)
 
 
+CUT = """
+import resource, signal, sys
+from pathlib import Path
+import polars as pl
+from ackclock._files import parquet, reason
+place = Path(sys.argv[1])
+frame = pl.DataFrame({f"column{n}": [n * 1.1, n * 2.3] for n in range(150)})
+parquet(frame, place)
+whole = place.stat().st_size
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+said = set()
+for table in (frame, frame.lazy()):
+    for size in range(4, whole, whole // 50):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        try:
+            parquet(table, place)
+            said.add("written")
+        except Exception as error:
+            said.add(reason(error))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(*said)
+"""
+
+
+def test_a_table_that_may_not_grow(tmp_path):
+    """Wherever in the file the disk refuses, its reason is told; of the end of a file Polars says "transport error" alone."""
+    command = [sys.executable, "-c", CUT, str(tmp_path / "x.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("file too large\n", "")
+
+
 def may_mount() -> bool:
     """Whether a file system can be mounted in a namespace of our own."""
     if not shutil.which("unshare"):
