@@ -100,7 +100,20 @@ def fits(expression: str, allow: set[str]) -> bool:
 
 def linked_into(name: str, target: str) -> set[str]:
     """Crates in what is built of one of ours for a target, ours among them; without what only builds or tests it."""
-    command = ["cargo", "tree", "--package", name, "--target", target, "--edges", "normal", "--prefix", "none", "--locked", "--offline"]
+    command = [
+        "cargo",
+        "tree",
+        "--package",
+        name,
+        "--target",
+        target,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--locked",
+        "--offline",
+    ]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
     return {line.split()[0] for line in said.splitlines() if line.strip()}
 

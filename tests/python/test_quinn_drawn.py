@@ -91,10 +91,14 @@ def broken(done: Run) -> list[str]:
         group = done.scenario.flows[row["group"]]
         if group.congestion_control.startswith("quinn:") and group.workload.kind == "transfer":
             asked = {"1 B": 1, "3 kB": 3000, "60 kB": 60_000, "1 MB": 1_000_000}[str(group.workload.bytes)]
-            ends = units.whole(done.scenario.duration, units.DURATION) / 1e9  # where a flow is stopped, and may complete with less
+            ends = (
+                units.whole(done.scenario.duration, units.DURATION) / 1e9
+            )  # where a flow is stopped, and may complete with less
             complete = row["completion_s"] is not None and row["completion_s"] < ends
             if row["bytes_acked"] > asked or (complete and row["bytes_acked"] != asked):
-                found.append(f"flow {row['flow']}: {row['bytes_acked']} of {asked} bytes, complete at {row['completion_s']}")
+                found.append(
+                    f"flow {row['flow']}: {row['bytes_acked']} of {asked} bytes, complete at {row['completion_s']}"
+                )
         if row["lost_packets"] is not None and row["lost_packets"] > row["sent_packets"]:
             found.append(f"flow {row['flow']}: more lost than sent")
     return found

@@ -105,7 +105,9 @@ def test_a_worker_without_the_file_or_with_another_one_says_so(toy, tmp_path):
         with pytest.raises(UnavailableError) as caught:
             compute(dataclasses.replace(here, libraries=(there,)))
         assert str(caught.value).startswith(f"this worker {said}")
-        assert str(caught.value).endswith(f"needed: {file} as the command loaded it (--stack), at that place on every machine")
+        assert str(caught.value).endswith(
+            f"needed: {file} as the command loaded it (--stack), at that place on every machine"
+        )
 
 
 @pytest.mark.deep
