@@ -53,6 +53,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/check_crates.py
 	$(BIN)/python tools/check_sizes.py
 	$(BIN)/python tools/notices.py --check
+	$(BIN)/python tools/licences.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

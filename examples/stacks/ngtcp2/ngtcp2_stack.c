@@ -31,7 +31,7 @@ struct ack_stack {
   struct sockaddr_in own, peer;
   uint64_t random;
   ngtcp2_cc_algo algorithm;
-  uint64_t window, initial_rtt_ms, idle_s, ack_threshold, mtu, certificate;
+  uint64_t window, initial_rtt_ms, idle_s, ack_threshold, mtu, certificate, paced;
   int discovery;
   /* Messages that have arrived so far, by level. */
   uint8_t heard[4][MESSAGE];
@@ -314,11 +314,12 @@ static const struct {
   const char *name;
   uint64_t least, most;
 } options[] = {{"receive_window", 10000, 1000000000}, {"initial_rtt_ms", 1, 10000}, {"idle_timeout_s", 0, 100000},
-               {"ack_threshold", 1, 1000},             {"mtu", 1200, 1452},          {"certificate", 100, 12000}};
+               {"ack_threshold", 1, 1000},             {"mtu", 1200, 1452},          {"certificate", 100, 12000},
+               {"paced", 0, 1}};
 
 /* Numbers from an object of JSON. */
 static int read_options(ack_stack *s, const char *text, char *reason, size_t room) {
-  uint64_t *into[] = {&s->window, &s->initial_rtt_ms, &s->idle_s, &s->ack_threshold, &s->mtu, &s->certificate};
+  uint64_t *into[] = {&s->window, &s->initial_rtt_ms, &s->idle_s, &s->ack_threshold, &s->mtu, &s->certificate, &s->paced};
   const char *at = strchr(text, '{');
   while (at && *++at && *at != '}') {
     char key[40];
@@ -345,7 +346,7 @@ static int read_options(ack_stack *s, const char *text, char *reason, size_t roo
     if (*at == '}') return 0;
   }
   if (at && *at == '}') return 0;
-  snprintf(reason, room, "numbers: receive_window, initial_rtt_ms, idle_timeout_s, ack_threshold, mtu, certificate; mtu_discovery");
+  snprintf(reason, room, "numbers: receive_window, initial_rtt_ms, idle_timeout_s, ack_threshold, mtu, certificate, paced; mtu_discovery");
   return -1;
 }
 
@@ -409,7 +410,7 @@ static ack_stack *stack_open(int is_server, const char *controller, const char *
   if (!s) return NULL;
   s->is_server = is_server, s->stream = -1;
   memcpy(&s->random, seed, 8);
-  s->window = 6000000, s->initial_rtt_ms = 333, s->idle_s = 30, s->ack_threshold = 2, s->mtu = 1452, s->certificate = 1000;
+  s->window = 6000000, s->initial_rtt_ms = 333, s->idle_s = 30, s->ack_threshold = 2, s->mtu = 1452, s->certificate = 1000, s->paced = 1;
   s->discovery = 1;
   if (!strcmp(controller, "cubic")) {
     s->algorithm = NGTCP2_CC_ALGO_CUBIC;
@@ -504,7 +505,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
     n = rests ? 0 : write_one(s, now, into, room, &info, &has_data);
     if (n > 0) break;
     if (n < 0) fail(s, (int)n, now);
-    if (!s->failure && s->burst) ngtcp2_conn_update_pkt_tx_time(s->conn, now);
+    if (!s->failure && s->burst && s->paced) ngtcp2_conn_update_pkt_tx_time(s->conn, now);
     s->burst = 0;
     int goes_on = rests && !s->failure && ngtcp2_conn_get_expiry(s->conn) <= now;
     stack_timer(s, now);

@@ -1,0 +1,122 @@
+"""Holds the crates to `deny.toml` without cargo-deny: every package that Cargo resolves for one of its targets, those of tests and build scripts
+among them, has a licence of its list and comes from the registry; and the page's module has nothing that only native builds may have.
+
+What cargo-deny does beyond that, asking a database of advisories, needs the network and is not done here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
+NATIVE_ONLY = ("quinn-proto", "ackclock-quinn", "ackclock-stack", "libloading")
+"""What the page must not have: stacks of others, and what loads them."""
+
+
+def main() -> int:
+    rules = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+    packages = resolved(rules["graph"]["targets"])
+    wrong = [line for package in packages for line in judged(package, set(rules["licenses"]["allow"]))]
+    page = linked_into("ackclock-wasm", "wasm32-unknown-unknown")
+    wrong += [f"ackclock-wasm: links {name}" for name in NATIVE_ONLY if name in page]
+    others = sum(package["source"] is not None for package in packages)
+    print(f"licences: {others} crates of others looked at, {len(page)} in the page's module")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def resolved(targets: Sequence[str]) -> list[dict[str, Any]]:
+    """Packages that Cargo resolves for these targets, by name and version."""
+    found: dict[str, dict[str, Any]] = {}
+    for target in targets:
+        command = ["cargo", "metadata", "--format-version=1", "--locked", "--offline", f"--filter-platform={target}"]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        found |= {package["id"]: package for package in json.loads(said)["packages"]}
+    return sorted(found.values(), key=lambda package: (package["name"], package["version"]))
+
+
+def judged(package: dict[str, Any], allow: set[str]) -> list[str]:
+    """What is wrong with a package."""
+    name, source = f"{package['name']} {package['version']}", package["source"]
+    found = [] if source in (None, REGISTRY) else [f"{name}: found the source {source}; allowed: the registry"]
+    if not package["license"]:
+        return [*found, f"{name}: found no licence; allowed: one of deny.toml"]
+    if not fits(package["license"], allow):
+        found.append(f"{name}: found {package['license']}; allowed: {', '.join(sorted(allow))}")
+    return found
+
+
+def fits(expression: str, allow: set[str]) -> bool:
+    """Whether an SPDX expression can be met with these licences: of OR one side, of AND both; AND binds closer.
+
+    Examples
+    --------
+    >>> fits("MIT OR Apache-2.0", {"MIT"}), fits("(MIT OR GPL-2.0) AND BSD-3-Clause", {"MIT"})
+    (True, False)
+    """
+    words = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
+    at = 0
+
+    def term() -> bool:
+        nonlocal at
+        word = words[at]
+        at += 1
+        if word == "(":
+            inner = either()
+            at += 1
+            return inner
+        if words[at : at + 1] == ["WITH"]:
+            word = f"{word} WITH {words[at + 1]}"
+            at += 2
+        return word in allow
+
+    def both() -> bool:
+        nonlocal at
+        met = term()
+        while words[at : at + 1] == ["AND"]:
+            at += 1
+            met = term() and met
+        return met
+
+    def either() -> bool:
+        nonlocal at
+        met = both()
+        while words[at : at + 1] == ["OR"]:
+            at += 1
+            met = both() or met
+        return met
+
+    return either()
+
+
+def linked_into(name: str, target: str) -> set[str]:
+    """Crates in what is built of one of ours for a target, ours among them; without what only builds or tests it."""
+    command = [
+        "cargo",
+        "tree",
+        "--package",
+        name,
+        "--target",
+        target,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--locked",
+        "--offline",
+    ]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return {line.split()[0] for line in said.splitlines() if line.strip()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
