@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, bootstrap, median, remaining
+from ackclock.judge.estimates import Array, bootstrap, median, ratio, remaining
 from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
 from ackclock.study.cells import collect
 from ackclock_studies.iw10 import loaded, parts, testbed
@@ -143,7 +143,7 @@ def hurt_by_loss(tables: Tables) -> Sequence[Evidence]:
         ten, three = (parts.others(tables, place, arm, parts.NO_LOSS, "mean_s") for arm in (IW10, IW3))
         found.append(
             Evidence.of(
-                median(ten / three),
+                median(ten / three) if key == "slow" else ratio(ten, three),
                 f"{where(*place)}: UCT(IW10) / UCT(IW3), {parts.NO_LOSS}",
                 below(1),
                 weighs=key == "slow",

@@ -138,7 +138,10 @@ def spreads(total_s: Array) -> tuple[Estimate, Estimate, Estimate]:
     if total_s.size < FETCHES[0]:
         return NOTHING, NOTHING, NOTHING
     few, many = once(total_s, 4 * INNER)
-    others = np.log([once(total_s[rng.integers(0, total_s.size, size=total_s.size)], INNER) for _ in range(OUTER)])
+    with np.errstate(divide="ignore"):
+        others = np.log([once(total_s[rng.integers(0, total_s.size, size=total_s.size)], INNER) for _ in range(OUTER)])
+    if not (few > 0 and many > 0 and np.isfinite(others).all()):  # too few fetches to be in a group
+        return NOTHING, NOTHING, NOTHING
 
     def around(value: float, logarithms: Array) -> Estimate:
         factor = math.exp(Z95 * float(np.std(logarithms, ddof=1)))
