@@ -65,7 +65,7 @@ NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 # As many as the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each.
 # Cells that are pooled (P3, P11) stand in the same proportion at both scales. One segment needs few: no rule can act on it.
-_QUICK = {768: 500, 7_680: 2_500, 76_800: 5_000, 768_000: 500}
+_QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
 _BESIDE = 3
 """At quick scale arms that no claim asks about have one in so many of the fetches."""
