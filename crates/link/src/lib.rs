@@ -21,7 +21,8 @@
 //! | [`Link::dequeue`] | a packet that has reached the far end by now, and when; marked if a queue has marked it |
 //!
 //! Some queues (CoDel, FQ-CoDel, CAKE) drop packets that they had taken; [`Link::take_dropped`] names them, so that you can free the
-//! bytes. Nothing is allocated for a packet, once as many have been on the link at a time as ever will be.
+//! bytes. Nothing is allocated for a packet, once as many have been on the link at a time as ever will be. Dropped packets are kept until
+//! you take them: behind such a queue call `take_dropped` after each `enqueue` and `dequeue`, even if you do not care, or memory grows.
 //!
 //! # An example
 //!
@@ -30,6 +31,7 @@
 //! ```
 //! use ackclock_link::{Link, Packet};
 //!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut there = Link::new(r#"
 //!     rate = "10 Mbit/s"
 //!     delay = "20 ms"
@@ -41,6 +43,7 @@
 //! while now < 5_000_000_000 {
 //!     while sent - acked < 40 {
 //!         // a full packet with data; the number says which it is
+//!         // `?` only since 40 always find room: in your test an `Err` is a lost packet, not a failure
 //!         there.enqueue(now, Packet { id: sent, bytes: 1500, ..Packet::default() })?;
 //!         sent += 1;
 //!     }
@@ -55,15 +58,22 @@
 //! }
 //! let mbit_per_s = acked as f64 * 1500.0 * 8.0 / 5e6;
 //! assert!((9.8..10.0).contains(&mbit_per_s), "{mbit_per_s}");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(())
+//! # }
 //! ```
+//!
+//! In `main` or a test that returns `Result<(), Box<dyn std::error::Error>>`, it runs as it stands.
 //!
 //! # Time
 //!
 //! All times are whole nanoseconds since the start of your test (`u64`). Time never goes back: `now` of a call is at least that of the
 //! calls before it, or the call panics. Poll in this order: take the earliest of your own deadlines and [`Link::next_event`] of all
-//! links, set `now` to it, [`dequeue`](Link::dequeue) until nothing comes, then let your stack act. A link may ask for an event at which
-//! no packet comes out yet: a transmission begins, or a queue drops something.
+//! links, set `now` to it unless it is later already (`now = now.max(event)`), [`dequeue`](Link::dequeue) until nothing comes, take what
+//! was dropped, then let your stack act. A link may ask for an event at which no packet comes out yet: a transmission begins, or a queue
+//! drops something. `start + Duration::from_nanos(now)` is an `Instant` for a stack that wants one.
+//!
+//! To empty a link at the end of a test, `dequeue(u64::MAX)` until nothing comes: it says when each packet arrived. It takes nothing more
+//! after that, since time does not go back.
 //!
 //! You may also ask later, or send first: what the link does and when a packet arrives does not depend on when you ask, and
 //! [`dequeue`](Link::dequeue) says when it arrived. At one instant, what is due on the link comes before a packet that is enqueued.
@@ -79,7 +89,7 @@
 //! | bytes of a packet | keep them by [`Packet::id`]; free them on arrival, when `enqueue` says lost, and after [`Link::take_dropped`] |
 //! | headers | a link charges [`Packet::bytes`]; add those below your stack (IPv4 and UDP: 28) |
 //! | a loss | you learn of it at once; do not tell your stack |
-//! | losing one packet on purpose | do not enqueue it, or throw it away when it arrives |
+//! | losing one packet on purpose | do not enqueue it, or `loss = { kind = "listed", packets = [3, 5] }`: the third and the fifth on the link |
 //! | another rate or delay in the middle | on a schedule: `capacity`; at your word: a new link for what comes, and the old one until it is empty |
 //! | threads | a [`Link`] may move between them; calls need it alone |
 //!
@@ -94,18 +104,21 @@
 //! | `rate` | `"20 Mbit/s"` | transmission rate; infinite if absent |
 //! | `delay` | `"25 ms"` | propagation delay, one way |
 //! | `queue` | `{ kind = "drop-tail", limit = "1 BDP" }` | first in, first out without a limit if absent; others are `"codel"`, `"fq-codel"`, `"pie"`, `"red"`, `"cake"`, `"dualpi2"`, `"threshold"` and more |
-//! | `loss` | `{ kind = "bernoulli", p = "1 %" }` | ahead of the queue; also `"gilbert-elliott"`, `"policer"` |
+//! | `loss` | `{ kind = "bernoulli", p = "1 %" }` | ahead of the queue; also `"listed"`, `"gilbert-elliott"`, `"policer"` |
 //! | `jitter` | `"5 ms"` | extra delay, uniform from zero; packets keep their order |
 //! | `reorder` | `{ probability = "0.1 %", extra_delay = "5 ms" }` | packets that are held back, so that others overtake |
 //! | `capacity` | `{ kind = "schedule", steps = [{ at = "1 s", rate = "5 Mbit/s" }] }` | rate, delay and loss over time |
 //! | `wifi`, `aggregate` | `{ mean = "7 ms" }`, `"20 ms"` | jitter of Wi-Fi; packets that are delivered together |
-//! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission |
+//! | `outage` | `{ at = "2 s", lasts = "500 ms" }` | times without transmission; `every = "10 s"` repeats them |
 //! | `ecn_fault` | `{ what = "bleach" }` | a middlebox that changes the ECN field |
 //!
-//! A BDP is the rate times twice the delay, counted in packets of 1,500 bytes. `docs/reference/scenario.md` of ackclock has every key of
-//! every queue and loss model. Two keys need headers of TCP and are refused here: `thin_acks` and `merging`. So are files (`mahimahi`).
+//! A BDP is the rate times twice the delay, counted in packets of 1,500 bytes. The limit of a queue counts packets that wait, not the one
+//! in transmission: of a burst at a limit of 50, 51 arrive. A step of a schedule has `at` and any of `rate`, `delay` and `loss`; the
+//! delay of a packet is that at the end of its transmission. `docs/reference/scenario.md` of ackclock has every key of every queue and
+//! loss model, with its default. What needs headers of TCP is refused here: `thin_acks`, `merging`, `applies_to = "syn"`. So are files
+//! (`mahimahi`).
 //!
-//! A mistake is a [`Mistake`]: which key, what was found, what is allowed.
+//! A mistake is a [`Mistake`]: which key, what was found, what is allowed. A wrong key names all that are allowed in its place.
 //!
 //! # Presets
 //!
@@ -121,12 +134,12 @@
 //! | `fq-codel` | 50 Mbit/s | 10 ms | FQ-CoDel that marks |
 //! | `l4s` | 40 Mbit/s | 5 ms | DualPI2 |
 //! | `datacentre` | 10 Gbit/s | 20 us | marks above 65 packets, holds 1,000 |
-//! | `wifi` | 50 Mbit/s | 3 ms | jitter of Wi-Fi, 7 ms in the mean |
-//! | `mobile` | 20 Mbit/s | 25 ms | jitter up to 10 ms |
-//! | `satellite` | 50 Mbit/s | 280 ms | 0.1 % loss |
-//! | `policed` | 100 Mbit/s | 10 ms | policer of 10 Mbit/s with 100 kB |
-//! | `lossy` | 10 Mbit/s | 20 ms | 2 % loss |
-//! | `outages` | 20 Mbit/s | 20 ms | 500 ms of silence every 10 s, first at 5 s |
+//! | `wifi` | 50 Mbit/s | 3 ms | jitter of Wi-Fi, 7 ms in the mean; drop-tail of 500 packets |
+//! | `mobile` | 20 Mbit/s | 25 ms | jitter up to 10 ms; drop-tail of 300 packets |
+//! | `satellite` | 50 Mbit/s | 280 ms | 0.1 % loss; drop-tail of 1 BDP |
+//! | `policed` | 100 Mbit/s | 10 ms | policer of 10 Mbit/s with 100 kB; drop-tail of 1 BDP |
+//! | `lossy` | 10 Mbit/s | 20 ms | 2 % loss; drop-tail of 1 BDP, which a burst of 35 packets fills |
+//! | `outages` | 20 Mbit/s | 20 ms | 500 ms of silence every 10 s, first at 5 s; drop-tail of 1 BDP |
 //!
 //! # Seeds
 //!
@@ -136,7 +149,7 @@
 //! # ECN
 //!
 //! Queues that mark do so to packets whose [`Packet::ecn`] is [`Ecn::Ect0`] or [`Ecn::Ect1`]; what comes out has [`Ecn::Ce`] then. Marking
-//! queues need `ecn = true` (CoDel, PIE), or mark by nature (`threshold`, `dualpi2`).
+//! queues need `ecn = true` (CoDel, FQ-CoDel, PIE), or mark by nature (`threshold`, `dualpi2`).
 //!
 //! # From C
 //!
@@ -167,7 +180,7 @@ use ackclock_net::{Refused, SoleLink};
 pub use text::{Mistake, PRESETS};
 
 /// The ECN field of a packet (RFC 3168).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(u8)]
 pub enum Ecn {
     /// Not ECN-capable: a queue that would mark drops.
@@ -202,8 +215,8 @@ pub struct Packet {
     pub bytes: u32,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// The flow that it belongs to, for queues that are fair to flows, and policers with a bucket for each. Small numbers: some keep a
-    /// table of them.
+    /// The flow that it belongs to, for queues that are fair to flows, and policers with a bucket for each. Number them 0, 1, 2 and so
+    /// on: a policer with `per = "flow"` keeps a table as long as the largest number, so a hash or a connection ID does not belong here.
     pub flow: u32,
     /// Whether it has data, rather than only an ACK. Only a loss model with `applies_to = "data"` looks at it, and spares ACKs.
     pub data: bool,
@@ -216,7 +229,7 @@ impl Default for Packet {
 }
 
 /// Why a packet is lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Lost {
     /// By the loss model: the medium, or a policer.
@@ -257,6 +270,15 @@ pub struct Link {
     arrived: VecDeque<(u64, Packet)>,
 }
 
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("now", &self.now)
+            .field("next_event", &self.next_event())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Link {
     /// A link from its text or the name of a preset; see the page of this crate. What it draws follows from `seed`.
     ///
@@ -272,7 +294,8 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// The packet is lost, and does not come back. You are told at once; a sender in a real network is not.
+    /// The packet is lost, and does not come back. You are told at once; a sender in a real network is not. `Ok` is no promise: FQ-CoDel
+    /// at its limit takes the packet and drops another, which [`take_dropped`](Link::take_dropped) names.
     ///
     /// # Panics
     ///
@@ -338,7 +361,7 @@ impl Link {
         }
     }
 
-    /// A packet that the queue had taken and dropped since the last call, and why; call it until there is none.
+    /// A packet that the queue had taken and dropped since the last call, and why; call it until there is none. When it fell is not told.
     pub fn take_dropped(&mut self) -> Option<(Packet, Lost)> {
         self.sole.take_head_drops().map(|(packet, why)| (own(&packet), why.into()))
     }

@@ -78,6 +78,11 @@ pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
         let allowed = "no such key: it needs headers of TCP, which this link does not see";
         return Err(Refusal::new("a value", allowed).within(key).into());
     }
+    let which = written.get("loss").and_then(|loss| loss.get("applies_to"));
+    if which.and_then(|which| which.text()) == Some("syn") {
+        let allowed = "\"all\" or \"data\": a SYN is told by headers of TCP, which this link does not see";
+        return Err(Refusal::new("\"syn\"", allowed).within("applies_to").within("loss").into());
+    }
     let mut front = Front::new(&NoFiles);
     let mut value = front.table(&written, LinkParams::TABLE, false);
     if let Some(wrong) = front.wrong.into_iter().next() {
@@ -186,6 +191,8 @@ mod tests {
         );
         assert!(said("queue = { kind = 'drop-tail', limit = '1 BDP' }").contains("no delay or no rate"));
         assert!(said("thin_acks = 3").contains("headers of TCP"));
+        assert!(said("loss = { kind = 'bernoulli', p = '1 %', applies_to = 'syn' }")
+            .starts_with("loss.applies_to: found"));
         assert!(said("rate = ").contains("no valid TOML"));
         assert!(said("dls").contains("a preset: dsl, cable"), "{}", said("dls"));
     }
