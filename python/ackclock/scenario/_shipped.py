@@ -24,15 +24,26 @@ def shipped() -> list[tuple[str, str]]:
 def find(path: str | Path, allowed: str) -> Path:
     """The file that is meant: the one of this name, or what comes with the package under it.
 
+    A folder is no scenario: one of this name, as `run first --out first` makes, does not hide what comes with the package.
+
     Raises
     ------
     ScenarioError
         If a bare name, without folder or ending, is neither.
     """
     name = str(path)
-    if not re.fullmatch(r"[\w-]+", name) or os.path.exists(path):  # which a name too long does not upset
+    if not re.fullmatch(r"[\w-]+", name) or os.path.isfile(path):  # which a name too long does not upset
         return Path(path)
     if os.path.exists(FOLDER / f"{name}.toml"):
         return FOLDER / f"{name}.toml"
+    if os.path.exists(path):
+        return Path(path)
     known = one_of(name, [name for name, _ in shipped()])
     raise ScenarioError(source=name, found="no such file", allowed=f"{allowed}, or one of {known}")
+
+
+def meant(path: str | Path) -> str | None:
+    """Name under which the package brings a file that is not there: `first` for `scenarios/first.toml`."""
+    missing = Path(path)
+    known = missing.suffix == ".toml" and any(missing.stem == name for name, _ in shipped())
+    return missing.stem if known else None

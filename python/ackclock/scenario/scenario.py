@@ -229,6 +229,8 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         if isinstance(error, InputError):
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, FileNotFoundError) and (name := _shipped.meant(path)) is not None:
+            allowed = f"{allowed}, or {name} without folder and ending, which comes with the package"
         raise ScenarioError(source=source, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     try:
         values, places = read_toml(text)
