@@ -76,7 +76,8 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 def place(one: Mapping[str, float]) -> Place:
     """A path with its queue, its jitter and others who take a little."""
-    link = {"wifi": {"mean": f"{one['jitter']:.2f} ms"}} if one["jitter"] > 0 else {}
+    jitter = f"{one['jitter']:.2f}"
+    link = {"wifi": {"mean": f"{jitter} ms"}} if float(jitter) > 0 else {}
     return Place(rate=int(one["rate"]), rtt=int(one["rtt"]), queue=round(one["queue"], 3), link=link)
 
 

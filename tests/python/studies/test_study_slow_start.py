@@ -72,6 +72,12 @@ def test_what_all_slow_starts_meet_is_the_same():
     assert len({(cell.stream, cell.first(Plan())) for cell in cells}) == len(noise.PLACES)
 
 
+def test_a_jitter_that_rounds_to_nothing_is_none():
+    one = population.drawn(1)[0]
+    assert not population.place({**one, "jitter": 0.004}).link
+    assert population.place({**one, "jitter": 0.006}).link == {"wifi": {"mean": "0.01 ms"}}
+
+
 def test_a_longer_population_begins_with_the_shorter_one():
     short, long = population.drawn(20), population.drawn(60)
     assert short == long[:20]
