@@ -640,7 +640,8 @@ function address() {
 async function linked() {
   const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
   const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";
-  return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}`;
+  const lesson = state.lesson ? `&lesson=${state.lesson.id}` : "";
+  return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}${lesson}`;
 }
 
 // The scenario that the address carries, or the page's own, or the first.
@@ -648,7 +649,8 @@ async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const own = JSON.parse(at("own").textContent);
   const lesson = LESSONS.find(({ id }) => id === asked.get("lesson"));
-  if (lesson) { teach(lesson); return; }
+  if (lesson) teach(lesson);
+  if (lesson && !asked.has("s")) return;
   let text = DATA.scenarios[0][2];
   let seed = "1";
   let controller = "";
@@ -668,6 +670,7 @@ async function begin() {
   } else if (own) ({ text, seed, controller = "" } = own);
   if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
   put(text, seed);
+  if (lesson) state.sliders = [...lesson.sliders];
   if (mistaken) { say(mistaken, true); } else ask();
 }
 

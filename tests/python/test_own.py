@@ -137,6 +137,10 @@ def test_a_sweep_makes_keeps_and_makes_again(tmp_path, jobs):
     assert first["digest"].to_list() == [ackclock.run(scenario(), seed=seed).digest for seed in (1, 2)]
     assert main(["sweep", "resume", "sw.sweep"]) == 2
     assert main(["sweep", "resume", "sw.sweep", "--own-code"]) == 0
+    assert main(["sweep", "plot", "sw.toml"]) == 0
+    told = (tmp_path / "sw.sweep" / "sweeps" / "sw" / "report.html").read_text(encoding="utf-8")
+    assert "ackclock sweep resume sw.sweep --own-code" in told
+    assert str(tmp_path) not in told, "no path of this machine"
     (tmp_path / "half.py").write_text(HALF.replace("0.5", "0.8"))
     assert main(arguments) == 0
     changed = sweeps.read("sw.sweep").runs.filter(ours)

@@ -223,6 +223,8 @@ def run(
         return _decide(names[0], decide, options, minutes=within)
     if registered is not None and len(names) != 1:
         raise InputError(f"--registered: found {len(names)} names; allowed: one study")
+    if registered is not None and seeds is not None:
+        raise InputError("--seeds: found it beside --registered; allowed: as many runs as the scale that was planned has")
     return _run_one(names[0], options) if len(names) == 1 else run_several(names, options)
 
 

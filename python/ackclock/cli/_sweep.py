@@ -141,7 +141,10 @@ def _make(
         if precision is not None:
             _terminal.say(reached(results, precision))
     if not status.finished:
-        _terminal.warn(f"ackclock: stopped; go on with `ackclock sweep resume {file}`")
+        from ackclock.sweep.page import trusting
+
+        again = " ".join(("ackclock sweep resume", str(file), *trusting(sweep)))
+        _terminal.warn(f"ackclock: stopped; go on with `{again}`")
         return 130
     return 1 if status.failed else 0
 
@@ -189,7 +192,12 @@ def status(
         _terminal.say(f"lost: {lost}; `ackclock sweep resume` makes them again")
     for i, failure in enumerate(found["failures"]):
         if i == 0 and failure["cell"] is not None:
-            again = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
+            from ackclock import sweep as sweeps
+            from ackclock.sweep.page import trusting
+
+            held = sweeps.load(folder / "sweeps" / name / "sweep.toml", own_code=True)  # is read, not run
+            asked = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
+            again = " ".join((asked, *trusting(held)))
             _terminal.say(f"`{again}` repeats the first that failed:")
         cell = "" if failure["cell"] is None else f"cell {failure['cell']} ("
         _terminal.say(

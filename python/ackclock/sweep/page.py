@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ackclock import report
 from ackclock._files import OWN, parquet, refused, staged
+from ackclock.own import named, short
 from ackclock.plot import Figure
 from ackclock.plot.figure import FORMATS
 from ackclock.sweep.axes import label
@@ -16,6 +17,7 @@ from ackclock.sweep.look import by_group, warmed_up
 from ackclock.sweep.measures import SAME
 from ackclock.sweep.results import Results
 from ackclock.sweep.store import Store
+from ackclock.sweep.sweep import Sweep
 from ackclock.sweep.task import engine_identity
 from ackclock.sweep.wording import metric_unit, metric_words, scaled, span, titled, words
 
@@ -37,21 +39,37 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
         rows = tuple((cells.get(h, h[:12]), str(seed), why) for h, seed, why in failures)
         table = report.Table(caption="Runs that failed.", header=("cell", "seed", "error"), rows=rows)
         sections.append(report.Section(title="Failures", blocks=(table,)))
-    axes = "; ".join(f"{axis.key}: {', '.join(label(v) for v in axis.values)}" for axis in sweep.axes)
+    axes = "; ".join(
+        f"{axis.key}: {', '.join(short(v) if named(v) else label(v) for v in axis.values)}" for axis in sweep.axes
+    )
     return report.Page(
         title=f"Sweep {sweep.name}",
         summary=f"{len(sweep.points):,} cells, {total:,} runs: {state}.",
         sections=tuple(sections),
-        scenarios={sweep.scenario.name or "base": sweep.scenario.to_toml()},
+        scenarios={sweep.scenario.name or "base": _portable(sweep)},
         facts={
             "axes": axes or "none",
             "seeds": f"{len(sweep.seeds)} of each cell"
             + (", more where a precision asked for them" if _more(results) else ""),
             "engine": engine_identity().replace("+", ", build "),
         },
-        command=shlex.join(["ackclock", "sweep", "resume", str(store.folder)]),
+        command=shlex.join(["ackclock", "sweep", "resume", str(store.folder), *trusting(sweep)]),
         beside="The folder figures/ has the numbers behind each figure; table.parquet has all runs.",
     )
+
+
+def trusting(sweep: Sweep) -> tuple[str, ...]:
+    """The option without which a sweep that names controllers of one's own is refused."""
+    return ("--own-code",) if any(named(name) for _, name in sweep.controllers()) else ()
+
+
+def _portable(sweep: Sweep) -> str:
+    """The scenario as text, with controllers of one's own named as from the folder of their file."""
+    text = sweep.scenario.to_toml()
+    for _, name in sweep.scenario.controllers():
+        if named(name):
+            text = text.replace(name, short(name))
+    return text
 
 
 def write(
