@@ -182,6 +182,29 @@ def test_a_link_and_a_saved_page_carry_the_scenario(tab, tmp_path):
 @pytest.mark.deep
 @built
 @chromium
+def test_a_link_out_of_a_lesson_keeps_the_lesson_and_what_was_changed(tab):
+    opened(tab, behind="#lesson=slow-start")
+    tab.wait("!at('lesson').hidden")
+    title, scenario, sliders = tab.run("[at('lesson-title').textContent, at('text').value, state.sliders.length]")
+    changed = scenario.replace("duration", "# mine\nduration", 1)
+    write(tab, changed)
+    tab.wait("location.hash.endsWith('&lesson=slow-start') && location.hash.startsWith('#s=')")
+    link = tab.run("location.hash")
+    opened(tab, behind=link)
+    tab.wait("!at('lesson').hidden")
+    assert tab.run("[at('lesson-title').textContent, at('text').value, state.sliders.length]") == [
+        title,
+        changed,
+        sliders,
+    ]
+    opened(tab, behind=link.removesuffix("&lesson=slow-start"))
+    tab.wait(f"at('text').value === {json.dumps(changed)}")
+    assert tab.run("at('lesson').hidden")
+
+
+@pytest.mark.deep
+@built
+@chromium
 def test_hostile_text_neither_becomes_markup_nor_freezes_the_tab(tab):
     opened(tab)
     elements = tab.run("document.querySelectorAll('*').length")
@@ -345,7 +368,7 @@ def test_a_link_opens_the_scenario_that_it_carries_and_a_report_has_one(tmp_path
     (tmp_path / "from-link.toml").write_text(own()["text"], encoding="utf-8")
     digests = [run(load(tmp_path / name), seed=7).digest for name in ("from-link.toml", "short.toml")]
     assert digests[0] == digests[1]
-    assert main(["lab", f"http://127.0.0.1:8000/{_link.made(FIRST, 3)}", "--save", str(out)]) == 0
+    assert main(["lab", f"http://127.0.0.1:8000/{_link.made(FIRST, 3)}&lesson=slow-start", "--save", str(out)]) == 0
     assert own() == {"text": FIRST, "seed": "3"}
 
     bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
