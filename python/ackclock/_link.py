@@ -11,7 +11,9 @@ from ackclock.errors import InputError, quote
 LONGEST = 2**20
 """Bytes of a scenario."""
 
-_LINK = re.compile(r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=[a-z-]+)?")
+_LINK = re.compile(
+    r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=[a-z-]+)?"
+)
 
 
 def made(text: str, seed: int | str = 1) -> str:

@@ -224,7 +224,9 @@ def run(
     if registered is not None and len(names) != 1:
         raise InputError(f"--registered: found {len(names)} names; allowed: one study")
     if registered is not None and seeds is not None:
-        raise InputError("--seeds: found it beside --registered; allowed: as many runs as the scale that was planned has")
+        raise InputError(
+            "--seeds: found it beside --registered; allowed: as many runs as the scale that was planned has"
+        )
     return _run_one(names[0], options) if len(names) == 1 else run_several(names, options)
 
 
@@ -241,6 +243,8 @@ def _run_one(name: str, options: Options) -> int:
         _terminal.show(result.claims_table())
         for curve in result.curves:
             _terminal.say(f"{curve.claim.id}: {specification_line(curve)}")
+        if options.readings and not result.curves:
+            _terminal.say("--readings: each claim of this study has one reading")
         if report is not None:
             _terminal.say(f"report: {report}")
     return _compare(result, options, "")
