@@ -40,8 +40,8 @@ def killed(folder: Path, kills: int, seeds: int) -> dict[str, int]:
 
 
 def test_killed_at_random_moments(tmp_path):
-    found = killed(tmp_path, 2, 3)
-    assert found["killed"] >= 2
+    found = killed(tmp_path, 1, 2)
+    assert found["killed"] >= 1
     assert found["during"] > 0
 
 
