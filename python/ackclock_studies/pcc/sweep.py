@@ -835,7 +835,7 @@ CLAIMS: tuple[Claim, ...] = (
                 criterion=Criterion(measure=Stated(between(6.5, 26), newer), cell="bare metal, medians over seeds"),
             ),
         ),
-        note="PCC needs {pcc}, CUBIC {cubic}; on the newer dummynet {newer_pcc} and {newer_cubic}. A CUBIC whose window of Reno grows by ACKs, as in kernels before 2015, needs a quarter more (a test of the study).",
+        note="PCC needs {pcc}, CUBIC {cubic}; on the newer dummynet {newer_pcc} and {newer_cubic}. A CUBIC whose window of Reno grows by ACKs, as in kernels before 2015, needs more than a quarter more (a test of the study).",
     ),
     Claim(
         id="F2",

@@ -124,7 +124,7 @@ def test_by_acks_it_has_what_the_paper_asks_for(percent: float, published: float
 
 @pytest.mark.deep
 def test_by_acks_it_needs_a_deeper_buffer_on_the_testbed():
-    """F1: for 90 % of bare metal's link the built-in CUBIC needs 40 packets, one that grows by ACKs 50."""
+    """F1: for 90 % of bare metal's link the built-in CUBIC needs 40 packets, one that grows by ACKs more than 50, and 60 suffice."""
     link = testbed.RATE_BPS * testbed.PAYLOAD[testbed.CUBIC] / testbed.PACKET_BYTES / 1e6
 
     def share(controller: str, packets: int) -> float:
@@ -133,7 +133,7 @@ def test_by_acks_it_needs_a_deeper_buffer_on_the_testbed():
         )
 
     assert [share(c, 40) >= 0.9 for c in ("cubic", "custom:segments", "custom:acks")] == [True, True, False]
-    assert share("custom:acks", 50) >= 0.9
+    assert 0.89 < share("custom:acks", 50) < 0.9 < share("custom:acks", 60)
 
 
 @pytest.mark.deep
