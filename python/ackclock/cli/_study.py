@@ -1,4 +1,7 @@
-"""`ackclock study`."""
+"""`ackclock study`.
+
+Length: the options of its commands are declared here, each once, with what refuses them.
+"""
 
 from __future__ import annotations
 
