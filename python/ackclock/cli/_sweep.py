@@ -195,9 +195,10 @@ def status(
             from ackclock import sweep as sweeps
             from ackclock.sweep.page import trusting
 
-            held = sweeps.load(folder / "sweeps" / name / "sweep.toml", own_code=True)  # is read, not run
+            text = folder / "sweeps" / found["sweep"] / "sweep.toml"  # written at the end of the first session
+            held = trusting(sweeps.load(text, own_code=True)) if text.is_file() else ()  # is read, not run
             asked = f"ackclock sweep rerun {file} --cell {failure['cell']} --seed {failure['seed']}"
-            again = " ".join((asked, *trusting(held)))
+            again = " ".join((asked, *held))
             _terminal.say(f"`{again}` repeats the first that failed:")
         cell = "" if failure["cell"] is None else f"cell {failure['cell']} ("
         _terminal.say(
