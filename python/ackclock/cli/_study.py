@@ -217,7 +217,8 @@ def run(
     if decide:
         if len(names) != 1:
             raise InputError(f"--decide: found {len(names)} names; allowed: one study")
-        if seeds is not None or readings or record or registered is not None or options.workers.elsewhere:
+        beside = (out, seeds, registered, backend != "sim" or None, readings or None, record or None)
+        if any(x is not None for x in beside) or options.workers.elsewhere:
             raise InputError(
                 "--decide: found it beside other options; allowed: --scale, --jobs, --store, --within, --json"
             )
@@ -496,6 +497,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "claim": r.claim.id,
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
+                    "asked": r.asked,
                     "needed": r.needed if math.isfinite(r.needed) else None,
                 }
                 for r in results
@@ -505,5 +507,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
         for r in results:
             _terminal.say(r.told)
         left = sum(r.outcome.verdict is Verdict.UNDECIDED for r in results)
-        _terminal.say(f"{len(results)} claims were undecided at scale {options.scale}, {left} still are")
+        unasked = sum(not r.asked for r in results)
+        too_small = f", {unasked} of them because the scale does not ask them" if unasked else ""
+        _terminal.say(f"{len(results)} claims were undecided at scale {options.scale}, {left} still are{too_small}")
     return 0

@@ -29,18 +29,29 @@ class Decided:
     needed
         Times the runs of the scale that would decide it, as its interval now stands; infinite if the value lies on a limit or
         has no interval.
+    scale
+        Of the runs.
     """
 
     claim: Claim
     outcome: Outcome
     times: int
     needed: float
+    scale: str
+
+    @property
+    def asked(self) -> bool:
+        """False if the scale is too small for the question: each number that would decide it was left open."""
+        half = self.outcome.main
+        return half is None or not all(e.seeds == 0 and math.isnan(e.value) for e in _open(half.evidence))
 
     @property
     def told(self) -> str:
         """In a sentence."""
         if self.outcome.verdict is not Verdict.UNDECIDED:
             return f"{self.claim.id}: {self.outcome.verdict}, with {self.times} times the runs of the scale"
+        if not self.asked:
+            return f"{self.claim.id}: not asked at scale {self.scale}, whose runs are too few or too short; --scale paper asks it"
         if math.isinf(self.needed):
             return f"{self.claim.id}: undecided with {self.times} times the runs of the scale; more of them are not expected to decide it"
         return f"{self.claim.id}: undecided with {self.times} times the runs of the scale; about {math.ceil(self.needed):,} times would decide it"
@@ -79,7 +90,10 @@ def decide(
     ran = carry_out(study.experiments, plan)
     found = {c.id: c.judge(ran.tables) for c in claims}
     open_ = [c for c in claims if found[c.id].verdict is Verdict.UNDECIDED]
-    results = {c.id: Decided(claim=c, outcome=found[c.id], times=1, needed=needed(found[c.id])) for c in open_}
+    results = {
+        c.id: Decided(claim=c, outcome=found[c.id], times=1, needed=needed(found[c.id]), scale=plan.scale)
+        for c in open_
+    }
     times, last, runs = 1, clock() - began, ran.runs
     before: list[str] = []
     while open_:
@@ -100,7 +114,9 @@ def decide(
         last, runs = clock() - round_began, made.runs
         for claim in hopeful:
             outcome = claim.judge(ran.tables)
-            results[claim.id] = Decided(claim=claim, outcome=outcome, times=times, needed=times * needed(outcome))
+            results[claim.id] = Decided(
+                claim=claim, outcome=outcome, times=times, needed=times * needed(outcome), scale=plan.scale
+            )
         open_ = [c for c in hopeful if results[c.id].outcome.verdict is Verdict.UNDECIDED]
     return list(results.values())
 
@@ -110,7 +126,12 @@ def needed(outcome: Outcome) -> float:
     half = outcome.main
     if half is None or half.verdict is not Verdict.UNDECIDED:
         return 1.0
-    return max((_times(e) for e in half.evidence if e.weighs and e.verdict is Verdict.UNDECIDED), default=math.inf)
+    return max(map(_times, _open(half.evidence)), default=math.inf)
+
+
+def _open(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The numbers that leave a half undecided."""
+    return [e for e in evidence if e.weighs and e.verdict is Verdict.UNDECIDED]
 
 
 def _times(e: Evidence) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +17,14 @@ from ackclock import Scenario, studies
 from ackclock.cli import main
 from ackclock.errors import InputError
 from ackclock.judge import Quantity, Verdict, above, below
+from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import mean_interval
 from ackclock.judge.trend import settling, trend
 from ackclock.report import render
 from ackclock.study import Asked, Cause, Claim, Criterion, Data, Experiment, Plan, plugin, register
 from ackclock.study import decide as more
 from ackclock.study.cells import Cell, collect
+from ackclock.study.claim import Judged, Outcome
 from ackclock.study.study import Chapter, Study
 
 TABLE = """
@@ -308,6 +311,38 @@ def test_undecided_claims_get_more_runs_from_a_store(tmp_path, monkeypatch, caps
     assert "0 claims were undecided" in capsys.readouterr().out
 
 
+def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(folder):
+    """More runs of the scale cannot answer what it leaves open; the other scale can."""
+    study = plugin.load(folder)
+    claim = study.claims[0]
+    bound = above(0, margin=0.5)
+    left_open = Evidence(label="gain", value=math.nan, low=math.nan, high=math.nan, bound=bound, seeds=0)
+    near = Evidence(label="gain", value=0.6, low=0.4, high=0.8, bound=bound, seeds=6)
+    for evidence, asked, said in (
+        (
+            [left_open],
+            False,
+            "X1: not asked at scale quick, whose runs are too few or too short; --scale paper asks it",
+        ),
+        (
+            [left_open, near],
+            True,
+            "X1: undecided with 2 times the runs of the scale; more of them are not expected to decide it",
+        ),
+        ([near], True, "X1: undecided with 2 times the runs of the scale; about 8 times would decide it"),
+    ):
+        half = Judged(criterion=claim.direction, verdict=Verdict.UNDECIDED, evidence=tuple(evidence))
+        outcome = Outcome(claim=claim, halves={"direction": half})
+        found = more.Decided(claim=claim, outcome=outcome, times=2, needed=2 * more.needed(outcome), scale="quick")
+        assert (found.asked, found.told) == (asked, said)
+
+
+@pytest.mark.parametrize("beside", [["--out", "o"], ["--backend", "both"], ["--seeds", "3"]])
+def test_more_runs_refuse_options_that_they_would_not_heed(beside, capsys):
+    assert main(["study", "run", "prr", "--decide", "all", *beside]) == 2
+    assert "--decide: found it beside other options; allowed: --scale, --jobs" in capsys.readouterr().err
+
+
 def test_a_plan_is_hashed_before_the_run_and_gives_the_seeds(folder, tmp_path):
     study = plugin.load(folder)
     file = tmp_path / "plan.json"
@@ -413,6 +448,7 @@ KEPT = """
 from ackclock import Scenario
 from ackclock.judge.intervals import mean_interval
 from ackclock.study import Experiment, Quantity
+from ackclock.study.claim import Judged, Outcome
 from ackclock.study.cells import Cell, collect
 
 def run(plan):
