@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +12,7 @@ from ackclock.evaluate.harness import REFERENCE, Evaluation
 from ackclock.evaluate.rows.text import STATEMENTS
 from ackclock.evaluate.situation import Row
 from ackclock.evaluate.verdict import UNJUDGED, Judged, RowVerdict
+from ackclock.judge.evidence import finite
 from ackclock.judge.intervals import Estimate
 from ackclock.text import xml
 
@@ -186,11 +186,6 @@ def _judged_json(evaluation: Evaluation, found: RowVerdict, j: Judged) -> dict[s
 def estimate(e: Estimate) -> dict[str, float | int | None]:
     """An estimate as plain values."""
     return {"value": finite(e.value), "low": finite(e.low), "high": finite(e.high), "n": e.n}
-
-
-def finite(value: float) -> float | None:
-    """None for what JSON cannot say."""
-    return value if math.isfinite(value) else None
 
 
 def to_junit(evaluation: Evaluation) -> str:

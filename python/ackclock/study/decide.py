@@ -43,7 +43,8 @@ class Decided:
     def asked(self) -> bool:
         """False if the scale is too small for the question: each number that would decide it was left open."""
         half = self.outcome.main
-        return half is None or not all(e.seeds == 0 and math.isnan(e.value) for e in _open(half.evidence))
+        left = _open(half.evidence) if half else []
+        return not left or any(e.seeds or not math.isnan(e.value) for e in left)
 
     @property
     def told(self) -> str:

@@ -66,8 +66,7 @@ def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
                 made = run_batch(one.scenario, one.seeds, jobs=plan.jobs)
             yield replace(made, tables=_needed(made.tables, one.needs))
         return
-    for one, keys in zip(asked, _make(plan, asked), strict=True):
-        yield _read(plan.store, one, keys)
+    yield from _read(plan.store, asked, _make(plan, asked))
 
 
 def _needed(tables: Mapping[str, Columns], needs: Mapping[str, Sequence[str] | None]) -> dict[str, Columns]:
@@ -124,27 +123,63 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
     campaign.store.compact(campaign.recipe.text)
 
 
-def _read(store: Store, asked: Asked, keys: Sequence[str]) -> Batch:
+ROWS = 1_000_000
+"""As many rows as are read at once. A table is read whole whatever is wanted of it, so few cells at a time would read it often."""
+
+OWNER = "the cell"
+"""Whose a row is, while the rows of several cells are together: no table has a column of this name."""
+
+
+def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -> Iterator[Batch]:
+    """The runs of each, in order; of several that keep the same, twice as many at once as long as they have few rows."""
+    at, most = 0, 1
+    while at < len(asked):
+        recipe = _recipe(asked[at]).text
+        last = at + 1
+        while last < min(at + most, len(asked)) and _recipe(asked[last]).text == recipe:
+            last += 1
+        read, rows = _together(store, recipe, asked[at:last], keys[at:last])
+        yield from read
+        most = 2 * most if rows < ROWS // 2 else max(1, most // 2) if rows > ROWS else most
+        at = last
+
+
+def _together(
+    store: Store, recipe: str, asked: Sequence[Asked], keys: Sequence[Sequence[str]]
+) -> tuple[list[Batch], int]:
+    """Runs of all that are asked and keep the same, with the number of rows that were read."""
     import polars as pl
 
     from ackclock.sweep import engine_identity
 
-    order = pl.DataFrame({"key": keys})
+    owner = [i for i, mine in enumerate(keys) for _ in mine]
+    order = pl.DataFrame({"key": [key for mine in keys for key in mine], OWNER: owner})
+    read = 0
 
-    def rows(table: str) -> pl.DataFrame:
-        found = store.read(_recipe(asked).text, table, keys=keys)
+    def rows(table: str) -> list[pl.DataFrame]:
+        nonlocal read
+        found = store.read(recipe, table, keys=order["key"].unique().to_list())
+        read += found.height
         if not found.width:  # no run of this recipe has a row
-            return found
-        return order.join(found, on="key", how="inner", maintain_order="left_right").drop("key")
+            return [found] * len(asked)
+        found = order.join(found, on="key", how="inner", maintain_order="left_right").drop("key")
+        parts = found.partition_by(OWNER, as_dict=True, include_key=False)
+        return [parts.get((i,), found.clear().drop(OWNER)) for i in range(len(asked))]
 
-    tables = {name: columns(rows(name)) for name in asked.needs}
-    for name, wanted in asked.needs.items():
-        if not tables[name] and wanted is not None:
-            tables[name] = dict.fromkeys(("seed", *wanted), ("f8", b""))
-    return Batch(
-        scenario=asked.scenario,
-        seeds=tuple(asked.seeds),
-        digests=tuple(rows("runs")["digest"]),
-        tables=tables,
-        provenance={"engine": engine_identity().partition("+")[0]},
-    )
+    tables = {name: rows(name) for name in asked[0].needs}
+    digests = rows("runs")
+
+    def batch(i: int, one: Asked) -> Batch:
+        kept = {name: columns(parts[i]) for name, parts in tables.items()}
+        for name, wanted in one.needs.items():
+            if not kept[name] and wanted is not None:
+                kept[name] = dict.fromkeys(("seed", *wanted), ("f8", b""))
+        return Batch(
+            scenario=one.scenario,
+            seeds=tuple(one.seeds),
+            digests=tuple(digests[i]["digest"]),
+            tables=kept,
+            provenance={"engine": engine_identity().partition("+")[0]},
+        )
+
+    return [batch(i, one) for i, one in enumerate(asked)], read

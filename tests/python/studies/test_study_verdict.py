@@ -7,6 +7,7 @@ import pytest
 
 from ackclock.errors import InputError
 from ackclock.judge.bound import interval
+from ackclock.judge.evidence import finite
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
@@ -162,3 +163,12 @@ def test_seeds_of_a_plan_are_bounded():
         with pytest.raises(InputError, match=f"allowed: 2 .* to {MOST_SEEDS}"):
             Plan(seeds=seeds)
     assert Plan(seeds=MOST_SEEDS).seeds == MOST_SEEDS
+
+
+def test_what_is_written_does_not_tell_in_which_order_numbers_were_added():
+    """The sums of several threads differ in the last digit of sixteen."""
+    up, down = sum(0.1 * i for i in range(100)), sum(0.1 * i for i in reversed(range(100)))
+    assert up != down
+    assert finite(up) == finite(down)
+    assert finite(math.inf) is None
+    assert finite(1e-300 / 3) == pytest.approx(1e-300 / 3)
