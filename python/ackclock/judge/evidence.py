@@ -208,7 +208,7 @@ class Evidence:
         low, high = self.interval or (self.value, self.value)
         verdict = self._at(low, high)
         if verdict in (Verdict.FAILS, Verdict.NEGLIGIBLE) and among > 1 and self.interval is not None:
-            factor = _wider(among, self.seeds)
+            factor = wider(among, self.seeds)
             apart = (self.value - low, high - self.value)
             if self._at(self.value - factor * apart[0], self.value + factor * apart[1]) is not verdict:
                 return Verdict.UNDECIDED
@@ -263,7 +263,7 @@ class Evidence:
         return found
 
 
-def _wider(among: int, seeds: int) -> float:
+def wider(among: int, seeds: int) -> float:
     """How many times as wide an interval at 1 - 0.05 / among is as one at 95 % (Student's t)."""
     from scipy import stats
 

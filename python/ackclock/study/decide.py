@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ackclock.judge.bound import Bound, Place, Verdict
-from ackclock.judge.evidence import Evidence
+from ackclock.judge.bound import AGAINST, Bound, Verdict
+from ackclock.judge.evidence import Evidence, wider
 from ackclock.study.claim import Claim, Outcome
 from ackclock.study.plan import Plan
 from ackclock.study.study import Study, carry_out
@@ -97,8 +97,12 @@ def decide(
     }
     times, last, runs = 1, clock() - began, ran.runs
     before: list[str] = []
+    hopeless = {c.id: 0 for c in open_}
     while open_:
-        hopeful = [c for c in open_ if math.isfinite(results[c.id].needed)]
+        # a share may lie on its limit by chance, once
+        for c in open_:
+            hopeless[c.id] = 0 if math.isfinite(results[c.id].needed) else hopeless[c.id] + 1
+        hopeful = [c for c in open_ if results[c.id].asked and hopeless[c.id] < HOPELESS]
         round_began = clock()
         if not hopeful or round_began - began + 2 * last > within_s:
             break
@@ -127,30 +131,35 @@ def needed(outcome: Outcome) -> float:
     half = outcome.main
     if half is None or half.verdict is not Verdict.UNDECIDED:
         return 1.0
-    return max(map(_times, _open(half.evidence)), default=math.inf)
+    among = sum(e.weighs for e in half.evidence)
+    return max((_times(e, among) for e in _open(half.evidence)), default=math.inf)
 
 
 def _open(evidence: Sequence[Evidence]) -> list[Evidence]:
     """The numbers that leave a half undecided."""
-    return [e for e in evidence if e.weighs and e.verdict is Verdict.UNDECIDED]
+    weighing = [e for e in evidence if e.weighs]
+    return [e for e in weighing if e.judge(len(weighing)) is Verdict.UNDECIDED]
 
 
-def _times(e: Evidence) -> float:
+def _times(e: Evidence, among: int) -> float:
     """The half-width of an interval falls with the square root of the runs: it has to reach no further than the nearest limit."""
     if e.interval is not None and 0 < e.seeds < ENOUGH and not all(map(math.isfinite, e.interval)):
         return ENOUGH / e.seeds
     if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
         return math.inf
-    place = e.bound.place(e.value)
+    # what decides against a claim has to do so beyond the correction for how many numbers it asks for
+    factor = wider(among, e.seeds) if e.bound.judge(e.value, e.value) in AGAINST else 1.0
+    low, high = (e.value + factor * (end - e.value) for end in e.interval)
     times = 1.0
     for limit in limits(e.bound):
         away = abs(e.value - limit)
-        towards = e.interval[1] - e.value if limit > e.value else e.value - e.interval[0]
-        if e.interval[0] <= limit <= e.interval[1]:
-            times = max(times, math.inf if away == 0 or place is Place(0) else (towards / away) ** 2)
+        if low <= limit <= high:
+            times = max(times, math.inf if away == 0 else (((high if limit > e.value else low) - e.value) / away) ** 2)
     return times
 
 
+HOPELESS = 2
+"""A number that lies on a limit in so many rounds, one after another, is expected to stay there."""
 ENOUGH = 6
 """Runs from which on a median has an interval that needs no distribution (`least_for_quantile`)."""
 

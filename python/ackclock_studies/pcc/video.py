@@ -63,6 +63,10 @@ def link(players: int) -> dict[str, Any]:
     }
 
 
+LASTS_S = 300
+"""At both scales: half as long would be another question."""
+
+
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
     """So many players; each starts up to 4 s after the one before it."""
     workload = {
@@ -110,7 +114,7 @@ def example(batch: Batch, *, duration_s: int) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """2, 4 and 8 players for 300 s; 4 players for 180 s at quick scale.
+    """2, 4 and 8 players for 300 s; 4 players at quick scale.
 
     Returns
     -------
@@ -118,21 +122,19 @@ def run(plan: Plan) -> Data:
         `video.players`: arm, rule, players, seed, the numbers of `ackclock.video.quality` from 60 s on, and lost (share of the data
         packets that the bottleneck dropped). `video.example`: arm, rule, players, t_s, flow, bitrate_bps of one run.
     """
-    quick = plan.scale == "quick"
-    duration_s = 180 if quick else 300
     cells = [
         Cell(
-            scenario=scenario(arm, rule, players, duration_s),
+            scenario=scenario(arm, rule, players, LASTS_S),
             keys={"arm": arm.name, "rule": rule, "players": players},
             stream=f"video {players}",
-            seeds=plan.count(quick=6, paper=40 if arm is CUBIC else 10),
+            seeds=plan.count(quick=5, paper=40 if arm is CUBIC else 10),
             needs=NEEDS,
             keep={
-                "players": partial(reduce, capacity_bps=arm.carried(players * SHARE_MBPS * 1e6), duration_s=duration_s),
-                "example": partial(example, duration_s=duration_s),
+                "players": partial(reduce, capacity_bps=arm.carried(players * SHARE_MBPS * 1e6), duration_s=LASTS_S),
+                "example": partial(example, duration_s=LASTS_S),
             },
         )
-        for players in ((FEW,) if quick else PLAYERS)
+        for players in ((FEW,) if plan.scale == "quick" else PLAYERS)
         for arm in ARMS
         for rule in RULES
     ]

@@ -341,6 +341,17 @@ def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(fold
     assert more.Decided(claim=claim, outcome=outcome, times=2, needed=1.0, scale="quick").asked
 
 
+def test_what_decides_against_a_claim_is_counted_with_the_correction_for_how_many_numbers_it_asks(folder):
+    """One number of two fails at 95 %, but not at the 97.5 % that two numbers take."""
+    claim = plugin.load(folder).claims[0]
+    bound = above(0, margin=0.02)
+    fails = Evidence(label="a", value=-0.068, low=-0.115, high=-0.021, bound=bound, seeds=12)
+    holds = Evidence(label="b", value=0.07, low=0.06, high=0.08, bound=bound, seeds=12)
+    assert (fails.verdict, holds.verdict, fails.judge(2)) == (Verdict.FAILS, Verdict.HOLDS, Verdict.UNDECIDED)
+    half = Judged(criterion=claim.direction, verdict=Verdict.UNDECIDED, evidence=(fails, holds))
+    assert 1 < more.needed(Outcome(claim=claim, halves={"direction": half})) < 2
+
+
 @pytest.mark.parametrize("beside", [["--out", "o"], ["--backend", "both"], ["--seeds", "3"]])
 def test_more_runs_refuse_options_that_they_would_not_heed(beside, capsys):
     assert main(["study", "run", "prr", "--decide", "all", *beside]) == 2
