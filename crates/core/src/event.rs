@@ -192,7 +192,7 @@ impl EventQueue {
         match &mut self.present[..] {
             [a, b] if a.before(b) => std::mem::swap(a, b), // two, as a rule
             [_, _] => {}
-            more => more.sort_unstable_by(|a, b| if a.before(b) { Greater } else { Less }),
+            more => more.sort_by(|a, b| if a.before(b) { Greater } else { Less }),
         }
         let next = self.present.last()?.unless_after(end)?;
         self.present.pop();

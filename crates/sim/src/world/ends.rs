@@ -33,19 +33,18 @@ impl World {
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
         for host in [SENDER, RECEIVER] {
-            let over = self.over.pop();
-            let mut transport = Transport::new(config, flow, host, initiator, self.seed, over);
-            transport.set_trace(traced && host == SENDER);
-            let process = self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut transport));
-            self.ends[2 * slot as usize + host] = Some(End {
+            let end = self.ends[2 * slot as usize + host].insert(End {
                 armed: [Time::NEVER; 2],
                 flow,
                 conn: conn.0,
                 ordinal: self.opened,
                 watched: true,
-                transport,
-                process,
+                transport: Transport::new(config, flow, host, initiator, self.seed, self.over.pop()),
+                process: None,
             });
+            end.transport.set_trace(traced && host == SENDER);
+            end.process =
+                self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut end.transport));
         }
         self.opened += 1;
         conn
