@@ -286,7 +286,14 @@ impl World {
             }
         }
         self.net.pool.release(id);
-        end.answer(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        end.send(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        if let Some(deadline) = end.sooner() {
+            if deadline == now && self.net.reads_at_once() && end.transport.reads_later() {
+                end.armed[1] = Time::NEVER; // as if it had an entry
+                return self.timer_expires(app, index);
+            }
+            end.arm_at(deadline, index, &mut self.net.agenda);
+        }
         if end.watched && !end.transport.reads_later() {
             let flow = end.flow;
             app.progress(self, ConnId(conn), flow, host);
@@ -326,6 +333,14 @@ impl World {
         if end.process.is_some() {
             return self.run_process(app, index);
         }
+        self.timer_expires(app, index);
+    }
+
+    /// An endpoint's timer is due.
+    #[inline(never)]
+    fn timer_expires(&mut self, app: &mut impl Application, index: usize) {
+        let now = self.now;
+        let end = self.end_at(index);
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
         // A paced sender has a timer for every packet, so an unwatched end reports only failure.

@@ -238,6 +238,20 @@ impl End {
         common: &mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) {
+        self.send(now, index, net, common, captured);
+        self.arm(index, &mut net.agenda);
+    }
+
+    /// Send what it has to send.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        index: usize,
+        net: &mut Net,
+        common: &mut Packet,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) {
         let framing_bytes = net.framing_bytes;
         loop {
             if net.shortcuts.trains {
@@ -258,7 +272,6 @@ impl End {
                 break;
             }
         }
-        self.arm(index, &mut net.agenda);
     }
 
     /// Write the next packet that it sends into its `place`, noted where packets are captured, and whether more may follow; none: it
@@ -302,14 +315,25 @@ impl End {
     /// See that an entry at or ahead of the deadline is in the queue.
     #[inline(always)]
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
+        if let Some(deadline) = self.sooner() {
+            self.arm_at(deadline, index, agenda);
+        }
+    }
+
+    /// The deadline, where it is ahead of the entry in the queue.
+    #[inline(always)]
+    pub(super) fn sooner(&self) -> Option<Time> {
         let deadline = match &self.process {
             None => self.transport.deadline_before(self.armed[0]),
             Some(process) => process.deadline(self.transport.next_deadline()),
         };
-        if deadline < self.armed[0] {
-            self.armed = [deadline, self.armed[0]];
-            agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
-        }
+        (deadline < self.armed[0]).then_some(deadline)
+    }
+
+    /// Such a deadline gets an entry.
+    pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
+        self.armed = [deadline, self.armed[0]];
+        agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
     }
 }
 

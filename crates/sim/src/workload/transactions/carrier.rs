@@ -106,7 +106,7 @@ impl Carrier for Context<'_> {
     fn place(&mut self, conn: ConnId) -> usize {
         self.world.notes(conn).entry as usize
     }
-    #[inline]
+    #[inline(always)]
     fn end(&self, conn: ConnId, host: usize) -> End {
         let end = self.world.transport(conn, host);
         End {
