@@ -288,9 +288,10 @@ impl World {
         self.net.pool.release(id);
         end.send(now, index, &mut self.net, &mut self.common, &mut self.captured);
         if let Some(deadline) = end.sooner() {
-            if deadline == now && self.net.reads_at_once() && end.transport.reads_later() {
+            let reads = deadline == now && self.net.shortcuts.turns && end.transport.reads_later();
+            if reads && self.net.agenda.is_over() {
                 end.armed[1] = Time::NEVER; // as if it had an entry
-                return self.timer_expires(app, index);
+                return self.take_turn(app, index);
             }
             end.arm_at(deadline, index, &mut self.net.agenda);
         }
@@ -336,8 +337,14 @@ impl World {
         self.timer_expires(app, index);
     }
 
-    /// An endpoint's timer is due.
+    /// A reader has its turn.
     #[inline(never)]
+    fn take_turn(&mut self, app: &mut impl Application, index: usize) {
+        self.timer_expires(app, index);
+    }
+
+    /// An endpoint's timer is due.
+    #[inline(always)]
     fn timer_expires(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let end = self.end_at(index);

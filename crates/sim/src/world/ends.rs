@@ -331,6 +331,7 @@ impl End {
     }
 
     /// Such a deadline gets an entry.
+    #[inline(always)]
     pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
         self.armed = [deadline, self.armed[0]];
         agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);

@@ -228,11 +228,6 @@ impl Net {
         underway
     }
 
-    /// Whether a reader has its turn, which comes behind everything else of a nanosecond.
-    pub(super) fn reads_at_once(&self) -> bool {
-        self.shortcuts.turns && self.agenda.is_over()
-    }
-
     /// A packet leaves its host.
     pub(super) fn send(&mut self, now: Time, packet: &Packet) {
         *self.pool.vacant() = *packet;
