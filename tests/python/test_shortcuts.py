@@ -16,7 +16,19 @@ from ackclock.fidelity.drawn import drawn
 from ackclock.study import cells
 from ackclock.study.plan import Plan
 
-SHORTCUTS = ("events", "ahead", "told_late", "junctions", "links", "runs", "trains", "fills", "predicts", "rests")
+SHORTCUTS = (
+    "events",
+    "ahead",
+    "told_late",
+    "junctions",
+    "links",
+    "runs",
+    "trains",
+    "fills",
+    "predicts",
+    "turns",
+    "rests",
+)
 DRAWN_SEEDS = range(1, 6)
 """142 scenarios each."""
 STUDY_NS = 5_000_000_000

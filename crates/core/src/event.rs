@@ -101,6 +101,13 @@ impl EventQueue {
         self.put(Event { at: at.0, since: since.0, order, id, next: NONE });
     }
 
+    /// Whether no event is left at `at`, the time of the one taken out last.
+    #[inline]
+    pub fn is_over(&self, at: Time) -> bool {
+        self.due.0.first().is_none_or(|event| event.at > at.0)
+            && self.present.last().is_none_or(|event| event.at > at.0)
+    }
+
     /// Take out the earliest event, unless it is later than `end`.
     #[inline(always)]
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, u32)> {
@@ -192,7 +199,7 @@ impl EventQueue {
         match &mut self.present[..] {
             [a, b] if a.before(b) => std::mem::swap(a, b), // two, as a rule
             [_, _] => {}
-            more => more.sort_unstable_by(|a, b| if a.before(b) { Greater } else { Less }),
+            more => more.sort_by(|a, b| if a.before(b) { Greater } else { Less }),
         }
         let next = self.present.last()?.unless_after(end)?;
         self.present.pop();
@@ -256,8 +263,11 @@ impl Wheel {
     fn put(&mut self, entries: &mut Entries, slot: u64, event: Event) {
         let i = (slot % TURN) as usize;
         self.first[i] = entries.add(event, self.first[i]);
-        self.used[i / 64] |= 1 << (i % 64);
-        self.words[i / 64 / 64] |= 1 << (i / 64 % 64);
+        let used = &mut self.used[i / 64];
+        if *used == 0 {
+            self.words[i / 64 / 64] |= 1 << (i / 64 % 64);
+        }
+        *used |= 1 << (i % 64);
     }
 
     /// The first slot behind `slot` that holds entries.

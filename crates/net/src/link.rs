@@ -170,7 +170,7 @@ impl Link {
     }
 
     /// Such a link is at work: whether the packet waits; else there is no room.
-    #[inline(never)]
+    #[inline(always)]
     fn waits_plainly(&mut self, now: Time, load: Load) -> bool {
         let start = self.busy_until;
         let as_before = match (&mut self.crowd, &self.queue) {

@@ -27,6 +27,8 @@ pub struct Shortcuts {
     pub fills: bool,
     /// A receiver takes the next segment in order on a path of its own (header prediction).
     pub predicts: bool,
+    /// A reader has its turn without an event, where nothing else happens in that nanosecond.
+    pub turns: bool,
     /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
     pub rests: bool,
 }
@@ -43,6 +45,7 @@ impl Shortcuts {
         trains: true,
         fills: true,
         predicts: true,
+        turns: true,
         rests: true,
     };
 
@@ -57,6 +60,7 @@ impl Shortcuts {
         trains: false,
         fills: false,
         predicts: false,
+        turns: false,
         rests: false,
     };
 
@@ -96,7 +100,7 @@ impl Shortcuts {
 
 type Place = fn(&mut Shortcuts) -> &mut bool;
 
-const PLACES: [(&str, Place); 10] = [
+const PLACES: [(&str, Place); 11] = [
     ("events", |all| &mut all.events),
     ("ahead", |all| &mut all.ahead),
     ("told_late", |all| &mut all.told_late),
@@ -106,6 +110,7 @@ const PLACES: [(&str, Place); 10] = [
     ("trains", |all| &mut all.trains),
     ("fills", |all| &mut all.fills),
     ("predicts", |all| &mut all.predicts),
+    ("turns", |all| &mut all.turns),
     ("rests", |all| &mut all.rests),
 ];
 

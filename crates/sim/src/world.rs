@@ -286,7 +286,15 @@ impl World {
             }
         }
         self.net.pool.release(id);
-        end.answer(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        end.send(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        if let Some(deadline) = end.sooner() {
+            let reads = deadline == now && self.net.shortcuts.turns && end.transport.reads_later();
+            if reads && self.net.agenda.is_over() {
+                end.armed[1] = Time::NEVER; // as if it had an entry
+                return self.take_turn(app, index);
+            }
+            end.arm_at(deadline, index, &mut self.net.agenda);
+        }
         if end.watched && !end.transport.reads_later() {
             let flow = end.flow;
             app.progress(self, ConnId(conn), flow, host);
@@ -326,6 +334,20 @@ impl World {
         if end.process.is_some() {
             return self.run_process(app, index);
         }
+        self.timer_expires(app, index);
+    }
+
+    /// A reader has its turn.
+    #[inline(never)]
+    fn take_turn(&mut self, app: &mut impl Application, index: usize) {
+        self.timer_expires(app, index);
+    }
+
+    /// An endpoint's timer is due.
+    #[inline(always)]
+    fn timer_expires(&mut self, app: &mut impl Application, index: usize) {
+        let now = self.now;
+        let end = self.end_at(index);
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
         // A paced sender has a timer for every packet, so an unwatched end reports only failure.

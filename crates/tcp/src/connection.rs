@@ -418,7 +418,8 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = self.ack_first | self.hears_accurately();
-        if rare | self.cramped | self.receiver.has_blocks() {
+        let sends = self.sender.now().is_some_and(Sender::has_new_data);
+        if rare || sends && (self.cramped || self.receiver.has_blocks()) {
             if let Some(ack) = self.before_data(now) {
                 return Some(Due::Segment(ack));
             }
@@ -457,14 +458,13 @@ impl Connection {
     /// A segment without data. Where the peer took its window back, it stands at the end of that, which the peer accepts (Linux
     /// `tcp_acceptable_seq`).
     fn bare(&self, flags: Flags) -> Leaving {
-        let (una, nxt) = self.sender.standing();
-        let end = una + self.sender.window();
-        let beyond = end < nxt && self.config.rto_style == RtoStyle::Linux;
-        let seq = match beyond && nxt - end > self.receiver.ask(Receiver::rounding) {
-            true => end,
-            false => nxt,
+        let Some(sender) = self.sender.now() else {
+            return Leaving { seq: self.sender.standing().1, len: 0, seg_no: 0, rexmit: 0, flags };
         };
-        Leaving { seq, len: 0, seg_no: 0, rexmit: 0, flags }
+        let (end, nxt) = (sender.snd_una + sender.snd_wnd, sender.snd_nxt);
+        let beyond = end < nxt && self.config.rto_style == RtoStyle::Linux;
+        let taken_back = beyond && nxt - end > self.receiver.ask(Receiver::rounding);
+        Leaving { seq: if taken_back { end } else { nxt }, len: 0, seg_no: 0, rexmit: 0, flags }
     }
 
     /// The whole header of what leaves.

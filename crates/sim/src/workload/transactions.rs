@@ -387,7 +387,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         } else {
             self.server(cx, at, conn, end);
         }
-        if cx.end(conn, SENDER).done && cx.end(conn, RECEIVER).done {
+        if cx.is_over(conn) {
             self.count(cx, at, false);
             self.retire(cx, at);
         }

@@ -25,6 +25,12 @@ impl Agenda {
         next
     }
 
+    /// Whether nothing else happens in this nanosecond.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.queue.is_over(self.now)
+    }
+
     /// Event `id` at `at`.
     #[inline]
     pub(super) fn add(&mut self, at: Time, id: u32) {

@@ -33,19 +33,18 @@ impl World {
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
         for host in [SENDER, RECEIVER] {
-            let over = self.over.pop();
-            let mut transport = Transport::new(config, flow, host, initiator, self.seed, over);
-            transport.set_trace(traced && host == SENDER);
-            let process = self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut transport));
-            self.ends[2 * slot as usize + host] = Some(End {
+            let end = self.ends[2 * slot as usize + host].insert(End {
                 armed: [Time::NEVER; 2],
                 flow,
                 conn: conn.0,
                 ordinal: self.opened,
                 watched: true,
-                transport,
-                process,
+                transport: Transport::new(config, flow, host, initiator, self.seed, self.over.pop()),
+                process: None,
             });
+            end.transport.set_trace(traced && host == SENDER);
+            end.process =
+                self.hosts.as_deref().and_then(|hosts| hosts.process(flow, host, &mut end.transport));
         }
         self.opened += 1;
         conn
@@ -239,6 +238,20 @@ impl End {
         common: &mut Packet,
         captured: &mut Option<(u8, Vec<Captured>)>,
     ) {
+        self.send(now, index, net, common, captured);
+        self.arm(index, &mut net.agenda);
+    }
+
+    /// Send what it has to send.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        index: usize,
+        net: &mut Net,
+        common: &mut Packet,
+        captured: &mut Option<(u8, Vec<Captured>)>,
+    ) {
         let framing_bytes = net.framing_bytes;
         loop {
             if net.shortcuts.trains {
@@ -259,7 +272,6 @@ impl End {
                 break;
             }
         }
-        self.arm(index, &mut net.agenda);
     }
 
     /// Write the next packet that it sends into its `place`, noted where packets are captured, and whether more may follow; none: it
@@ -303,14 +315,26 @@ impl End {
     /// See that an entry at or ahead of the deadline is in the queue.
     #[inline(always)]
     pub(super) fn arm(&mut self, index: usize, agenda: &mut Agenda) {
+        if let Some(deadline) = self.sooner() {
+            self.arm_at(deadline, index, agenda);
+        }
+    }
+
+    /// The deadline, where it is ahead of the entry in the queue.
+    #[inline(always)]
+    pub(super) fn sooner(&self) -> Option<Time> {
         let deadline = match &self.process {
             None => self.transport.deadline_before(self.armed[0]),
             Some(process) => process.deadline(self.transport.next_deadline()),
         };
-        if deadline < self.armed[0] {
-            self.armed = [deadline, self.armed[0]];
-            agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
-        }
+        (deadline < self.armed[0]).then_some(deadline)
+    }
+
+    /// Such a deadline gets an entry.
+    #[inline(always)]
+    pub(super) fn arm_at(&mut self, deadline: Time, index: usize, agenda: &mut Agenda) {
+        self.armed = [deadline, self.armed[0]];
+        agenda.add(deadline, (index as u32) << KIND_BITS | TIMER);
     }
 }
 

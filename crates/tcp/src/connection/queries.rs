@@ -65,6 +65,7 @@ impl Connection {
         self.receiver.fin_received()
     }
     /// The application has closed this end.
+    #[inline]
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
     }

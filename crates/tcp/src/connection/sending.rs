@@ -258,6 +258,7 @@ impl Sending {
     }
 
     /// The application has closed this end.
+    #[inline]
     pub fn is_closing(&self) -> bool {
         match self {
             Sending::Awake(sender) => sender.stream.is_closed(),

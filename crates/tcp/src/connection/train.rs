@@ -9,7 +9,8 @@ impl Connection {
     /// [`Connection::transmit_into`], as for what is left behind a train.
     #[inline(always)]
     pub fn train_length(&self, now: Time) -> u32 {
-        match self.sender.now().map_or(0, |sender| sender.train_length(now)) {
+        let Some(sender) = self.sender.now() else { return 0 };
+        match sender.train_length(now) {
             0 => 0,
             // after SACK blocks that took room, payload becomes whole again before the next segment
             _ if self.cramped || self.state != State::Established || !self.receiver.stamps_alike() => 0,

@@ -408,15 +408,16 @@ impl Sender {
     pub(super) fn expand_stream(&mut self, now: Time) -> bool {
         let segments = LEAST_SEGMENTS.max(self.window.cwnd).max(self.dupthresh.degree() + 1);
         self.usage.window_changed(now);
-        let factor = self.buffer_factor();
-        match &mut self.buffer {
-            Some(buffer) if segments > buffer.expanded.0 || self.smss != buffer.expanded.1 => {
-                buffer.expanded = (segments, self.smss);
-                buffer.expand(factor * segments as u64 * per_segment(self.smss));
-                true
-            }
-            _ => false,
+        let grown = |buffer: &SendBuffer| segments > buffer.expanded.0 || self.smss != buffer.expanded.1;
+        if !self.buffer.as_ref().is_some_and(grown) {
+            return false;
         }
+        let wanted = self.buffer_factor() * segments as u64 * per_segment(self.smss);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.expanded = (segments, self.smss);
+            buffer.expand(wanted);
+        }
+        true
     }
 
     /// Windows that the buffer holds (Linux `sndbuf_expand`).

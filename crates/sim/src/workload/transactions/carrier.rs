@@ -36,6 +36,10 @@ pub trait Carrier {
     fn place(&mut self, conn: Self::Conn) -> usize;
     /// One end, as the application sees it.
     fn end(&self, conn: Self::Conn, host: usize) -> End;
+    /// Both directions are closed, at both ends.
+    fn is_over(&self, conn: Self::Conn) -> bool {
+        [SENDER, RECEIVER].iter().all(|&host| self.end(conn, host).done)
+    }
     /// What both ends did so far.
     fn counts(&self, conn: Self::Conn) -> Counts;
     /// The application writes so many bytes.
@@ -102,7 +106,7 @@ impl Carrier for Context<'_> {
     fn place(&mut self, conn: ConnId) -> usize {
         self.world.notes(conn).entry as usize
     }
-    #[inline]
+    #[inline(always)]
     fn end(&self, conn: ConnId, host: usize) -> End {
         let end = self.world.transport(conn, host);
         End {
@@ -113,6 +117,10 @@ impl Carrier for Context<'_> {
             done: end.is_done(),
             failed: end.has_failed(),
         }
+    }
+    #[inline]
+    fn is_over(&self, conn: ConnId) -> bool {
+        [SENDER, RECEIVER].iter().all(|&host| self.world.transport(conn, host).is_done())
     }
     fn counts(&self, conn: ConnId) -> Counts {
         let ends = [SENDER, RECEIVER].map(|host| self.world.transport(conn, host));
