@@ -26,7 +26,7 @@ from ackclock.study.plan import SCALES
 from ackclock.study.reading import Reading
 from ackclock.study.study import Chapter, Publication
 
-__all__ = ["TABLE", "Program", "Table", "claim", "claims", "face", "head", "once", "read"]
+__all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "once", "read"]
 
 TABLE = "study.toml"
 
@@ -65,16 +65,17 @@ def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the table cannot be read or is wrong, or no chapter takes one of its claims.
+        If the table cannot be read or is wrong, or a chapter of it is none of the study's.
     """
     table = _beside(package)
-    found = [claim for chapter in chapters for claim in chapter.claims]
-    once(found, table.place)
-    taken = {claim.id for claim in found}
-    for one in table.tables("claims"):
-        if one.raw.get("id") not in taken:
+    claims = [claim for chapter in chapters for claim in chapter.claims]
+    once(claims, table.place)
+    taken = {claim.id for claim in claims}
+    for part in table.tables("chapters"):
+        left = next((one.raw.get("id") for one in part.tables("claims") if one.raw.get("id") not in taken), None)
+        if left is not None:
             raise InputError(
-                f"{one.place}.chapter: found {quote(one.raw.get('chapter'))}, which takes no claims from here"
+                f"{part.place}: found {quote(left)}, a claim of no chapter of the study; allowed: its modules"
             )
     whole = head(table)
     table.done()
@@ -90,8 +91,8 @@ def once(claims: Sequence[Claim], place: str) -> None:
         seen.add(one.id)
 
 
-def claims(module: str) -> tuple[Claim, ...]:
-    """The claims of a chapter: those that `study.toml` beside the module has under the module's name.
+def declared(module: str) -> dict[str, Any]:
+    """Title and claims of a chapter, as arguments of `Chapter`: those that `study.toml` beside the module has under the module's name.
 
     Parameters
     ----------
@@ -104,10 +105,21 @@ def claims(module: str) -> tuple[Claim, ...]:
     InputError
         If the table cannot be read or is wrong; the line names the place.
     """
-    package, _, chapter = module.rpartition(".")
+    package, _, name = module.rpartition(".")
+    table = _beside(package)
+    own = next((part for part in table.tables("chapters") if part.text("module") == name), None)
+    if own is None:
+        raise InputError(
+            f"{table.place}: found no chapter with the module {quote(name)}; allowed: one of each chapter with claims"
+        )
     program = _program(sys.modules[module], package)
-    rows = _beside(package).tables("claims")
-    return tuple(claim(one, program) for one in rows if one.text("chapter") == chapter)
+    place = own.text("place", default="")
+    found = {
+        "title": own.text("title"),
+        "claims": tuple(claim(one, program, place=place) for one in own.tables("claims")),
+    }
+    own.done()
+    return found
 
 
 def _beside(package: str) -> Table:
@@ -160,8 +172,17 @@ def _publication(one: Table) -> Publication:
     return made
 
 
-def claim(one: Table, program: Program) -> Claim:
+def claim(one: Table, program: Program, place: str = "") -> Claim:
     """The claim in a table.
+
+    Parameters
+    ----------
+    one
+        The table.
+    program
+        What it may name.
+    place
+        Where the publication says it, unless the claim says so itself.
 
     Raises
     ------
@@ -174,7 +195,7 @@ def claim(one: Table, program: Program) -> Claim:
 
     made = Claim(
         id=one.text("id"),
-        place=one.text("place"),
+        place=one.text("place", default=place or None),
         statement=one.text("statement"),
         direction=half("direction"),
         magnitude=half("magnitude"),
@@ -384,5 +405,5 @@ class Table:
         found = self._of(key, (list,), f"tables [[{key}]]", [])
         if not all(isinstance(x, dict) for x in found):
             raise InputError(f"{self.place}.{key}: found {json.dumps(found)[:60]}; allowed: tables [[{key}]]")
-        names = [str(x.get("id", x.get("name", i + 1))) for i, x in enumerate(found)]
+        names = [str(x.get("id", x.get("name", x.get("module", i + 1)))) for i, x in enumerate(found)]
         return [Table(x, f"{self.place}: {key} {name}") for x, name in zip(found, names, strict=True)]

@@ -220,7 +220,7 @@ def test_trials_that_are_few_or_short_are_not_asked():
             for seed in range(trials)
         ]
         tables = {paper_convergence.TABLE: pl.DataFrame(rows)}
-        return next(c for c in paper_convergence.CLAIMS if c.id == "P18").judge(tables).verdict
+        return next(c for c in paper_convergence.CHAPTER.claims if c.id == "P18").judge(tables).verdict
 
     least, watched = paper_convergence.LEAST_TRIALS, paper_convergence.WATCHED_S
     assert judged(least, watched) is Verdict.HOLDS
