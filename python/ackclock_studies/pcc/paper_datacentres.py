@@ -248,7 +248,7 @@ def incast_goodput(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-def incast_over_tcp(tables: Tables, *, bound: Bound) -> Sequence[Evidence]:
+def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The incast sender over TCP; the general sender and the printed form beside."""
     found = []
     for arm in (INCAST, PCC, PROMPT):

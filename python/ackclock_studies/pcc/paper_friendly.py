@@ -20,7 +20,6 @@ from ackclock.study import (
     Experiment,
     Plan,
     Tables,
-    between,
 )
 from ackclock.study.cells import Cell, collect
 from ackclock.study.table import declared
@@ -99,13 +98,13 @@ def run(plan: Plan) -> Data:
 TABLE = "friendly.ordinary"
 
 
-def like_ten(tables: Tables) -> Sequence[Evidence]:
+def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The ordinary flow against PCC over against bundles."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", arm, BUNDLE, path=path, selfish=n),
             f"{path}, {n}: against {arm.name} over against bundles",
-            between(0.5, 2),
+            bound,
             unit="times",
             weighs=arm is PCC,
         )
@@ -116,7 +115,7 @@ def like_ten(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def unfriendly(tables: Tables, *, bound: Bound) -> Sequence[Evidence]:
+def unfriendly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Share of the ordinary flow beside one PCC flow."""
     return [
         Evidence.of(

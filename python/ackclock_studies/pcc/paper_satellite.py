@@ -150,7 +150,7 @@ def beats_hybla(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     return [*found, Evidence.of(goodput, "Hybla", at_most(2.03), unit="Mb/s")] if much else found
 
 
-def beats_illinois(tables: Tables, *, bound: Bound) -> Sequence[Evidence]:
+def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Against Illinois behind 1 MB; the others for context."""
     return [
         Evidence.of(

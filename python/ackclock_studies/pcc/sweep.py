@@ -29,11 +29,9 @@ from ackclock.study import (
     Plan,
     Reading,
     Tables,
-    above,
     at_least,
     at_most,
     between,
-    same,
 )
 from ackclock.study.cells import Cell, collect
 from ackclock.study.table import declared
@@ -329,9 +327,9 @@ def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.
     return np.array([known[int(np.argmax(column))] if column.any() else np.inf for column in enough.T])
 
 
-def f1(tables: Tables) -> Sequence[Evidence]:
+def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """PCC needs less buffer."""
-    return [_times_less(tables, above(1), key="times")]
+    return [_times_less(tables, bound, key="times")]
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
@@ -460,12 +458,10 @@ def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-def c2_much(tables: Tables) -> Sequence[Evidence]:
+def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By ten points."""
     return [
-        Evidence.of(
-            gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", at_least(10), unit="points"
-        )
+        Evidence.of(gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", bound, unit="points")
         for q in _shallow(tables)
     ]
 
@@ -513,18 +509,18 @@ def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return found
 
 
-def c4(tables: Tables) -> Sequence[Evidence]:
+def c4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Little is left at the deepest buffer."""
-    return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", same(5), unit="points", key="deep")]
+    return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", bound, unit="points", key="deep")]
 
 
-def c5(tables: Tables) -> Sequence[Evidence]:
+def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """CUBIC does not care."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), CUBIC, q),
             f"{q} packets: CUBIC below bare metal",
-            same(5),
+            bound,
             unit="points",
             key=f"at_{q}" if q in (10, 20, 50, 275) else "",
         )
@@ -576,13 +572,13 @@ def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]  # fmt: skip
 
 
-def c17(tables: Tables) -> Sequence[Evidence]:
+def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What exact pacing leaves missing in Mininet."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
             f"{model}, {q} packets: below bare metal",
-            same(5),
+            bound,
             unit="points",
             weighs=model == MININET,
             key={MININET: f"exact_{q}", STALLED: f"stalls_{q}"}.get(model, ""),
