@@ -46,6 +46,8 @@ PATHS = ((10, 20), (10, 100), (100, 20), (100, 100))
 DEEPER, NO_LOSS = 16.0, 1000.0
 """Bandwidth-delay products of a queue that bears what doubling adds, and of one that nothing fills."""
 BEHIND = f"{SEARCH}, {DEEPER:g} products"
+SEEN = f"{HYSTART_PP}, {ONE_ROUND}, nothing lost"
+QUARTER = 0.25
 DEEP = ((10, 100), (100, 20), (100, 100))
 """Paths on which HyStart++ loses packets behind a queue of four products."""
 
@@ -102,6 +104,8 @@ def run(plan: Plan) -> Data:
             )
             for arm in (CLASSIC, LIMITED)
         ]
+        seen = endless.scenario(STARTS[ONE_ROUND], ROUND_TRIPS)
+        cells.append(cell(SEEN, endless, seen, f"why lossless {rate} {rtt}", seeds // 2))
     quiet, radio = noise.PLACES[noise.QUIET], noise.PLACES[noise.RADIO]
     calm = Place(rate=quiet.rate, rtt=quiet.rtt, queue=quiet.queue, link={"wifi": {"mean": "1 ms"}})
     for what, place in ((noise.RADIO, radio), (noise.CALM, calm)):
@@ -154,6 +158,19 @@ def slower_without_loss(tables: Tables) -> Sequence[Evidence]:
             )
         )
     return found
+
+
+def seen_late(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Window at which a round shows the rise where nothing is lost: that after one slow round, less a quarter that this round may add."""
+    return [
+        Evidence.of(
+            median(of(tables, "why.runs", "exit", what=SEEN, rate=rate, rtt=rtt) / (1 + QUARTER)),
+            f"{rate} Mb/s, {rtt} ms, nothing lost: window at which HyStart++ sees the rise, over BDP",
+            bound,
+            key=f"seen_{rate}_{rtt}",
+        )
+        for rate, rtt in PATHS
+    ]
 
 
 def _lost(tables: Tables, what: str, rate: int, rtt: int, queue: float) -> Array:

@@ -24,6 +24,7 @@ from ackclock.study import (
     Plan,
     Stated,
     Tables,
+    above,
     at_most,
     below,
     between,
@@ -232,7 +233,17 @@ CLAIMS: tuple[Claim, ...] = (
         note=(
             "With a quarter of the product {r10_20_q025:n} times as many on the shortest path and {r100_100_q025:i} on the longest; with 0.35 products {r100_100_q035:i} there."
         ),
-        guesses=("with a quarter of the product the loss comes before a round has shown the rise",),
+        causes=(
+            Cause(
+                because="with a quarter of the product the queue overflows before a round has shown the rise",
+                intervention="a queue that loses nothing",
+                criterion=Criterion(
+                    measure=Stated(above(1 + causes.QUARTER), causes.seen_late),
+                    reading="the rise is seen with a window larger than what the path and a quarter of it hold",
+                    cell="the same paths",
+                ),
+            ),
+        ),
     ),
     Claim(
         id="S2",
