@@ -12,8 +12,10 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -97,8 +99,7 @@ def declared(module: str) -> dict[str, Any]:
     Parameters
     ----------
     module
-        `__name__` of the module. Its functions are the measures, as are those of the modules that it imports from the same package
-        ("causes.slow_rounds").
+        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds").
 
     Raises
     ------
@@ -112,7 +113,7 @@ def declared(module: str) -> dict[str, Any]:
         raise InputError(
             f"{table.place}: found no chapter with the module {quote(name)}; allowed: one of each chapter with claims"
         )
-    program = _program(sys.modules[module], package)
+    program = _program(sys.modules[module], package, _modules(own.raw))
     place = own.text("place", default="")
     found = {
         "title": own.text("title"),
@@ -127,12 +128,12 @@ def _beside(package: str) -> Table:
     return Table(_read_once(file), f"{package.rpartition('.')[2]}/{TABLE}")
 
 
-def _program(module: ModuleType, package: str) -> Program:
-    """The functions and readings of a module, and of what it imports from its package."""
+def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
+    """The functions and readings of a module, and of others of its package."""
     spaces = {"": module}
-    for name, found in vars(module).items():
-        if isinstance(found, ModuleType) and found.__name__.startswith(f"{package}."):
-            spaces[f"{name}."] = found
+    for name in modules:
+        with suppress(ModuleNotFoundError):
+            spaces[f"{name}."] = import_module(f"{package}.{name}")
     known = {f"{space}{name}": found for space, one in spaces.items() for name, found in vars(one).items()}
     return Program(
         measures={
@@ -142,6 +143,16 @@ def _program(module: ModuleType, package: str) -> Program:
         },
         readings={found.name: found for found in known.values() if isinstance(found, Reading)},
     )
+
+
+def _modules(raw: Any) -> set[str]:
+    """The modules that measures in a table name, as in "causes.slow_rounds"."""
+    if isinstance(raw, list):
+        return {name for one in raw for name in _modules(one)}
+    if not isinstance(raw, dict):
+        return set()
+    own = str(raw.get("measure", "")).rpartition(".")[0]
+    return {name for one in raw.values() for name in _modules(one)} | ({own} if own.isidentifier() else set())
 
 
 def head(table: Table) -> dict[str, Any]:
