@@ -30,7 +30,7 @@ from ackclock.study.study import Chapter, Publication
 
 __all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "once", "read"]
 
-TABLE = "study.toml"
+TABLE, READINGS = "study.toml", "readings"
 
 LARGEST = 2**20
 """Bytes of the table."""
@@ -99,7 +99,8 @@ def declared(module: str) -> dict[str, Any]:
     Parameters
     ----------
     module
-        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds").
+        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds");
+        so it is with readings, of which those of a module `readings` need no prefix.
 
     Raises
     ------
@@ -113,7 +114,7 @@ def declared(module: str) -> dict[str, Any]:
         raise InputError(
             f"{table.place}: found no chapter with the module {quote(name)}; allowed: one of each chapter with claims"
         )
-    program = _program(sys.modules[module], package, _modules(own.raw))
+    program = _program(sys.modules[module], package, _modules(own.raw) | {READINGS})
     place = own.text("place", default="")
     found = {
         "title": own.text("title"),
@@ -141,18 +142,27 @@ def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
             for name, found in known.items()
             if inspect.isfunction(found) and found.__module__.startswith(package)
         },
-        readings={found.name: found for found in known.values() if isinstance(found, Reading)},
+        readings={
+            f"{space if space != f'{READINGS}.' else ''}{found.name}": found
+            for space, one in spaces.items()
+            for found in vars(one).values()
+            if isinstance(found, Reading)
+        },
     )
 
 
 def _modules(raw: Any) -> set[str]:
-    """The modules that measures in a table name, as in "causes.slow_rounds"."""
+    """The modules whose measures or readings a table names, as in "causes.slow_rounds"."""
     if isinstance(raw, list):
         return {name for one in raw for name in _modules(one)}
     if not isinstance(raw, dict):
         return set()
-    own = str(raw.get("measure", "")).rpartition(".")[0]
-    return {name for one in raw.values() for name in _modules(one)} | ({own} if own.isidentifier() else set())
+    named = [str(name).rpartition(".")[0] for name in (raw.get("measure"), *_listed(raw.get("readings")))]
+    return {name for one in raw.values() for name in _modules(one)} | {name for name in named if name.isidentifier()}
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
 
 
 def head(table: Table) -> dict[str, Any]:
