@@ -20,25 +20,21 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Reading,
-    Stated,
     Tables,
     above,
-    below,
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.prr import path, paths
 from ackclock_studies.prr.path import LARGE, PAGE_LABELS
-from ackclock_studies.prr.rules import CRB, FORM, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
+from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
 LOSS = 0.02
@@ -384,100 +380,6 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 _SLIDES = "IETF-84 slides"
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="T12",
-        place="CS244'13 blog, first paragraph",
-        statement="PRR improves upon the existing fast recovery under burst losses.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=0.3), t12),
-            reading="mean latency lower than with rate halving; less than 0.3 % counts as none",
-            cell="bursts of 3 and of 8 packets on average, 2 % lost in all, behind the blog's queue of 100 packets",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        note=(
-            "With single losses it gains {gain_1_100:i}, with bursts of 3 {gain_3_100:i} and with bursts of 8 {gain_8_100:i}. Of 8 packets on average, {ended_8_halving:n} and "
-            "{ended_8_prr:n} fetches did not end within the hour, with rate halving and with PRR; they have no time, and no mean holds them."
-        ),
-        causes=(
-            Cause(
-                because="a few fetches with long backoffs carry the mean under bursts",
-                intervention="the slowest 1 % of the pairs are left out",
-                criterion=Criterion(
-                    measure=Stated(below(50), long_backoffs),
-                    reading="less than half of the gain is left",
-                    cell="the same",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P4",
-        place=f"{_SLIDES}, measurement summary; RFC 6937 §5",
-        statement="RFC 3517 retransmits more than PRR, and loses more of its retransmissions.",
-        direction=Criterion(
-            measure=p4,
-            reading="in the mean over paths; less than 0.5 and 1 % counts as none",
-            cell="a population of paths: the publications name no cell but Google's Web servers. Single cells stand beside",
-            bound="stated",
-            reads=(DEPTH, LENGTH, FORM),
-        ),
-        magnitude=Criterion(
-            measure=p4_much,
-            reading="within a factor of two",
-            cell="as above",
-            bound="printed",
-            printed="3 % more retransmissions, 29 % more lost ones",
-            reads=(FORM,),
-        ),
-        note=(
-            "On most paths the two do not differ: RFC 6675 retransmits more on {retransmissions_holds_on:i} of them and less on {retransmissions_reverse_on:i}, and loses more "
-            "retransmissions on {lost_holds_on:i} and fewer on {lost_reverse_on:i}. In the cell of earlier versions, 750 KB behind a queue of 10 packets, it is {all:i} more."
-        ),
-        causes=(
-            Cause(
-                because="the overshoot of slow start, which just fits the queue, makes the one recovery that differs",
-                intervention="slow start ends before the queue is full",
-                criterion=Criterion(
-                    measure=Stated(below(50), overshoot),
-                    reading="less than half of the difference is left",
-                    cell="750 KB, 2 % single losses, a queue of 10 packets",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P12",
-        place=f"{_SLIDES}, all positive results",
-        statement="PRR is less prone to timeouts following burst losses than RFC 3517.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), p12),
-            reading="timeouts of fetches of 750 KB; less than 1 % counts as none",
-            cell="bursts of 3 packets on average behind a queue of one bandwidth-delay product",
-            bound="stated",
-            reads=(DEPTH, FORM),
-        ),
-        note=(
-            "Timeouts of RFC 6675 beyond those of PRR, in percent of these: {timeouts:i} behind 10 packets, {timeouts_3_100:i} behind 100. "
-            "If only retransmissions are spared, {spared_rfc6675:i} and {spared_prr:i} of the timeouts are left with RFC 6675 and PRR: that they are lost again is not what most timeouts come of."
-        ),
-        causes=(
-            Cause(
-                because="a burst takes the end of the response, or all that is in flight, and no ACK comes back on which either rule could act",
-                intervention=f"as many lost, but no more than {ROW} in a row and none of the last {LAST}",
-                criterion=Criterion(
-                    measure=Stated(below(50), harmless),
-                    reading="less than half of the timeouts is left under either rule",
-                    cell="the same; what is sent again is not lost at random",
-                ),
-            ),
-        ),
-    ),
-)
-
 
 def figure(tables: Tables) -> Figure:
     """Latency, timeouts and retransmissions of each rule against PRR, by length of burst and depth of queue."""
@@ -553,13 +455,12 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="Burst losses and short queues",
     experiments=(
         Experiment(name="bursts", title="bursts of losses behind queues of 6 to 100 packets", run=run, weight=15),
         Experiment(name="calm", title="the same without an overshoot of slow start", run=run_calm, weight=1),
         Experiment(name="spared", title="bursts of losses that spare what is sent again", run=run_spared, weight=1),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=lambda: {"bursts of 3 losses, queue of 10 packets, PRR": scenario(PRR, 3, 10)},
 )
