@@ -434,7 +434,9 @@ CLAIMS: tuple[Claim, ...] = (
             cell="20 Mb/s, five opens, 72 and 96 %",
             bound="stated",
         ),
-        guesses=("without loss the queue that bursts of fifty packets make takes the advantage as well",),
+        guesses=(
+            "without loss it is the queue that takes the advantage, which five that open at once make long whether or not their windows are bursts",
+        ),
         intervention="nothing is lost",
         note="Without loss {without:i} of the advantage is kept. By the ledger {loss:i} is spent in waits that loss began (timeouts {timeout}, SYN timers {syn_timer}, sending again {repair}) and {queueing} in the queue.",
     ),

@@ -302,7 +302,7 @@ CLAIMS: tuple[Claim, ...] = (
             bound="stated",
             reads=_READS,
         ),
-        note="PRR-CRB, which does not grow below ssthresh either, has {left_750:i} of the growth at 750 KB and {left_75:i} at 75 KB.",
+        note="PRR-CRB, which does not grow below ssthresh either, has {left_750:i} of the growth at 750 KB and {left_75:i} at 75 KB: so much is that a rule conserves packets where rate halving goes on reducing, and only the rest is growth.",
         causes=(
             Cause(
                 because="more loss brings more recoveries that start below ssthresh, where rate halving never grows and PRR does",
