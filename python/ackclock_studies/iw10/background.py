@@ -306,9 +306,6 @@ def background_table(tables: Tables) -> Table:
     )
 
 
-_CELL = "64 kb/s, five opens, two long flows, 75 and 97.5 %"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (throughputs(t), background_table(t), figure(t))

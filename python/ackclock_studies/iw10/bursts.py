@@ -463,9 +463,6 @@ def unloaded_table(tables: Tables) -> Table:
     )
 
 
-_HOSTS = "64 kb/s, queue of 40, isolated batches on the hosts of the study"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (

@@ -407,9 +407,6 @@ def seconds(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
-_EVERY = "none is named: every link, mode of opening and load"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))

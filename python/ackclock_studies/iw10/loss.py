@@ -62,11 +62,6 @@ def loss_rates(tables: Tables) -> Figure:
 PLOTTED = ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
 """The three plots of the slide, all at 64 kb/s."""
 
-_SLIDE = "slides: PLR comparison (64 kb/s)"
-_KEY = "slides: key findings"
-_APPENDIX = "RFC 6928, Appendix A"
-_PLOTS = "64 kb/s: single opens at 97.5 %, five at 75 % and at 97.5 %, the slide's three plots"
-
 
 def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
     """Loss rate with IW10 less that with IW3, run by run under the same arrivals."""

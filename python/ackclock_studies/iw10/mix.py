@@ -84,10 +84,6 @@ def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
     return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
 
 
-LIMITED = 1.15
-"""A limited loss, stated beforehand: 15 %. To gain is no loss."""
-
-
 def i16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """IW3 in the mix at light and medium load, in the mean."""
     each = list(_beside(tables).values())

@@ -299,11 +299,6 @@ def i24_much(tables: Tables) -> Sequence[Evidence]:
     return _retransmits(tables, same(0.25, of=round(published(IW10_SACK, PUBLISHED_RATE), 2)))
 
 
-_CELL = (
-    "front ends, of which nothing is given: the access rate at which IW3 with SACK retransmits 3.3 %, as on the slide"
-)
-
-
 FITTED = Fitted(
     name="rate of the access links of photographs",
     value="interpolated between 1 and 20 Mb/s",

@@ -79,9 +79,6 @@ def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _longer(tables, bound)
 
 
-_CELL = "20 Mb/s, five opens, 96 % and 64 kb/s, single opens, 75 %: the two queues that the slides show"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (queues(t),)

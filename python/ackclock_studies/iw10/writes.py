@@ -236,9 +236,6 @@ def closes(tables: Tables) -> Table:
     )
 
 
-_BUGS = "slides: Linux kernel bugs (or features?)"
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (

@@ -381,10 +381,6 @@ def start_up(tables: Tables) -> Figure:
     )
 
 
-_CELL = "path 2 behind a card that interrupts every 125 µs"
-_READS = (LEVEL, GAIN)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (coalescing(t), start_up(t))

@@ -255,10 +255,6 @@ def _saturates(t: pl.DataFrame) -> bool:
     return bool(np.sort(tau)[1] > 0.8 * tau.max())
 
 
-_JITTER = "path 2, jitter of ACKs from 0 to 800 µs"
-_FOUR = "path 1, TCPW among three NewReno flows"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (damping(t),)

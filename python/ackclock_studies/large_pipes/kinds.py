@@ -166,9 +166,6 @@ def w30_much(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-_CELL = "path 1: four flows, and one alone under 0.3 % random loss"
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report: slide 4 as numbers."""
     return (pairs_and_trains(tables),)

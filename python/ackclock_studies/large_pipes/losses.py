@@ -212,9 +212,6 @@ def random_loss(tables: Tables) -> Figure:
     )
 
 
-_CELL = "path 1, 0.1 to 0.5 % (A3)"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (random_loss(t),)

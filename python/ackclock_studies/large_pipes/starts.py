@@ -406,9 +406,6 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
     )
 
 
-_GROUP = "path 1, ten runs of a minute in a row"
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (

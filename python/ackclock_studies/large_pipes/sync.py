@@ -234,10 +234,6 @@ def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-IN_STEP = 0.3
-"""Correlation of two windows that counts as moving in step; independent flows have none."""
-
-
 def bands(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
     by_rate, fixed = (mean_interval(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))

@@ -181,9 +181,6 @@ def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "NSDI 2015: rapidly changing networks"
-
-
 def figure(tables: Tables) -> Figure:
     """Goodput over time in one network."""
     series = tables["changing.series"]

@@ -263,9 +263,6 @@ def steadier(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-PLACE = "NSDI 2015: convergence and stability"
-
-
 def figure(tables: Tables) -> Figure:
     """Deviation against time to converge, and one trial over time."""
     table = tables[TABLE]

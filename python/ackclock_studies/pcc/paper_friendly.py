@@ -134,9 +134,6 @@ def _paths(tables: Tables) -> list[str]:
     return tables[TABLE]["path"].unique(maintain_order=True).to_list()
 
 
-PLACE = "NSDI 2015: TCP friendliness"
-
-
 def figure(tables: Tables) -> Figure:
     """Goodput of the ordinary flow."""
     found = arms.summary(tables[TABLE], ("arm", "path", "rate_mbps", "selfish"), "mbps")

@@ -244,9 +244,6 @@ def resilient_over_cubic(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return [Evidence.of(ratio, "over CUBIC, 10 %", bound, unit="times")]
 
 
-PLACE = "NSDI 2015: unreliable lossy links"
-
-
 def figure(tables: Tables) -> Figure:
     """Goodput against the loss rate, light and heavy."""
     found = arms.summary(tables[TABLE], ("kind", "arm", "loss"), "goodput_bps").with_columns(

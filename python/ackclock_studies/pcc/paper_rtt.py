@@ -149,9 +149,6 @@ def falls_far(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "NSDI 2015: RTT unfairness"
-
-
 def figure(tables: Tables) -> Figure:
     """Ratio against the long RTT."""
     found = arms.summary(tables[TABLE], ("arm", "long_ms"), "ratio")

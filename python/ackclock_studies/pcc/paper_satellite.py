@@ -176,9 +176,6 @@ def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return [*found, Evidence.of(mbps, BOTH.name, Bound(), unit="Mb/s", weighs=False, key="varies")]
 
 
-PLACE = "NSDI 2015: satellite links"
-
-
 def figure(tables: Tables) -> Figure:
     """Goodput against the buffer."""
     found = arms.summary(tables[TABLE], ("arm", "buffer"), "goodput_bps").with_columns(

@@ -164,9 +164,6 @@ def without_copies(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evi
     ]
 
 
-PLACE = "NSDI 2015: flow completion time of short flows"
-
-
 def figure(tables: Tables) -> Figure:
     """Median and 95th percentile against the load."""
     table = tables[TABLE]

@@ -266,13 +266,6 @@ def figure(tables: Tables) -> Figure:
     )
 
 
-PLACE = "blog: four flows"
-_FITTED = (
-    "All senders and receivers share the processors, and a packet costs 100 us at each end: fitted to C13's total."
-)
-_CELL = "Mininet, four flows together for 200 s, limit of 250 packets"
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)

@@ -500,9 +500,6 @@ def f6_steadier(tables: Tables) -> Sequence[Evidence]:
     return _over_cubic(tables, BARE, "sd_mbps", key="sd")
 
 
-PLACE = "blog: four flows"
-
-
 def sharing_table(tables: Tables) -> Table:
     """Index, deviation, total."""
     rows: list[tuple[TableCell | str, ...]] = []

@@ -657,9 +657,6 @@ def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "blog: throughput against buffer"
-
-
 def sweep_table(tables: Tables) -> Table:
     """Goodput, and what was sent."""
     rows: list[tuple[TableCell | str, ...]] = []
@@ -680,10 +677,6 @@ def sweep_table(tables: Tables) -> Table:
         rows=tuple(rows),
         dense=True,
     )
-
-
-_SEVEN = "NSDI 2015: figure 7"
-_MEMORY = "The number is known from memory only: a hypothesis."
 
 
 def blocks(t: Tables) -> Sequence[Block]:

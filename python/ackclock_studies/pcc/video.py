@@ -206,10 +206,6 @@ def over_pcc(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "FESTIVE (CoNEXT 2012), as summarised elsewhere"
-
-CELL = "over CUBIC, 2, 4 and 8 players, lower than with the rate-based rule; over PCC beside"
-
 _COLOUR = {FESTIVE: OKABE_ITO["blue"], RATE_BASED: OKABE_ITO["vermilion"]}
 
 

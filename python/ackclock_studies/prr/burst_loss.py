@@ -378,9 +378,6 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-_SLIDES = "IETF-84 slides"
-
-
 def figure(tables: Tables) -> Figure:
     """Latency, timeouts and retransmissions of each rule against PRR, by length of burst and depth of queue."""
     shown = tuple(rule for rule in RULES if rule not in (PRR, SSRB))

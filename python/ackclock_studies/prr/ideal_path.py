@@ -21,9 +21,6 @@ from ackclock.study.table import declared
 from ackclock_studies.prr.published import PATTERNS
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, UB, label
 
-_BLOG = "CS244'13 blog"
-_SLIDES = "IETF-84 slides"
-
 
 def t2(tables: Tables) -> Sequence[Evidence]:
     """In flight at the end of recovery on the ideal path, 15 of 20 segments lost."""

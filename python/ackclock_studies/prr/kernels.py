@@ -370,10 +370,6 @@ def _share(mask: Any) -> str:
     return f"{100 * mask.mean():.0f} %" if mask.size else "none"
 
 
-_BLOG = "CS244'13 blog"
-_OURS = "this study, in place of the blog's reading of its"
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (

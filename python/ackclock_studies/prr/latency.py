@@ -22,11 +22,10 @@ from ackclock.study import (
 )
 from ackclock.study.table import declared
 from ackclock_studies.prr import path, paths, why
-from ackclock_studies.prr.fetches import HIT, QUEUE, WAY_BACK, compared, paired, run, summary
+from ackclock_studies.prr.fetches import QUEUE, WAY_BACK, compared, paired, run, summary
 from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, MIDDLE, PAGE_LABELS, PAGES, percent, where
 from ackclock_studies.prr.rules import (
     CRB,
-    FORM,
     PRR,
     RATE_HALVING,
     RFC6675,
@@ -37,10 +36,6 @@ from ackclock_studies.prr.rules import (
     prr,
     share_text,
 )
-
-_BLOG = "CS244'13 blog"
-_IMC = "IMC 2011 paper"
-_SLIDES = "IETF-84 slides"
 
 
 def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
@@ -250,9 +245,6 @@ def latency_table(tables: Tables) -> Table:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}" if value < 10 else f"{value:.2f}"
-
-
-_READS = (FORM, HIT)
 
 
 def blocks(tables: Tables) -> Sequence[Block]:

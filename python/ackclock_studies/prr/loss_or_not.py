@@ -16,8 +16,6 @@ from ackclock_studies.prr.path import LOSSES, LOW, PAGES, where
 from ackclock_studies.prr.rules import PRR, RATE_HALVING
 from ackclock_studies.prr.split import group_a_mean, group_b_mean
 
-_BLOG = "CS244'13 blog"
-
 
 def t4(tables: Tables) -> Sequence[Evidence]:
     """Largest difference between the arms over all loss-free fetches; the publication's group of them."""

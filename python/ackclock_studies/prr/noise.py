@@ -34,7 +34,6 @@ from ackclock_studies.prr import fetches, kernels, path
 from ackclock_studies.prr.path import HIGH, LOW, PAGE_LABELS, PAGES, where
 from ackclock_studies.prr.split import group_b_mean, two_sigma
 
-_BLOG = "CS244'13 blog"
 _NO_BOUND = Bound()
 
 HOSTS: dict[str, dict[str, Any]] = {

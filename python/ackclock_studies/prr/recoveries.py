@@ -33,9 +33,6 @@ from ackclock_studies.prr import population as pop
 from ackclock_studies.prr.path import LOW, MIDDLE, where
 from ackclock_studies.prr.rules import PRR, RATE_HALVING, RFC6675, RULES, SERIES, label, name_of, prr
 
-_SLIDES = "IETF-84 slides"
-_PAPER = "IMC 2011 paper"
-_INDIA = "CS244'13 blog, original results; IMC 2011 paper, video transfers in India"
 CELL = where(MIDDLE, LOW)
 VIDEO = "video population"
 WEB = "Web population"

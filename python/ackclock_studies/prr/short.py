@@ -51,9 +51,6 @@ def run(plan: Plan) -> Data:
     return collect("short", cells, plan)
 
 
-_PAPER = "IMC 2011 paper"
-
-
 def p9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Timeouts of short responses with early retransmit or tail loss probes, against neither."""
     t = tables["short.fetches"]

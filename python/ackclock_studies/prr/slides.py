@@ -36,8 +36,6 @@ from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, MIDDLE, PAGE_LABELS, 
 from ackclock_studies.prr.rfc_tables import ideal
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, label, prr
 
-_SLIDES = "IETF-84 slides"
-_BLOG = "CS244'13 blog"
 QUEUED = (RATE_HALVING, CRB, SSRB, PRR, RFC9937, RFC6675)
 SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)

@@ -18,9 +18,6 @@ from ackclock_studies.prr import fetches, paths
 from ackclock_studies.prr.path import HIGH, LOSSES, PAGE_LABELS, PAGES, percent, where
 from ackclock_studies.prr.rules import PRR, RATE_HALVING, RFC6675, RULES, SERIES, prr, share_text
 
-_SLIDES = "IETF-84 slides"
-
-
 SETTINGS = ("Web", "video")
 POOLED = "all cells of the testbed"
 

@@ -123,9 +123,6 @@ def sender_trace(acks: pl.DataFrame) -> pl.DataFrame:
     return acks.filter(pl.col("responder") == sent["responder"][-1]) if sent.height else acks
 
 
-_BLOG = "CS244'13 blog"
-
-
 def falls(trace: pl.DataFrame) -> pl.DataFrame:
     """How far cwnd falls on each ACK in recovery, beyond what the ACK newly reports as lost."""
     signed = [pl.col(c).cast(pl.Int64) for c in ("cwnd_before", "cwnd", "newly_lost")]

@@ -36,7 +36,6 @@ BEFORE_S, LASTS_S = 15, 26
 AFTER = 10
 """Round trips after the transfer's start over which the neighbour's throughput is measured."""
 
-HALF = round(PATH.bdp) // 2
 WIDE = {"initial_receive_window": 2000}
 
 

@@ -176,10 +176,6 @@ def _slow(tables: Tables, path: tuple[int, int]) -> list[Evidence]:
     return found
 
 
-_ALL = "none is named: 10 and 100 Mb/s, 20 and 100 ms, queues of 0.25 to 4 BDP"
-_DEEP = "queues of 1 and 4 BDP; 0.25 BDP beside"
-
-
 def figure(tables: Tables) -> Figure:
     """Exit, losses and time for each path and queue."""
 

@@ -220,9 +220,6 @@ def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return found
 
 
-_CELL = "none is named: 50 Mb/s, 40 ms, queue of one BDP, Wi-Fi jitter of draft-huitema-ccwg-c4-test with 2 and 7 ms"
-
-
 def figure(tables: Tables) -> Figure:
     """Exit, losses and time for each disturbance."""
 

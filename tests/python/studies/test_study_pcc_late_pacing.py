@@ -120,7 +120,8 @@ def test_machines_are_compared_at_the_sizes_of_the_claim():
     ]
     several = pl.DataFrame(rows).filter(pl.col("buffer") == 6).drop("buffer")
     found = {
-        c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several}) for c in instances.CHAPTER.claims
+        c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several})
+        for c in instances.CHAPTER.claims
     }
     assert found["C7"].verdict is Verdict.NEGLIGIBLE  # behind 6 to 20 packets it is two tenths of a point
     assert found["C8"].verdict is Verdict.NOT_COMPARABLE
