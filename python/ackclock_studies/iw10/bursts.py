@@ -1,7 +1,4 @@
-"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33).
-
-Length: all of it is one experiment on the slow link, and its claims share the scenarios and the counting of drops.
-"""
+"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Completion times of IW10 against IW3 (I6, I7, I11, I14, I35).
-
-Length: five claims about one measure, their causes, and the four figures and tables of it.
-"""
+"""Completion times of IW10 against IW3 (I6, I7, I11, I14, I35)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Path 2 behind a card that coalesces interrupts (W13, W15, W16, W24).
-
-Length: four claims about one path, and the arms in which their causes are taken away.
-"""
+"""Path 2 behind a card that coalesces interrupts (W13, W15, W16, W24)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The first seconds and the first minute: ten runs in a row on both paths (W2, W3, W4, W12, W17).
-
-Length: five claims about the same runs, and the arms in which their causes are taken away.
-"""
+"""The first seconds and the first minute: ten runs in a row on both paths (W2, W3, W4, W12, W17)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2).
-
-Length: six claims about one table of recoveries, the two causes that are tested on it, and three figures and tables of it.
-"""
+"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
 
 from __future__ import annotations
 
