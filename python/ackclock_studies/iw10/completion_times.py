@@ -331,7 +331,9 @@ def ratios(tables: Tables) -> Figure:
                         label=f"{MODE_TITLE[mode]}, {'with' if sack else 'without'} SACK",
                     )
             ax.axhline(1.0, color=GREY, lw=0.9)
-            ax.set(title=rate, xlabel="offered load (%)")
+            ax.set(title=f"{'slow' if rate == SLOW else 'fast'} link, {rate}", xlabel="offered load (%)")
+        for height, text, vertical in ((1.02, "IW10 slower", "bottom"), (0.93, "IW10 faster", "top")):
+            axes[1].text(24, height, text, color="#555555", fontsize=8, va=vertical)
         axes[0].set_ylabel("mean completion time,\nIW10 / IW3")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return figure

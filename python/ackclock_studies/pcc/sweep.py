@@ -258,6 +258,12 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+SPOKEN_OF = 20
+"""Packets of the buffer that the headline speaks of."""
+TICKS = (1, 2, 6, 20, 50, 100, 200)
+"""Packets; the axis has kB."""
+
+
 def figure(tables: Tables) -> Figure:
     """Goodput against the buffer as the publication draws it: a panel for each environment, PCC and CUBIC in it."""
     table = means(tables)
@@ -267,12 +273,12 @@ def figure(tables: Tables) -> Figure:
         beside = {
             BARE: (),
             MININET: (
-                (testbed.PACED, PCC, "PCC, late pacing on bare metal", ":"),
+                (testbed.PACED, PCC, f"{LABEL[PCC]},\nlate pacing\non bare metal", ":"),
                 (CUT, CUBIC, "CUBIC, no offload", "--"),
             ),
         }
         for ax, (model, title) in zip(axes, PANELS, strict=True):
-            lines = [(model, PCC, "PCC", "-"), (model, CUBIC, "CUBIC", "-"), *beside[model]]
+            lines = [(model, PCC, LABEL[PCC], "-"), (model, CUBIC, "CUBIC", "-"), *beside[model]]
             for name, controller, label, dash in lines:
                 own = table.filter((pl.col("model") == name) & (pl.col("cc") == controller)).sort("buffer")
                 look = LOOKS[controller] | ({"mfc": "none"} if dash != "-" else {})
@@ -289,10 +295,12 @@ def figure(tables: Tables) -> Figure:
                         mfc="none",
                         color=colour,
                         ms=11,
-                        label=f"{LABEL[controller]}, as published",
+                        label=f"{'PCC' if controller == PCC else LABEL[controller]}, as published",
                     )
             ax.set_xscale("log")
-            ax.xaxis.set_major_formatter("{x:g}")
+            ax.axvline(1.5 * SPOKEN_OF, color="#888888", lw=1.2, zorder=1.6)
+            ax.set_xticks([1.5 * n for n in TICKS], [f"{1.5 * n:g}" for n in TICKS])
+            ax.set_xticks([], minor=True)
             ax.set_xlabel("buffer (kB)")
             ax.set_title(title)
             ax.set_ylim(0, 103)
@@ -303,7 +311,7 @@ def figure(tables: Tables) -> Figure:
     return Figure(
         name="sweep",
         title="Throughput against the buffer, as the publication draws it",
-        caption="One flow, 100 Mb/s, 30 ms, start-up included; 1.5 kB a packet. Means over seeds. Stars: figure 7 of the paper, from memory.",
+        caption=f"One flow, 100 Mb/s, 30 ms, start-up included; 1.5 kB a packet. Means over seeds. Stars: figure 7 of the paper, from memory. Grey upright: {SPOKEN_OF} packets.",
         draw=draw,
         data={"sweep": table},
     )
