@@ -74,8 +74,12 @@ def draw(script: Path) -> tuple[bytes, str]:
 def of_study() -> dict[Path, bytes]:
     """The figures of a study at quick scale, as PNG, by their files in the documentation."""
     study = studies.get(STUDY)
-    tables = study.run(jobs=2).tables
-    figures = [block for chapter in study.chapters for block in chapter.blocks(tables) if isinstance(block, Figure)]
+    result = study.run(jobs=2)
+    figures = [
+        block for chapter in study.chapters for block in chapter.blocks(result.tables) if isinstance(block, Figure)
+    ]
+    if study.headline:
+        figures.append(study.headline(result).figure)
     return {PICTURE.with_name(f"{STUDY}-{figure.name}.png"): figure.render()["png"] for figure in figures}
 
 

@@ -11,6 +11,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,16 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
             "strict": bound.strict,
             "margin": bound.margin,
         }
-        of: Callable[..., Any] = getattr(criterion.measure.of, "function", criterion.measure.of)
-        found["measure"] = getattr(of, "__name__", "")
+    found |= _named(criterion.measure)
     return found
+
+
+def _named(measure: Callable[..., Any]) -> dict[str, Any]:
+    """Name of the function that measures, and its arguments."""
+    of = getattr(measure, "of", measure)
+    of = getattr(of, "function", of)
+    arguments = {"of": of.keywords} if isinstance(of, partial) else {}
+    return {"measure": getattr(getattr(of, "func", of), "__name__", ""), **arguments}
 
 
 def code(study: Study) -> str:

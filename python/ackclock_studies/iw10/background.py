@@ -17,19 +17,16 @@ from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
-    at_least,
 )
 from ackclock.study.cells import Cell, collect
 from ackclock.study.plan import KERNEL
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import closed, testbed
 from ackclock_studies.iw10.completion_times import seconds
 from ackclock_studies.iw10.readings import COUNTS, EXTREME, EXTREMES, LENGTH, LENGTHS, SETUP, settings
@@ -309,55 +306,6 @@ def background_table(tables: Tables) -> Table:
     )
 
 
-_CELL = "64 kb/s, five opens, two long flows, 75 and 97.5 %"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I19",
-        place="slides: IW10's impact to cross traffic; RFC 6928, Appendix A",
-        statement="Long flows do as well or better beside IW10 transactions.",
-        direction=Criterion(
-            measure=Stated(at_least(0.95), i19),
-            reading="as well: at most 5 % less throughput",
-            cell=_CELL,
-            bound="ours",
-            reads=(closed.ARRIVALS,),
-        ),
-        note=(
-            "{at750:i} times at 75 %, {at975:i} times at 97.5 %. With Poisson arrivals the ratio goes to 1 as the run gets longer, whatever the window: all requests are served in the "
-            "end. Clients in a closed loop leave {closed_60:i}, {closed_30:i} and {closed_10:i} times as much with pauses of 60, 30 and 10 s; with 30 s an answer costs the long flows "
-            "{answer_IW3} with IW3 and {answer_IW10} with IW10, a minute {minute_IW3} and {minute_IW10}."
-        ),
-    ),
-    Claim(
-        id="I20",
-        place="slides: IW10's impact to cross traffic, the windows of two long flows",
-        statement="Sometimes IW3 does more damage to long flows than IW10.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=5), i20),
-            reading="in some runs they get at least 5 % more beside IW10 under the same arrivals; fewer than one run in twenty counts as none",
-            cell="64 kb/s, five opens, 75 %: the load of the graphs",
-            bound="stated",
-            reads=(closed.ARRIVALS,),
-        ),
-        note="In {more:i} of the runs; in {less} they get 5 % less. One run, as the slide shows it, says nothing about which is usual: for that see I19 and I32.",
-    ),
-    Claim(
-        id="I32",
-        place="slides: comparison of impacts to cross traffic",
-        statement="Long flows do better beside IW10, more obviously under high load.",
-        direction=Criterion(
-            measure=i32,
-            reading="more throughput at 97.5 %, and more of an advantage than at 75 %",
-            cell="64 kb/s, five opens, two long flows: the slide's right graph; the loads of the graphs are not given",
-            bound="stated",
-            reads=(closed.ARRIVALS,),
-        ),
-        note="{heavy:i} times at the highest load. In a closed loop the ratio does not depend on the length of the run (I19).",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (throughputs(t), background_table(t), figure(t))
@@ -370,7 +318,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Long flows beside transactions",
     experiments=(
         Experiment(name="windows", title="cwnd and ssthresh of two long flows", run=run_traces, weight=1),
         Experiment(
@@ -382,7 +329,7 @@ CHAPTER = Chapter(
         ),
         Experiment(name="closed", title="two long flows beside clients in a closed loop", run=closed.run, weight=3),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

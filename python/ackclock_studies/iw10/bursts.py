@@ -1,7 +1,4 @@
-"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33).
-
-Length: all of it is one experiment on the slow link, and its claims share the scenarios and the counting of drops.
-"""
+"""Batches that open together on the slow link, drop by drop (I10, I30), and what goes with single responses (I9, I26, I33)."""
 
 from __future__ import annotations
 
@@ -17,21 +14,17 @@ from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     at_least,
-    below,
     exactly,
     same,
 )
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import testbed
 from ackclock_studies.iw10.readings import ACKS as ACKNOWLEDGED
 from ackclock_studies.iw10.testbed import FAST, SLOW
@@ -467,84 +460,6 @@ def unloaded_table(tables: Tables) -> Table:
     )
 
 
-_HOSTS = "64 kb/s, queue of 40, isolated batches on the hosts of the study"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I9",
-        place="slides: slow link tests",
-        statement="Serialising a response takes about 2 s, queueing up to 7.5 s.",
-        magnitude=Criterion(
-            measure=i9,
-            reading="within 0.2 s",
-            cell="64 kb/s, 15 KB, 40 packets",
-            bound="printed",
-            printed="~2 s; 7.5 s",
-        ),
-    ),
-    Claim(
-        id="I10",
-        place="slides: slow link tests",
-        statement="Five IW10 bursts always overflow the queue of the slow link; five IW3 bursts alone never do.",
-        direction=Criterion(
-            measure=i10,
-            reading="packets of first transmissions dropped",
-            cell=_HOSTS,
-            bound="stated",
-            reads=(ACKNOWLEDGED,),
-        ),
-        note="{iw10} with IW10, {iw3} with IW3, on clients that acknowledge as Linux does; other ways to acknowledge stand beside.",
-    ),
-    Claim(
-        id="I26",
-        place="slides: Linux kernel bugs (or features?)",
-        statement="With the FIN exempt from cwnd, a server that closes after writing sends eleven packets at first.",
-        direction=Criterion(
-            measure=i26, reading="eleven segments written, initial window 10", cell="one response", bound="stated"
-        ),
-    ),
-    Claim(
-        id="I30",
-        place="slides: slow link tests",
-        statement="Five IW3 bursts overflow the queue only if they collide with two other bursts.",
-        direction=Criterion(
-            measure=i30,
-            reading="colliding: opening up to 5 s apart, in steps of half a second",
-            cell=_HOSTS,
-            bound="stated",
-            reads=(ACKNOWLEDGED,),
-        ),
-        note=(
-            "One other batch is enough: up to {one} are dropped, and {two} with two others. The opening bursts alone would fit: if clients never offer more than three segments, {held_one} are dropped with one "
-            "other batch, {held_two} with two. So the sentence is right of windows that do not grow."
-        ),
-        causes=(
-            Cause(
-                because="the other batch meets windows that have grown",
-                intervention="clients never offer more than three segments",
-                criterion=Criterion(measure=held, reading="nothing is dropped with one other batch", cell="the same"),
-            ),
-        ),
-    ),
-    Claim(
-        id="I33",
-        place="slides: Linux kernel bugs (or features?)",
-        statement="With IW10, TSO off and the default send buffer nine packets leave in the first burst.",
-        direction=Criterion(
-            measure=Stated(below(10), i33), reading="fewer than ten", cell="tcp_wmem's default of 16 KB", bound="stated"
-        ),
-        magnitude=Criterion(
-            measure=Stated(exactly(9), i33_much),
-            cell="the same",
-            bound="printed",
-            printed="9 pkts",
-            reading="A packet takes 456 bytes beside its payload, as in the kernels of 2010; 373 to 599 give nine as well, today's 832 eight.",
-        ),
-        note="What such a burst changes is a reading of the set-up. Other sizes of writes: I36.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -565,13 +480,12 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Batches, without randomness",
     experiments=(
         Experiment(
             name="exact", title="cases without randomness: bursts, rounds, one transaction alone", run=run_all, weight=1
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ackclock.judge.estimates import Array, bootstrap, median, ratio, remaining
-from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
+from ackclock.study import Bound, Data, Evidence, Plan, Tables
 from ackclock.study.cells import collect
 from ackclock_studies.iw10 import loaded, parts, testbed
 from ackclock_studies.iw10.testbed import FIVE, IW3, IW10, MIX, SINGLE, SLOW, where
@@ -71,14 +71,14 @@ def left(with_it: Array, without: Array) -> Any:
     return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
 
 
-def overlapping(tables: Tables) -> Sequence[Evidence]:
+def overlapping(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By how much more IW10 loses: what is left with twice the queue, and with paced first windows."""
     excess = loaded.link(tables, *HIGHER, IW10, "plr") - loaded.link(tables, *HIGHER, IW3, "plr")
     return [
         Evidence.of(
             left(excess, changed(tables, HIGHER, change, IW10, "plr") - changed(tables, HIGHER, change, IW3, "plr")),
             f"{where(*HIGHER)}: of what IW10 loses more, what is left with {text}",
-            below(50),
+            bound,
             unit="%",
             key=key,
         )
@@ -89,7 +89,7 @@ def overlapping(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def waiting(tables: Tables) -> Sequence[Evidence]:
+def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By how much the queue of IW10 is shorter with five opens: what is left if its repairs do not wait so long."""
     queue = {arm: loaded.link(tables, *BUSY, arm, "mean_queue") for arm in (IW3, IW10)}
     found = []
@@ -100,7 +100,7 @@ def waiting(tables: Tables) -> Sequence[Evidence]:
             Evidence.of(
                 remaining((queue[IW10][:n], queue[IW3][:n]), (ten, three)),
                 f"{where(*BUSY)}: of how much shorter the queue of IW10 is, what is left with {text}",
-                below(50),
+                bound,
                 unit="%",
                 key=key,
             )
@@ -108,7 +108,7 @@ def waiting(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-def same_queue(tables: Tables) -> Sequence[Evidence]:
+def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What IW10 gains in the mix: what is left if nothing is lost in either, so that the queue alone differs."""
     mix = loaded.times(tables, *HIGHER, MIX, "mean_s", iw=10)
     alone = loaded.times(tables, *HIGHER, IW10, "mean_s")
@@ -122,7 +122,7 @@ def same_queue(tables: Tables) -> Sequence[Evidence]:
         Evidence.of(
             remaining((mix[:n], alone[:n]), (without[0], without[1])),
             f"{where(*HIGHER)}: of the gain in the mix, what is left without loss",
-            above(50),
+            bound,
             unit="%",
             key="left",
         ),
@@ -136,7 +136,7 @@ def same_queue(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def hurt_by_loss(tables: Tables) -> Sequence[Evidence]:
+def hurt_by_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Where IW10 is slower: whether it still is without loss."""
     found = []
     for place, key in ((parts.SLOWER[0], "slow"), (parts.QUICK[1], "fast")):
@@ -145,7 +145,7 @@ def hurt_by_loss(tables: Tables) -> Sequence[Evidence]:
             Evidence.of(
                 median(ten / three) if key == "slow" else ratio(ten, three),
                 f"{where(*place)}: UCT(IW10) / UCT(IW3), {parts.NO_LOSS}",
-                below(1),
+                bound,
                 weighs=key == "slow",
                 key=f"lossless_{key}",
             )

@@ -1,7 +1,4 @@
-"""Completion times of IW10 against IW3 (I6, I7, I11, I14, I35).
-
-Length: five claims about one measure, their causes, and the four figures and tables of it.
-"""
+"""Completion times of IW10 against IW3 (I6, I7, I11, I14, I35)."""
 
 from __future__ import annotations
 
@@ -16,21 +13,17 @@ from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
-    Stated,
     Tables,
     above,
     at_least,
     at_most,
     below,
     between,
-    same,
 )
-from ackclock_studies.iw10 import causes, parts, paths
+from ackclock.study.table import declared
+from ackclock_studies.iw10 import parts, paths
 from ackclock_studies.iw10.bursts import unloaded_s
 from ackclock_studies.iw10.loaded import cells, link, pick, times
 from ackclock_studies.iw10.readings import CONNECT
@@ -338,7 +331,9 @@ def ratios(tables: Tables) -> Figure:
                         label=f"{MODE_TITLE[mode]}, {'with' if sack else 'without'} SACK",
                     )
             ax.axhline(1.0, color=GREY, lw=0.9)
-            ax.set(title=rate, xlabel="offered load (%)")
+            ax.set(title=f"{'slow' if rate == SLOW else 'fast'} link, {rate}", xlabel="offered load (%)")
+        for height, text, vertical in ((1.02, "IW10 slower", "bottom"), (0.93, "IW10 faster", "top")):
+            axes[1].text(24, height, text, color="#555555", fontsize=8, va=vertical)
         axes[0].set_ylabel("mean completion time,\nIW10 / IW3")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         return figure
@@ -411,130 +406,9 @@ def seconds(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
-_EVERY = "none is named: every link, mode of opening and load"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I6",
-        place="slides: key findings; RFC 6928, Appendix A",
-        statement="Regardless of loss, IW10 always improves mean completion time, or does not hurt it.",
-        direction=Criterion(
-            measure=Stated(at_most(1 + MARGIN), i6),
-            reading="does not hurt: at most 5 % longer",
-            cell=_EVERY,
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note=(
-            "{slow75} times on the slow link with single opens at 75 %, {fast96} times with five opens at 96 % of the fast one. Without any loss {lossless_slow:i} and "
-            "{lossless_fast:i}. Of a population of paths IW10 is slower by 5 % on {faster_reverse_on:i}, faster by as much on {faster_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="losses cost more than the rounds that are saved",
-                intervention="nothing is lost",
-                criterion=Criterion(
-                    measure=causes.hurt_by_loss,
-                    reading="IW10 is faster",
-                    cell="the two cells of the note",
-                    bound="ours",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="I7",
-        place="slides: average user completion time",
-        statement="On the fast link round trips dominate: three for IW3, one for IW10.",
-        direction=Criterion(
-            measure=Stated(above(50), i7),
-            reading="more than half of the median time, the connect being one of them",
-            cell="20 Mb/s, single opens, up to 50 %: the slide's left plot, whose load is not given",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=i7_much,
-            reading="from the request on, within 5 %",
-            cell="the same",
-            bound="printed",
-            printed="IW3/3RTTs vs IW10/1RTT",
-        ),
-        note=(
-            "IW3 takes {IW3_50}, IW10 {IW10_50} at half load. Of a population of paths up to half load it is so on {paths_rounds:i}, from 2 Mb/s up on {paths_rounds_fast:i}."
-        ),
-    ),
-    Claim(
-        id="I11",
-        place="slides: UCT comparison (20 Mb/s, five opens)",
-        statement="Under heavy load IW10 loses the advantage that it has at 72 %.",
-        direction=Criterion(
-            measure=i11,
-            reading="faster at 72 %, and at 96 % not faster by more than 5 %",
-            cell="20 Mb/s, five opens, 72 and 96 %: the slide's plots",
-            bound="stated",
-            reads=(CONNECT,),
-        ),
-        magnitude=Criterion(
-            measure=i11_much,
-            reading="at most 0.8 times as long at 72 %, 0.9 to 1.2 times at 96 %",
-            cell="the same",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note=(
-            "{at72} times as long as IW3 at 72 %, {at96} times at 96 %. The slides do not say how long a run lasts, and it matters: of what arrives in the first minute "
-            "{first_minute:i} times, in the second {second_minute:i}, later {later:i}. Over a population of paths IW10 is faster by 5 % on {paths_medium:i} of them at loads up to 72 %, on {paths_heavy:i} at the highest. What takes the advantage: I31."
-        ),
-    ),
-    Claim(
-        id="I14",
-        place="slides: UCT for higher load slow links",
-        statement="At higher load of the slow link queueing dominates, and the longer queue of IW10 offsets what saved round trips gain.",
-        direction=Criterion(
-            measure=i14,
-            reading="more than half of the mean time is above the unloaded one; IW10 is not faster by more than 5 %",
-            cell="64 kb/s, single opens, 75 %",
-            bound="stated",
-            reads=(CONNECT,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(same(MARGIN, of=1), i14_much),
-            reading="the same time within 5 %",
-            cell="the same",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note="{IW3} and {IW10} of the time is above the unloaded one. IW10 takes {ratio:i} times as long.",
-        causes=(
-            Cause(
-                because="the longer queue of IW10 offsets what saved round trips gain",
-                intervention="nothing is lost, and the queue is longer still",
-                criterion=Criterion(
-                    measure=parts.offset_by_queueing,
-                    reading="IW10 is still not faster by more than 5 %",
-                    cell="the same",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="I35",
-        place="slides: average user completion time, a bar for each pair",
-        statement="IW10 is faster than IW3 with each of the four client-server pairs.",
-        direction=Criterion(
-            measure=Stated(below(1), i35),
-            reading="in the median over runs",
-            cell="20 Mb/s, single and five opens, up to 72 %: the slide's left plot",
-            bound="stated",
-        ),
-        note="The pairs are alike here, and so are their bars; the reading *four RTTs* gives each a round-trip time of its own.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (completion(t), pairs(t), ratios(t), cells_table(t))
 
 
-CHAPTER = Chapter(title="Completion times", claims=CLAIMS, blocks=blocks)
+CHAPTER = Chapter(**declared(__name__), blocks=blocks)

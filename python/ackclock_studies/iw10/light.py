@@ -10,18 +10,15 @@ from ackclock.judge.estimates import Array, median, minus
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
-    at_most,
 )
 from ackclock.study.cells import collect
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import loaded, testbed
 from ackclock_studies.iw10.bursts import ACKS as POLICIES
 from ackclock_studies.iw10.bursts import POLICY
@@ -85,38 +82,11 @@ def i8_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _gains(tables, bound)
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I8",
-        place="slides: average user completion time",
-        statement="On the lightly loaded slow link serialisation dominates, and IW10 is only slightly faster.",
-        direction=Criterion(
-            measure=i8,
-            reading="faster (by half a percent at least), and by less than on the fast link",
-            cell="64 kb/s, single opens, 10 %: the slide's right plot, whose load is not given",
-            bound="stated",
-            reads=(ACKS,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_most(8), i8_much),
-            reading="slightly: by 8 % at most",
-            cell="the same",
-            bound="ours",
-            reads=(ACKS,),
-        ),
-        note=(
-            "Three packets take longer to serialise than the round trip, so that the pipe hardly idles with IW3: it idles only if the client "
-            "delays its first ACKs. Gain: {Linux} with the ACKs of Linux, {delayed} with delayed ones, {every} with an ACK per packet."
-        ),
-    ),
-)
-
 CHAPTER = Chapter(
-    title="The lightly loaded slow link",
     experiments=(
         Experiment(
             name="light", title="the lightly loaded slow link, with and without delayed ACKs", run=run, weight=1
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
 )

@@ -13,19 +13,13 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
     Experiment,
-    Stated,
     Tables,
-    above,
     at_least,
-    at_most,
-    below,
 )
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import causes, loaded, paths, testbed
 from ackclock_studies.iw10.loaded import cells, link
 from ackclock_studies.iw10.readings import COUNTS, EXTREME, LENGTH, MIXED, SETUP
@@ -67,11 +61,6 @@ def loss_rates(tables: Tables) -> Figure:
 
 PLOTTED = ((SINGLE, HEAVY[SLOW]), (FIVE, 0.75), (FIVE, HEAVY[SLOW]))
 """The three plots of the slide, all at 64 kb/s."""
-
-_SLIDE = "slides: PLR comparison (64 kb/s)"
-_KEY = "slides: key findings"
-_APPENDIX = "RFC 6928, Appendix A"
-_PLOTS = "64 kb/s: single opens at 97.5 %, five at 75 % and at 97.5 %, the slide's three plots"
 
 
 def more(tables: Tables, rate: str, mode: str, load: float) -> Array:
@@ -205,92 +194,6 @@ def i5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _five_over_single(tables, bound)
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I1",
-        place=f"{_KEY}; {_SLIDE}; {_APPENDIX}",
-        statement="IW10 tends to lose more packets than IW3.",
-        direction=Criterion(
-            measure=Stated(above(0), i1), reading="in the median over runs", cell=_PLOTS, bound="stated"
-        ),
-        note="Over a population of paths IW10 loses more on {more_lost_holds_on:i}, and less on {more_lost_reverse_on:i}.",
-    ),
-    Claim(
-        id="I2",
-        place=f"{_KEY}; {_APPENDIX}",
-        statement="Up to very high load IW10 increases the loss only modestly.",
-        direction=Criterion(
-            measure=Stated(below(0), i2),
-            reading="by less than at the highest load of the same link",
-            cell="none is named: single opens, both links, every load up to 75 %",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_most(2), i2_much), reading="modestly: by 2 points at most", cell="the same", bound="ours"
-        ),
-        note="Single opens lose {slow75} more with IW10 on the slow link at 75 %. Of that {left_deep:i} is left with 80 packets, {left_paced:i} if the first window is paced.",
-        causes=(
-            Cause(
-                because="40 packets of queue do not hold bursts of ten that overlap",
-                intervention="a queue of 80 packets; and no bursts, for the first window is paced",
-                criterion=Criterion(
-                    measure=causes.overlapping,
-                    reading="less than half of the difference is left",
-                    cell="64 kb/s, single opens, 75 %",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="I3",
-        place=f"{_KEY}; {_APPENDIX}",
-        statement="Under extreme load IW10 loses a lot more.",
-        direction=Criterion(
-            measure=Stated(above(0), i3),
-            reading="more than IW3",
-            cell="64 kb/s, 97.5 %, single and five opens: the highest load of the slides",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=i3_much, reading="a lot: at least 1.5 times, both 5 % or more", cell="the same", bound="ours"
-        ),
-        note=(
-            "Single opens {single_times} times, five opens {five_times} times. The longer the run, the more IW3 loses as well (figure *run length*): the queue of a link "
-            "that is offered nearly all that it carries grows for hours, whatever the window."
-        ),
-    ),
-    Claim(
-        id="I4",
-        place=_SLIDE,
-        statement="Loss rates: IW10 above the half-and-half mix, the mix above IW3.",
-        direction=Criterion(
-            measure=Stated(above(0), i4), reading="in the median over runs", cell=_PLOTS, bound="stated"
-        ),
-    ),
-    Claim(
-        id="I5",
-        place=_SLIDE,
-        statement="Simultaneous opens lose far more than single opens.",
-        direction=Criterion(
-            measure=Stated(above(1), i5),
-            reading="more",
-            cell="64 kb/s, 97.5 %: the load that the slide has with both",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_least(3), i5_much),
-            reading="far more: at least three times",
-            cell="the same",
-            bound="ours",
-        ),
-        note=(
-            "{IW3_975} times with IW3 and {IW10_975} times with IW10. At 97.5 % single opens lose much themselves; at 75 % five opens lose {IW3_750} and {IW10_750} "
-            "times as much."
-        ),
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (loss_rates(t),)
@@ -302,7 +205,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Loss",
     experiments=(
         Experiment(
             name="slow",
@@ -316,7 +218,7 @@ CHAPTER = Chapter(
         ),
         Experiment(name="causes", title="the slow link with one thing taken away", run=causes.run, weight=3),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -15,21 +15,14 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
-    Stated,
     Tables,
-    at_least,
-    at_most,
-    below,
 )
-from ackclock_studies.iw10 import causes, testbed, why
+from ackclock.study.table import declared
+from ackclock_studies.iw10 import testbed, why
 from ackclock_studies.iw10.bursts import unloaded_s
 from ackclock_studies.iw10.loaded import cells, link, loads, times
-from ackclock_studies.iw10.readings import CONNECT
 from ackclock_studies.iw10.style import COLOUR, MARKER, panels, percent
 from ackclock_studies.iw10.testbed import (
     FAST,
@@ -89,10 +82,6 @@ def i15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 def _beside(tables: Tables) -> dict[tuple[str, str, float], Estimate]:
     """IW3 in the mix over IW3 alone, in every cell of light and medium load."""
     return {place: median(in_mix(tables, *place, IW3)) for place in cells(tables) if place[2] <= 0.75}
-
-
-LIMITED = 1.15
-"""A limited loss, stated beforehand: 15 %. To gain is no loss."""
 
 
 def i16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -203,135 +192,29 @@ def _mix_title(table: pl.DataFrame) -> str:
     return f"In the half-and-half mix IW3 takes {span(IW3)} times as long as alone, IW10 {span(IW10)} times"
 
 
-def _because(because: str, intervention: str, variant: str, key: str, column: str = "mean_s") -> Cause:
-    """A hypothesis about I17: without its mechanism IW3 gains no longer in the mix."""
-
-    def measure(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-        return [
-            Evidence.of(
-                median(
-                    why.pick(tables, variant, SLOW, mode, MIX, column, iw=3)
-                    / why.pick(tables, variant, SLOW, mode, IW3, column)
-                ),
-                f"{where(SLOW, mode, HEAVY[SLOW])}: UCT of IW3 in the mix / alone, {intervention}",
-                bound,
-                key=f"{key}_{mode}",
-            )
-            for mode in MODES
-        ]
-
-    return Cause(
-        because=because,
-        intervention=intervention,
-        criterion=Criterion(
-            measure=Stated(at_least(1), measure),
-            reading="IW3 is no longer faster in the mix",
-            cell="64 kb/s, 97.5 %, single and five opens",
-        ),
-    )
+REMOVED = {
+    "paced": (why.PACED, "mean_s", "IW10's first window is paced, and IW3's"),
+    "rack": (why.QUICK_REPAIR, "mean_s", "RACK-TLP repairs the tail without a timeout"),
+    "counted": (why.AS_IS, "censored_mean_s", "incomplete ones count with the time that they had taken"),
+}
+"""What is taken away, as notes call it: the runs, the column and the words."""
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I15",
-        place="slides: UCT for higher load slow links",
-        statement="IW10 does much better mixed with IW3 than alone.",
-        direction=Criterion(
-            measure=Stated(below(1), i15),
-            reading="a shorter time and a shorter queue than among its like",
-            cell="64 kb/s, single opens, 75 %: the sentence stands on this slide",
-            bound="stated",
-            reads=(CONNECT,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_most(0.85), i15_much),
-            reading="much better: at most 0.85 times",
-            cell="the same",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note="{ratio:i} times the time, behind {queue:i} times the queue. Without loss {left:i} of the gain is left, behind {queue_lossless:i} times the queue.",
-        causes=(
-            Cause(
-                because="it meets the same shorter queue as IW3",
-                intervention="nothing is lost, alone or mixed, so that only the queue differs",
-                criterion=Criterion(
-                    measure=causes.same_queue, reading="more than half of the gain is left", cell="the same"
-                ),
+def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidence]:
+    """I17 without one of its mechanisms: IW3 gains no longer in the mix."""
+    variant, column, words = REMOVED[mechanism]
+    return [
+        Evidence.of(
+            median(
+                why.pick(tables, variant, SLOW, mode, MIX, column, iw=3)
+                / why.pick(tables, variant, SLOW, mode, IW3, column)
             ),
-        ),
-    ),
-    Claim(
-        id="I16",
-        place="slides: fairness; RFC 6928, Appendix A",
-        statement="At light and medium load IW3 suffers only a limited loss from IW10 beside it.",
-        direction=Criterion(
-            measure=Stated(at_most(LIMITED), i16),
-            reading="limited: at most 15 % longer than among its like, in the mean over the cells",
-            cell="none is named: both links and modes, every load up to 75 %",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_most(LIMITED), i16_much),
-            reading="the same in every cell",
-            cell="the same",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note="{mean:i} times in the mean, at most {worst:i} times.",
-    ),
-    Claim(
-        id="I17",
-        place="slides: fairness; RFC 6928, Appendix A",
-        statement="Under heavy load IW3 suffers no loss, and is often faster beside IW10.",
-        direction=Criterion(
-            measure=Stated(below(1), i17),
-            reading="faster than among its like; the slides ask why, see the section on the mix",
-            cell="64 kb/s, 97.5 %, single and five opens: the link with which the slides show the mix; the other stands beside",
-            bound="stated",
-            reads=(CONNECT,),
-        ),
-        note=(
-            "On the slow link {slow_single} times with single and {slow_five} with five opens; on the fast one {fast_single} and {fast_five}. With the first window paced, so that IW10 does not lose its tail, {paced_single:i} and "
-            "{paced_five:i} on the slow link; with RACK-TLP {rack_single:i} and {rack_five:i}; with incomplete transactions counted {counted_single:i} and {counted_five:i}."
-        ),
-        causes=(
-            _because(
-                "IW10 loses the tail of its own burst",
-                "IW10's first window is paced, and IW3's",
-                why.PACED,
-                "paced",
-            ),
-            _because(
-                "IW10 waits for a timeout, and leaves the queue to IW3 meanwhile",
-                "RACK-TLP repairs the tail without a timeout",
-                why.QUICK_REPAIR,
-                "rack",
-            ),
-            _because(
-                "only completed transactions count",
-                "incomplete ones count with the time that they had taken",
-                why.AS_IS,
-                "counted",
-                column="censored_mean_s",
-            ),
-        ),
-    ),
-    Claim(
-        id="I18",
-        place="slides: key findings; RFC 6928, Appendix A",
-        statement="There is no serious unfairness between IW3 and IW10.",
-        direction=Criterion(
-            measure=Stated(at_most(1.5), i18),
-            reading="in the mix, without what the round trips cost unloaded: at most 1.5 times in each cell",
-            cell="none is named: every link, mode of opening and load",
-            bound="ours",
-            reads=(CONNECT,),
-        ),
-        note="At most {worst:i} times.",
-    ),
-)
+            f"{where(SLOW, mode, HEAVY[SLOW])}: UCT of IW3 in the mix / alone, {words}",
+            bound,
+            key=f"{mechanism}_{mode}",
+        )
+        for mode in MODES
+    ]
 
 
 def blocks(t: Tables) -> Sequence[Block]:
@@ -344,4 +227,4 @@ def scenarios() -> Mapping[str, Scenario]:
     return {"20 Mb/s, single opens, 72 %, mix": testbed.loaded(FAST, SINGLE, 0.72, MIX, duration_s=300)}
 
 
-CHAPTER = Chapter(title="Mixed", claims=CLAIMS, blocks=blocks, scenarios=scenarios)
+CHAPTER = Chapter(**declared(__name__), blocks=blocks, scenarios=scenarios)

@@ -23,10 +23,7 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -38,6 +35,7 @@ from ackclock.study import (
     same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import testbed
 
 IW3_SACK, IW10_SACK, IW10_NEWRENO = "IW3, SACK", "IW10, SACK", "IW10, NewReno"
@@ -301,50 +299,6 @@ def i24_much(tables: Tables) -> Sequence[Evidence]:
     return _retransmits(tables, same(0.25, of=round(published(IW10_SACK, PUBLISHED_RATE), 2)))
 
 
-_CELL = (
-    "front ends, of which nothing is given: the access rate at which IW3 with SACK retransmits 3.3 %, as on the slide"
-)
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I23",
-        place="slides: is SACK required, photos download; RFC 6928, Appendix A",
-        statement="IW10 without SACK beats IW3 with SACK.",
-        direction=Criterion(measure=i23, reading="lower mean response of a photograph", cell=_CELL, bound="stated"),
-        magnitude=Criterion(
-            measure=i23_much,
-            reading="within 5 points",
-            cell=_CELL,
-            bound="printed",
-            printed="2.8 s against 3.0 s: 6.7 % less",
-        ),
-        note=("{newreno:i} less at {rate}; {at2} at 2 Mb/s, {at20} at 20 Mb/s. IW10 with SACK: {sack} less."),
-    ),
-    Claim(
-        id="I24",
-        place="slides: is SACK required, photos download",
-        statement="IW10 retransmits more than IW3.",
-        direction=Criterion(measure=i24, reading="with SACK and without", cell=_CELL, bound="stated"),
-        magnitude=Criterion(
-            measure=i24_much,
-            reading="within 0.25",
-            cell=_CELL,
-            bound="printed",
-            printed="4.1 % against 3.3 %: 1.24 times",
-        ),
-        note="{newreno:i} times without SACK, {sack:i} times with it. At 20 Mb/s, where the bursts meet no queue of their own, {wide_newreno:i} and {wide_sack:i} times.",
-        causes=(
-            Cause(
-                because="the bursts overflow the queue of the access link; random loss does not depend on the window",
-                intervention="an access link of 20 Mb/s, with random loss alone",
-                criterion=Criterion(
-                    measure=random_alone, reading="less than half of the difference is left", cell="the same pages"
-                ),
-            ),
-        ),
-    ),
-)
-
 FITTED = Fitted(
     name="rate of the access links of photographs",
     value="interpolated between 1 and 20 Mb/s",
@@ -364,9 +318,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Photographs",
     experiments=(Experiment(name="photos", title="pages of photographs on lossy access links", run=run, weight=12),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

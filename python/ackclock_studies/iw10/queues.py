@@ -12,18 +12,13 @@ from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
     Experiment,
-    Stated,
     Tables,
-    above,
-    at_least,
 )
-from ackclock_studies.iw10 import causes, loaded, paths
+from ackclock.study.table import declared
+from ackclock_studies.iw10 import loaded, paths
 from ackclock_studies.iw10.loaded import link
 from ackclock_studies.iw10.style import COLOUR, MODE_TITLE, percent
 from ackclock_studies.iw10.testbed import FAST, FIVE, HEAVY, IW3, IW10, SINGLE, SLOW, where
@@ -84,45 +79,13 @@ def i13_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _longer(tables, bound)
 
 
-_CELL = "20 Mb/s, five opens, 96 % and 64 kb/s, single opens, 75 %: the two queues that the slides show"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I13",
-        place="slides: UCT comparison (20 Mb/s); UCT for higher load slow links",
-        statement="IW10 keeps a longer queue on average.",
-        direction=Criterion(measure=Stated(above(1), i13), reading="mean over the run", cell=_CELL, bound="stated"),
-        magnitude=Criterion(
-            measure=Stated(at_least(1.2), i13_much), reading="longer: by at least 20 %", cell=_CELL, bound="ours"
-        ),
-        note=(
-            "{fast_five} and {slow_single} times as long. With five opens at 75 % of the slow link, which the slides do not show, it is {slow_five} times; of "
-            "what it is shorter there, {left_soon:i} is left with an initial RTO of 1 s, {left_rack:i} with RACK-TLP. "
-            "Over a population of paths it is longer on {longer_queue_holds_on:i} of the paths, and shorter on {longer_queue_reverse_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="with five opens what the bursts of IW10 lose waits for timeouts at the servers, and the queue is shorter",
-                intervention="timeouts that come sooner, or repairs without them",
-                criterion=Criterion(
-                    measure=causes.waiting,
-                    reading="less than half of the difference is left",
-                    cell="64 kb/s, five opens, 75 %",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (queues(t),)
 
 
 CHAPTER = Chapter(
-    title="Queues",
     experiments=(Experiment(name="traces", title="queues over time", run=loaded.run_traces, weight=1),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

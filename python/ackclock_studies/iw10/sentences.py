@@ -11,6 +11,7 @@ questions | how IW10 affects competing sessions and long-lived cross traffic | I
 questions | how it performs on slow links | I6 I8 I14
 questions | with four to six simultaneous connections | I5 I10 I11
 questions | when SACK is not available | I21 I23
+questions | the earlier testbed had single connections that arrive as Poisson |  | none: about another testbed; the mode *single opens*
 testbed setup | two independent testbeds, Google and NCSU | I29
 testbed setup | dumbbell, Ethernet switches, Linux end hosts and routers |  | none: the set-up, as read
 testbed setup | 2.6.26 and 2.6.35 kernels, one patched to raise the advertised window |  | none: the set-up; profile `linux-3.0`, which offers ten segments and more
@@ -38,6 +39,7 @@ key findings | regardless of PLR always improves, or does not hurt completion ti
 key findings | no serious fairness problem | I18
 key findings | long-lived flows equal or better | I19
 key findings | SACK is not required | I21
+slow link tests | round trips of up to many seconds | I9
 slow link tests | serialisation of about 2 s, queueing up to 7.5 s | I9
 slow link tests | five simultaneous opens are the worst case | I5
 slow link tests | five IW10 bursts always overflow, five IW3 never | I10

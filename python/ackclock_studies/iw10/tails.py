@@ -11,7 +11,8 @@ import polars as pl
 from ackclock.judge.estimates import Array, bootstrap, median
 from ackclock.plot import Figure, new
 from ackclock.report import Block
-from ackclock.study import Bound, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, at_least
+from ackclock.study import Bound, Chapter, Evidence, Tables
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import paths
 from ackclock_studies.iw10.loaded import table, times
 from ackclock_studies.iw10.style import COLOUR, MODE_TITLE, percent
@@ -137,46 +138,9 @@ def distributions(tables: Tables) -> Figure:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I12",
-        place="slides: UCT comparison (20 Mb/s, five opens)",
-        statement="Completion times of IW10 have long tails there.",
-        direction=Criterion(
-            measure=Stated(above(1), i12),
-            reading="p99 over median, longer than with IW3",
-            cell="20 Mb/s, five opens, 96 %",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_least(1.5), i12_much), reading="at least 1.5 times as long", cell="the same", bound="ours"
-        ),
-        note="p99 is {IW10} times the median with IW10, {IW3} times with IW3. Over a population of paths its tail is longer on {longer_tail_holds_on:i} of the paths, and shorter on {longer_tail_reverse_on:i}.",
-    ),
-    Claim(
-        id="I27",
-        place="slides: slow link tests",
-        statement="Numbers of the slow link are unstable.",
-        direction=Criterion(
-            measure=Stated(above(1), i27),
-            reading=(
-                "coefficient of variation over runs of the mean over the first 1000 transactions that count, more than on the fast link: "
-                "with as many transactions, so that their number does not make the difference"
-            ),
-            cell="64 kb/s at 97.5 %, single and five opens, against 20 Mb/s at 96 %",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_least(2), i27_much), reading="at least twice", cell="the same", bound="ours"
-        ),
-        note="With IW3 {IW3_single} times with single and {IW3_five} with five opens, with IW10 {IW10_single} and {IW10_five}.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (distributions(t),)
 
 
-CHAPTER = Chapter(title="Tails", claims=CLAIMS, blocks=blocks)
+CHAPTER = Chapter(**declared(__name__), blocks=blocks)

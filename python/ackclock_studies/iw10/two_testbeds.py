@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from ackclock.study import Chapter, Claim
+from ackclock.study import Chapter
+from ackclock.study.table import declared
 
 CHAPTER = Chapter(
-    title="Two testbeds",
-    claims=(
-        Claim(
-            id="I29",
-            place="slides: testbed setup",
-            statement="The two testbeds differ in places.",
-            not_comparable=(
-                "the slides give no numbers for either testbed; how far other readings of the set-up move each claim stands under *Readings*"
-            ),
-        ),
-    ),
+    **declared(__name__),
 )

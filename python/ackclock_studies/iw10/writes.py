@@ -16,7 +16,8 @@ import polars as pl
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.script import Played, play
-from ackclock.study import Bound, Chapter, Claim, Criterion, Data, Evidence, Experiment, Plan, Stated, Tables, below
+from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
+from ackclock.study.table import declared
 from ackclock_studies.iw10 import testbed
 
 RESPONSE = testbed.SEGMENTS * testbed.SEGMENT
@@ -235,45 +236,6 @@ def closes(tables: Tables) -> Table:
     )
 
 
-_BUGS = "slides: Linux kernel bugs (or features?)"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="I34",
-        place=_BUGS,
-        statement="Certain sizes of response always trigger an RST at the end.",
-        direction=Criterion(
-            measure=i34,
-            reading="a client that reads ten segments and closes; 1 is an RST, 0 a FIN",
-            cell="one socket of the profile, played call by call",
-        ),
-        note="An RST ends a response of a byte more than the client reads ({byte}) and of a segment more ({segment}), none ends shorter ones ({same}, {less}). So sizes would always trigger it that exceed what the client's reads cover.",
-        not_comparable=(
-            "the slide gives neither sizes nor cause. A host resets a connection when an application closes it with data unread; the RST travels on the free way back after the last "
-            "byte, and changes neither completion times nor loss of data."
-        ),
-        guesses=("the testbed's clients closed with data unread",),
-    ),
-    Claim(
-        id="I36",
-        place=_BUGS,
-        statement="TSO, tcp_wmem, the size of writes and the splitting of buffers may limit the first burst to less than the initial window.",
-        direction=Criterion(
-            measure=Stated(below(testbed.SEGMENTS), i36),
-            reading="less payload than ten segments leave at first, with one of the factors at a time",
-            cell="a response of ten segments, initial window 10, TSO off",
-            bound="stated",
-        ),
-        note=(
-            "{buffer:n} segments of payload with the default buffer, {write:n} with writes of 1000 bytes, {split:n} with writes of 4096, {none:n} with none of them. With TSO a packet of several segments takes less of the "
-            "buffer, and {tso:n} leave; but {tso_segment:n} if each write is one segment. With TCP_NODELAY and writes of 1000 bytes {nodelay:n}. "
-            "With the default buffer {fewest:n} or {most} leave, whatever the size of a write."
-        ),
-        intervention="one factor at a time is put where there was none",
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -287,10 +249,9 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="Writes, and how a client closes",
     experiments=(
         Experiment(name="writes", title="sizes of writes, and clients that leave data unread", run=run, weight=0.2),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

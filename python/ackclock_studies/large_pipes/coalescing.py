@@ -1,13 +1,9 @@
-"""Path 2 behind a card that coalesces interrupts (W13, W15, W16, W24).
-
-Length: four claims about one path, and the arms in which their causes are taken away.
-"""
+"""Path 2 behind a card that coalesces interrupts (W13, W15, W16, W24)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,22 +17,16 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
-    at_least,
-    at_most,
-    below,
 )
 from ackclock.study.cells import Cell, Reduce, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     CALTECH,
@@ -388,102 +378,6 @@ def start_up(tables: Tables) -> Figure:
     )
 
 
-_CELL = "path 2 behind a card that interrupts every 125 µs"
-_READS = (LEVEL, GAIN)
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W13",
-        place="slide 18",
-        statement="TCPW is delayed on path 2 by its stability filter.",
-        direction=Criterion(
-            measure=partial(w13, bound=above(1, margin=0.05)),
-            reading="longer to 90 % than at a fixed gain; less than 5 % counts as none",
-            cell=_CELL,
-            bound="stated",
-            reads=_READS,
-        ),
-        magnitude=Criterion(
-            measure=partial(w13_much, bound=at_least(3)),
-            reading="at least three times as long",
-            cell=_CELL,
-            reads=_READS,
-        ),
-        note="{ramp_0:i} with the stability filter, {ramp_1:i} at τ = RTT: {ratio:i} times. At 0.9 per sample {ramp_2}.",
-    ),
-    Claim(
-        id="W15",
-        place="slide 20",
-        statement="Coalescing cards make samples vary a lot at 1 Gb/s.",
-        direction=Criterion(
-            measure=partial(w15, bound=above(0, margin=0.05)),
-            reading="coefficient of variation of s_k above that without; less than 0.05 counts as none",
-            cell=_CELL,
-            bound="stated",
-            reads=(LEVEL,),
-        ),
-        magnitude=Criterion(
-            measure=partial(w15_much, bound=at_least(0.5)),
-            reading="a lot: the standard deviation is half of the mean or more",
-            cell=_CELL,
-            reads=(LEVEL,),
-        ),
-        note="{quoted:i} as quoted, {more_quoted} more than without; {each_ack:i} if the throughput of each ACK is low-passed. T_k is {interval} in the mean.",
-    ),
-    Claim(
-        id="W16",
-        place="slides 20, 21",
-        statement="With a fixed gain TCPW ramps up like HSTCP and FAST.",
-        direction=Criterion(
-            measure=partial(w16, bound=at_most(1.25)),
-            reading="not more than 1.25 times as long as either",
-            cell=_CELL,
-            reads=_READS,
-        ),
-        causes=(
-            Cause(
-                because="the throughput that tells congestion is low-passed, and so lags behind the ramp",
-                intervention="at a tenth of each sample, as slide 21 has it, no low-pass of the throughput, and nothing else",
-                criterion=Criterion(
-                    measure=Stated(below(50), not_low_passed),
-                    reading="of the time beyond HSTCP's and FAST's less than half remains",
-                    cell=_CELL,
-                ),
-            ),
-            Cause(
-                because="the card hands over ACKs in batches",
-                intervention="a card that interrupts for each packet",
-                criterion=Criterion(
-                    measure=Stated(below(50), without_batches),
-                    reading="of the time beyond HSTCP's and FAST's less than half remains",
-                    cell="path 2, an interrupt per packet",
-                ),
-            ),
-        ),
-        note="{hstcp:i} times HSTCP's time, {fast:i} times FAST's. At a tenth of each sample {hstcp_sample:i} and {fast_sample:i} times; without the low-pass of the throughput, and nothing else changed, {hstcp_direct:i} and {fast_direct:i}: as slide 21 draws it.",
-    ),
-    Claim(
-        id="W24",
-        place="slide 23",
-        statement="At Gigabit speed interrupt coalescing affects TCPW's moving average filter.",
-        direction=Criterion(
-            measure=w24,
-            reading="what the filter costs is more with coalescing than without; less than 5 % counts as none",
-            cell="path 2, with and without coalescing",
-            bound="stated",
-            reads=_READS,
-        ),
-        magnitude=Criterion(
-            measure=partial(w24_much, bound=below(1.5)),
-            reading="W13's ratio is below 1.5 without coalescing",
-            cell="path 2, an interrupt per packet",
-            reads=_READS,
-        ),
-        note="{cost:i} times what it costs without; there {quiet:i}.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (coalescing(t), start_up(t))
@@ -499,11 +393,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Path 2 behind a coalescing card",
     experiments=(
         Experiment(name="coalescing", title="path 2 behind a coalescing card", run=run_coalescing, weight=12),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

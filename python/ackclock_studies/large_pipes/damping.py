@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,16 @@ from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Tables,
-    above,
-    at_least,
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.coalescing import CONTROLLER, controller_after
 from ackclock_studies.large_pipes.paths import (
@@ -260,74 +255,12 @@ def _saturates(t: pl.DataFrame) -> bool:
     return bool(np.sort(tau)[1] > 0.8 * tau.max())
 
 
-_JITTER = "path 2, jitter of ACKs from 0 to 800 µs"
-_FOUR = "path 1, TCPW among three NewReno flows"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W14",
-        place="slide 18",
-        statement="The filter damps the more, the more samples vary.",
-        direction=Criterion(
-            measure=partial(w14, bound=above(0, margin=0.1)),
-            reading="rank correlation of tau/RTT with the variation of samples above zero; less than 0.1 counts as none",
-            cell=_JITTER,
-            bound="stated",
-            reads=(PEAK,),
-        ),
-        magnitude=Criterion(
-            measure=w14_much,
-            reading='"in proportion": tau/RTT grows with the variation as its first power, half a power off at most',
-            cell=_JITTER,
-            bound="stated",
-            printed="in proportion",
-            reads=(PEAK,),
-        ),
-        causes=(
-            Cause(
-                because="U is compared with the greatest of its last ten values",
-                intervention="the greatest of all time, and nothing else",
-                criterion=Criterion(
-                    measure=partial(of_all_time, bound=above(0, margin=0.1)),
-                    reading="rank correlation above zero; less than 0.1 counts as none",
-                    cell=_JITTER,
-                ),
-            ),
-        ),
-        note=(
-            "With the peak of the last ten values {last:i}, tau/RTT from {least_last} to {greatest_last}; with that of all time {all:i}, from {least_all} to {greatest_all}: U is compared with "
-            "its own peak, so the filter sees that samples vary, not how much."
-        ),
-    ),
-    Claim(
-        id="W23",
-        place="slide 4",
-        statement="The sampling interval follows the congestion level.",
-        direction=Criterion(
-            measure=partial(w23, bound=above(0, margin=0.1)),
-            reading="rank correlation of T_k/RTT with the queue above zero; less than 0.1 counts as none",
-            cell=_FOUR,
-            bound="stated",
-            reads=(LEVEL,),
-        ),
-        magnitude=Criterion(
-            measure=partial(w23_much, bound=at_least(0.8)), reading="0.8 or more", cell=_FOUR, reads=(LEVEL,)
-        ),
-        note=(
-            "{quoted:i} as quoted, {each_ack:i} if the throughput of each ACK is low-passed instead. That one looks at the rate of the last few ACKs, which is that of the "
-            "bottleneck wherever a flow's segments arrive together: T_k is then the gap between two ACKs, whatever the queue."
-        ),
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (damping(t),)
 
 
 CHAPTER = Chapter(
-    title="The filter and the sampling interval",
     experiments=(
         Experiment(
             name="damping",
@@ -336,6 +269,6 @@ CHAPTER = Chapter(
             weight=8,
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

@@ -15,8 +15,6 @@ from ackclock.report import Block
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -29,6 +27,7 @@ from ackclock.study import (
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import ALABAMA, westwood
 from ackclock_studies.large_pipes.runs import NO_BOUND
@@ -97,12 +96,12 @@ def _share(tables: Tables, estimator: str, setting: str, label: str, bound: Boun
     return Evidence.of(value, f"{estimator}, {setting}: estimate over {label}", bound, key=key, **keys)
 
 
-def w21(tables: Tables) -> Sequence[Evidence]:
+def w21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Packet pairs: over the fair share among four; the capacity under random loss, and more than trains see."""
     ratio = _of_fair(tables, BE, LOSSY)[:, 0] / _of_fair(tables, RE, LOSSY)[:, 0]
     return [
-        _share(tables, BE, SHARED, "the fair share", above(1, margin=0.05), "shared"),
-        Evidence.of(median(ratio), f"{LOSSY}: BE over RE", above(1, margin=0.05), key="over_re"),
+        _share(tables, BE, SHARED, "the fair share", bound, "shared"),
+        Evidence.of(median(ratio), f"{LOSSY}: BE over RE", bound, key="over_re"),
     ]
 
 
@@ -115,13 +114,13 @@ def w21_much(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def w22(tables: Tables) -> Sequence[Evidence]:
+def w22(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Packet trains: no flow of four estimates far from its fair share, where pairs do; below the capacity under loss."""
     trains, pairs = (np.abs(_of_fair(tables, kind, SHARED) - 1).max(axis=1) for kind in (RE, BE))
     label = "four flows: worst flow's distance from the fair share, RE over BE"
     return [
-        Evidence.of(median(trains / pairs), label, below(1, margin=0.05), key="nearer"),
-        _share(tables, RE, LOSSY, "the capacity", below(1, margin=0.05), "lossy"),
+        Evidence.of(median(trains / pairs), label, bound, key="nearer"),
+        _share(tables, RE, LOSSY, "the capacity", bound, "lossy"),
     ]
 
 
@@ -165,58 +164,6 @@ def w30_much(tables: Tables) -> Sequence[Evidence]:
         _share(tables, ABSE, ALONE, "the capacity", NO_BOUND, "alone", weighs=False),
         _share(tables, ABSE, SHARED, "the fair share", NO_BOUND, "shared", weighs=False),
     ]
-
-
-_CELL = "path 1: four flows, and one alone under 0.3 % random loss"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W21",
-        place="slide 4",
-        statement="Packet pairs work under random loss and over-estimate under congestion.",
-        direction=Criterion(
-            measure=w21,
-            reading="BE alone: among four flows above the fair share; under loss above what trains see; less than 5 % counts as none",
-            cell=_CELL,
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=w21_much, reading="at least 15 % above the fair share; within 10 % of the capacity", cell=_CELL
-        ),
-        note="Among four flows {shared:i} of the fair share; under loss {over_re:i} times what trains see, {lossy:i} of the capacity, with SACK {lossy_sack:i}.",
-    ),
-    Claim(
-        id="W22",
-        place="slide 4",
-        statement="Packet trains are fair under congestion and under-estimate under random loss.",
-        direction=Criterion(
-            measure=w22,
-            reading="RE alone: the worst of four flows is nearer the fair share than with BE; below the capacity under loss; less than 5 % counts as none",
-            cell=_CELL,
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=w22_much, reading="no flow more than 15 % off; below 70 % of the capacity", cell=_CELL
-        ),
-        note="The worst of four flows is {worst:i} off; under loss {lossy:i} of the capacity.",
-    ),
-    Claim(
-        id="W30",
-        place="slides 3, 4",
-        statement="ABSE takes congestion level, capacity and achieved rate into account: pairs where the path is free, trains where it is congested.",
-        direction=Criterion(
-            measure=w30,
-            reading="among four flows the worst is nearer the fair share than with packet pairs; under loss above what trains see; less than 5 % counts as none",
-            cell=_CELL,
-        ),
-        magnitude=Criterion(
-            measure=w30_much,
-            reading="no flow more than 15 % off among four; within 10 % of the capacity under loss",
-            cell=_CELL,
-        ),
-        note="Alone ABSE sees {alone:i} of the capacity; among four flows {shared:i} of the fair share on average, the worst {worst:i} off, {nearer:i} times as far as with pairs; under loss {lossy:i} of the capacity, {over_re:i} times what trains see.",
-    ),
-)
 
 
 def blocks(tables: Tables) -> Sequence[Block]:
@@ -272,8 +219,7 @@ def pairs_and_trains(tables: Tables) -> Figure:
 
 
 CHAPTER = Chapter(
-    title="Packet pairs and packet trains",
     experiments=(Experiment(name="kinds", title="packet pairs against packet trains", run=run_kinds, weight=8),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,10 +16,7 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -31,6 +27,7 @@ from ackclock.study import (
     below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     ALABAMA,
@@ -215,51 +212,6 @@ def random_loss(tables: Tables) -> Figure:
     )
 
 
-_CELL = "path 1, 0.1 to 0.5 % (A3)"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W10",
-        place="slides 15, 16",
-        statement="Under random loss TCPW is far above the others.",
-        direction=Criterion(
-            measure=w10,
-            reading="more than each of the others; less than 1.05 times counts as none",
-            cell=_CELL,
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=w10_much, reading="at least 1.3 times FAST, five times HSTCP and NewReno", cell=_CELL
-        ),
-        causes=(
-            Cause(
-                because="its host has no SACK",
-                intervention="SACK on, and nothing else",
-                criterion=Criterion(
-                    measure=partial(with_sack, bound=above(1, margin=0.05)),
-                    reading="more than FAST, at each loss rate; less than 1.05 times counts as none",
-                    cell=_CELL,
-                ),
-            ),
-        ),
-        note=(
-            "Over FAST {fast_1} at 0.1 % and {fast_5} at 0.5 %; over NewReno {newreno_1} and {newreno_5}. With SACK over FAST {sack_fast_1} and {sack_fast_5}, over NewReno "
-            "{sack_newreno_1} and {sack_newreno_5}."
-        ),
-    ),
-    Claim(
-        id="W11",
-        place="slide 16",
-        statement="Throughput falls with the loss rate for all.",
-        not_comparable="slide 16 is a figure without words or readable numbers; the sentence is ours",
-        direction=Criterion(
-            measure=w11, reading="at 0.5 % less than at 0.1 %; less than 5 % counts as none", cell=_CELL, bound="stated"
-        ),
-        note="TCPW {tcpw}, FAST {fast}, HSTCP {hstcp}, NewReno {newreno} of the throughput at 0.1 %.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (random_loss(t),)
@@ -275,14 +227,13 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Random loss",
     experiments=(
         Experiment(name="losses", title="random loss on path 1", run=run_losses, weight=8),
         Experiment(
             name="westwood-losses", title="random loss on path 1, TCPW", run=run_tcpw, weight=2, reads=(SACK, FILTER)
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,29 +16,21 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
-    at_least,
     at_most,
-    below,
     same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import ALABAMA, HSTCP, NEWRENO, PROTOCOLS, SENDERS, TCPW
 from ackclock_studies.large_pipes.runs import GOODPUT, NO_BOUND, column_of, goodput_of_first
 from ackclock_studies.large_pipes.style import COLOUR, DASH
-
-Measure = Callable[[Tables, Bound], Sequence[Evidence]]
 
 LOST = 150_000
 """Number of the packet that is lost: about 12 s after the start, when everyone fills the path."""
@@ -251,19 +242,15 @@ def _share(tables: Tables, company: str) -> Array:
     return np.asarray(column_of(tables["one-loss.windows"], "ssthresh", company=company) * flows / ALABAMA.bdp)
 
 
-def nearer(company: str, key: str) -> Measure:
+def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
     """Of the distance from what the path carries, on the scale of logarithms, what is left where one thing differs; run by run."""
-
-    def measure(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-        own = _share(tables, company)
-        left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
-        label = f"{company}: left of the distance from what the path carries (logarithm)"
-        return [
-            Evidence.of(median(left), label, bound, factor=100, unit="%"),
-            Evidence.of(median(own), f"{company}: ssthresh after a loss / what the path carries for the flow", NO_BOUND, weighs=False, key=key),
-        ]  # fmt: skip
-
-    return measure
+    own = _share(tables, company)
+    left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
+    label = f"{company}: left of the distance from what the path carries (logarithm)"
+    return [
+        Evidence.of(median(left), label, bound, factor=100, unit="%"),
+        Evidence.of(median(own), f"{company}: ssthresh after a loss / what the path carries for the flow", NO_BOUND, weighs=False, key=key),
+    ]  # fmt: skip
 
 
 def _minutes(tables: Tables, window: str, sack: bool) -> Array:
@@ -328,73 +315,14 @@ def after_one_loss(tables: Tables) -> Figure:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W27",
-        place="slide 2",
-        statement="NewReno converges slowly to full utilisation.",
-        direction=Criterion(
-            measure=partial(w27, bound=above(0)),
-            reading="after one loss on a full path it takes longer than each of the others to 95 % of the goodput before",
-            cell="path 1",
-            bound="stated",
-        ),
-        note="NewReno {newreno}, HSTCP {hstcp}, TCPW {tcpw}, FAST {fast}.",
-    ),
-    Claim(
-        id="W29",
-        place="slide 3",
-        statement="ERE sets TCPW's window after a loss: it is what the path carries.",
-        direction=Criterion(
-            measure=w29,
-            reading="ssthresh within a quarter of what the path carries for the flow; after one loss no burst of more than ten segments, one retransmission",
-            cell="path 1: one packet lost; alone under 0.1 % random loss; four flows",
-        ),
-        causes=(
-            Cause(
-                because="its host has no SACK, and repairs one loss a round trip while the rate that it measures falls",
-                intervention="SACK on, and nothing else",
-                criterion=Criterion(
-                    measure=Stated(below(50), nearer(WITH_SACK, "with_sack")),
-                    cell="path 1, alone under 0.1 % random loss",
-                ),
-            ),
-            Cause(
-                because="the stability filter weighs samples by their time",
-                intervention="the fixed exponential average of slide 21, a tenth of each sample, and nothing else",
-                criterion=Criterion(
-                    measure=Stated(below(50), nearer(BY_SAMPLE, "by_sample")), cell="path 1, four flows"
-                ),
-            ),
-        ),
-        note="After one loss ssthresh is {pipe} of what the path carried, and NewReno's {newreno}; the greatest burst has {burst}. Under 0.1 % random loss it is {lossy:i}, among four flows {four:i} of a flow's share. With SACK under the loss {with_sack:i}, with the exponential average among four {by_sample:i}.",
-    ),
-    Claim(
-        id="N4",
-        place="ours: the profile of FreeBSD 4 by itself",
-        statement="TCPW does not collapse on path 1, unless the receive window fills up during a recovery without SACK.",
-        direction=Criterion(
-            measure=partial(n4, bound=at_least(130)),
-            reading="ten runs of a minute, each 130 Mb/s or more",
-            cell="path 1, other users, windows of 2 and 16 MiB",
-        ),
-        note=(
-            "The least of ten runs: {least_16} at 16 MiB without SACK, {least_2_sack} at 2 MiB with it, {least_2} at 2 MiB without, where {collapsed:n} of ten are below 130 Mb/s. "
-            "There a recovery of several losses fills the window, stalls, and the partial ACK that opens it lets a burst out that overflows the queue."
-        ),
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (after_one_loss(t),)
 
 
 CHAPTER = Chapter(
-    title="One loss on a full path",
     experiments=(Experiment(name="one-loss", title="one packet lost; a minute of TCPW", run=run, weight=4),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=lambda: {f"one loss, {p}": scenario(p) for p in (TCPW, HSTCP)},
 )

@@ -14,8 +14,6 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -26,6 +24,7 @@ from ackclock.study import (
     same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     ALABAMA,
@@ -147,24 +146,9 @@ def w1(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W1",
-        place="slides 9, 12",
-        statement="The bottleneck of path 1 has 155 Mb/s, as measured by PathRate.",
-        direction=Criterion(
-            measure=w1,
-            reading=f"the mode of packet pairs among other users ({100 * CROSSED:.0f} % load) is 155 Mb/s of IP packets within 2 %; with it 100 MB take 5.8 s within 10 %, and on the ATM link longer",
-            cell="path 1, read at IP and as ATM (A1)",
-        ),
-        note="{pairs:i}, though {off} of the pairs are spread by others. The fastest 100 MB take {least}; at 132.45 Mb/s of IP, what ATM carries, {least_atm}.",
-    ),
-)
-
 CHAPTER = Chapter(
-    title="The capacity of path 1",
     experiments=(
         Experiment(name="probe", title="packet pairs through both readings of path 1", run=run_probe, weight=1),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,14 @@ from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Tables,
-    at_least,
-    below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     ALABAMA,
@@ -325,49 +321,6 @@ def _newreno_share(tables: Tables, path: Bottleneck, protocol: str) -> Array:
     return each.agg(goodput.first() / goodput.sum())["goodput_bps"].to_numpy()
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W18",
-        place="slide 23",
-        statement="All advanced protocols share excellently among flows of the same kind.",
-        direction=Criterion(
-            measure=partial(w18, bound=at_least(0.95)),
-            reading="Jain's index 0.95 or more (A10)",
-            cell="two and four flows, second half, both paths",
-        ),
-        note=(
-            "Path 1: TCPW {tcpw_2_path1} and {tcpw_4_path1}, FAST {fast_2_path1} and {fast_4_path1}, HSTCP {hstcp_2_path1} and {hstcp_4_path1}; path 2: TCPW {tcpw_2_path2} and "
-            "{tcpw_4_path2}, FAST {fast_2_path2} and {fast_4_path2}, HSTCP {hstcp_2_path2} and {hstcp_4_path2}, each with two and four flows. "
-            "Why TCPW's do not share on path 1 is not known: with SACK they do not either. With the throughput of each ACK in their filter they do (a test of the study). HSTCP flows "
-            "that begin apart are still apart when a short run ends, and share in the second minute (a test of the study)."
-        ),
-    ),
-    Claim(
-        id="W20",
-        place="slides 13, 22",
-        statement="The protocols differ in how friendly they are to NewReno.",
-        direction=Criterion(
-            measure=partial(w20, bound=at_least(0.8)),
-            reading="F is NewReno's throughput beside as many X, over that among NewReno alone",
-        ),
-        not_comparable="the slides' plots carry neither metric nor numbers; the values measured are given",
-        note="One flow each: path 1 TCPW {tcpw_2_path1:i}, FAST {fast_2_path1:i}, HSTCP {hstcp_2_path1:i}; path 2 TCPW {tcpw_2_path2:i}, FAST {fast_2_path2:i}, HSTCP {hstcp_2_path2:i}.",
-    ),
-    Claim(
-        id="W26",
-        place="slide 2",
-        statement="Under differing round-trip times the advanced protocols are fairer than NewReno.",
-        not_comparable="slide 2 names fairness under differing round-trip times as a criterion, and no slide has a result; the values measured are given",
-        direction=Criterion(
-            measure=partial(w26, bound=below(0, margin=0.05)),
-            reading="the slide names the criterion, under which NewReno is challenged: distance from equal shares below NewReno's; less than 5 % counts as none",
-            cell="path 1, two flows, round-trip times 1 : 2; other ratios beside it",
-        ),
-        note="Short round trip over long at 1 : 2: TCPW {ratio_tcpw}, FAST {ratio_fast}, HSTCP {ratio_hstcp}, NewReno {ratio_newreno}. Only FAST's law is free of the round-trip time; HSTCP's gain grows with its window: on a path so thin that its table leaves it Reno, it is about as fair as NewReno (a test of the study).",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (sharing_bars(t), over_time(t))
@@ -383,9 +336,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Sharing",
     experiments=(Experiment(name="sharing", title="fairness, friendliness, round-trip times", run=run, weight=20),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

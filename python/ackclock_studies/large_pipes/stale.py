@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import polars as pl
 
 from ackclock import Batch
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
-from ackclock.study import Bound, Chapter, Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above
+from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import ALABAMA, NEWRENO, SENDERS
 from ackclock_studies.large_pipes.runs import NO_BOUND, column_of, geometric
@@ -81,23 +81,8 @@ def w28(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W28",
-        place="slides 6, 18",
-        statement="A cached ssthresh has its cons, too: a stale low value slows the next run.",
-        direction=Criterion(
-            measure=partial(w28, bound=above(1, margin=0.1)),
-            reading="10 MB of NewReno on path 1 after 10 MB under 0.5 % random loss, as the tests of slide 15 leave it; less than 1.1 times counts as none",
-            cell="path 1, its long feedback",
-        ),
-        note="{stale:i} against {empty:i}.",
-    ),
-)
-
 CHAPTER = Chapter(
-    title="A stale value in the cache",
     experiments=(Experiment(name="stale", title="a transfer after one under random loss", run=run_stale, weight=1),),
-    claims=CLAIMS,
+    **declared(__name__),
     scenarios=lambda: {"path 1, NewReno after a lossy run": stale()},
 )

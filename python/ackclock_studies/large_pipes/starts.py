@@ -1,13 +1,9 @@
-"""The first seconds and the first minute: ten runs in a row on both paths (W2, W3, W4, W12, W17).
-
-Length: five claims about the same runs, and the arms in which their causes are taken away.
-"""
+"""The first seconds and the first minute: ten runs in a row on both paths (W2, W3, W4, W12, W17)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +17,7 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -32,10 +25,9 @@ from ackclock.study import (
     Tables,
     above,
     at_least,
-    at_most,
-    same,
 )
 from ackclock.study.cells import Cell, Reduce, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     ALABAMA,
@@ -411,96 +403,6 @@ def over_time(tables: Tables, path: Bottleneck, table: str, name: str, slides: s
     )
 
 
-_GROUP = "path 1, ten runs of a minute in a row"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W2",
-        place="slide 10",
-        statement="The protocols converge at different speed.",
-        direction=Criterion(
-            measure=w2,
-            reading="slide 3 says which: TCPW is made to start fast, and slide 12 has FAST beside it. Time to 90 % with an empty cache: HSTCP and NewReno longer than TCPW and FAST; less than 1.1 times counts as none",
-            cell="path 1",
-            bound="ours",
-        ),
-        magnitude=Criterion(
-            measure=w2_much,
-            reading="NewReno at least twice as long as HSTCP, HSTCP at least 1.5 times as long as TCPW",
-            cell="path 1",
-        ),
-        causes=(
-            Cause(
-                because="behind 400 packets no start of HSTCP or NewReno loses anything",
-                intervention=f"a queue of {LOSING} packets, and nothing else",
-                criterion=Criterion(
-                    measure=partial(where_starts_overflow, bound=at_least(2)),
-                    reading="at least twice as long as behind 400",
-                    cell="path 1",
-                ),
-            ),
-            Cause(
-                because="TCPW's host is FreeBSD's, which makes it the last",
-                intervention="the same controller on the host of the others, with Linux's stack and SACK",
-                criterion=Criterion(
-                    measure=partial(on_linux, bound=at_most(1.1)), reading="not a tenth later than FAST", cell="path 1"
-                ),
-            ),
-        ),
-        note="TCPW {tcpw}, FAST {fast}, HSTCP {hstcp}, NewReno {newreno}: TCPW is the last, {freebsd} times as late as FAST, and on the host of the others {linux} times. That one of four is the slowest would be true of any four.",
-    ),
-    Claim(
-        id="W3",
-        place="slide 10",
-        statement="HSTCP and NewReno deviate much from run to run.",
-        direction=Criterion(
-            measure=partial(w3, bound=above(1, margin=0.1)),
-            reading="more than TCPW and FAST in the first 10 s; less than 1.1 times counts as none",
-            cell=_GROUP,
-            bound="stated",
-        ),
-        magnitude=Criterion(measure=partial(w3_much, bound=at_least(1.5)), reading="at least 1.5 times", cell=_GROUP),
-        note="HSTCP over TCPW {hstcp_tcpw:i}, NewReno over TCPW {newreno_tcpw:i}. Behind 400 packets nothing is lost, and nothing is left in the cache that could differ. Behind 240 packets both deviate more, but less than half as much as FAST, whose α is too large for the queue; TCPW deviates nearly twice as much without SACK as with it; in the reading of N2 TCPW deviates most (tests of the study).",
-    ),
-    Claim(
-        id="W4",
-        place="slide 10",
-        statement="The deviation of HSTCP shrinks with time.",
-        direction=Criterion(
-            measure=partial(w4, bound=above(0, margin=5)),
-            reading="30 to 60 s below the first 10 s; less than 5 % counts as none",
-            cell=_GROUP,
-            bound="stated",
-        ),
-        magnitude=Criterion(measure=partial(w4_much, bound=at_least(30)), reading="at least 30 %", cell=_GROUP),
-        note="By {less:i}. Behind 400 packets no loss sets the runs apart. Behind 240 packets the deviation grows: later losses set the runs further apart (a test of the study).",
-    ),
-    Claim(
-        id="W12",
-        place="slide 18",
-        statement="On path 2 NewReno starts very high, thanks to a cached ssthresh and short feedback.",
-        direction=Criterion(
-            measure=w12,
-            reading="first 100 ms of runs 2 to 10: more than in the first run, which has no cache, and not less than any other protocol; 2 % counts as none",
-            cell="path 2, ten runs in a row",
-            bound="stated",
-        ),
-        note="{start:i}; over its own first run {cached:i}, over TCPW {tcpw:i}, over FAST {fast:i}, over HSTCP {hstcp:i}. With so short a feedback slow start fills the path within the first 100 ms with or without the cache: the short feedback makes the high start, not the cached threshold; at four times the round-trip time it is gone. NewReno lies below FAST and HSTCP because slow start overflows the queue; behind one that holds its window all three start alike (tests of the study).",
-    ),
-    Claim(
-        id="W17",
-        place="slide 23",
-        statement="TCPW and FAST have equal average throughput.",
-        direction=Criterion(
-            measure=partial(w17, bound=same(0.05, of=1)),
-            reading="within 5 %",
-            cell="runs of a minute, both paths; 10 s on path 2 at quick scale",
-        ),
-        note="TCPW over FAST: path 1 {path1:i}, path 2 {path2:i}.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -517,7 +419,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Starts, and the first minute",
     experiments=(
         Experiment(
             name="ramps", title="the first seconds on path 1, empty cache", run=run_ramps, weight=2, reads=(QUEUE,)
@@ -527,7 +428,7 @@ CHAPTER = Chapter(
         ),
         Experiment(name="caltech", title="ten runs in a row, path 2", run=run_caltech, weight=10),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,15 @@ from ackclock.report import Block
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
-    at_most,
-    below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import (
     ALABAMA,
@@ -241,10 +234,6 @@ def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-IN_STEP = 0.3
-"""Correlation of two windows that counts as moving in step; independent flows have none."""
-
-
 def bands(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
     by_rate, fixed = (mean_interval(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
@@ -297,60 +286,13 @@ def fast_in_step(tables: Tables) -> Figure:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="W19",
-        place="slides 14, 23",
-        statement="FAST has a synchronisation problem.",
-        direction=Criterion(
-            measure=partial(w19, bound=above(0, margin=IN_STEP)),
-            reading="the windows of two flows move together: their correlation is 0.3 or more; less counts as none",
-            cell="path 1, two and four flows, alone, beside users and beside NewReno, queues below 2 N α",
-        ),
-        magnitude=Criterion(
-            measure=Stated(above(0, margin=0.1), w19_more),
-            reading="a problem of FAST's own: its windows are more in step than those of HSTCP and NewReno in the same cells; less than 0.1 counts as none",
-            cell="two and four flows, nobody else, queues of 0.5 and 1 N α; mean over these",
-        ),
-        causes=(
-            Cause(
-                because="the flows want more packets queued than there is room for",
-                intervention="a queue of 2 N α, in which they find room",
-                criterion=Criterion(
-                    measure=partial(with_room, bound=below(0.5 * ALPHA)),
-                    reading="of the swing of the round-trip time: less than half of α remains",
-                    cell="two and four flows, nobody else",
-                ),
-            ),
-        ),
-        note=(
-            "The round-trip time swings: alone, two flows by {swing_2_5_alone} behind half of N α, {swing_2_10_alone} behind N α and {swing_2_20_alone} behind 2 N α. Every sender makes the "
-            "queue of a short buffer swing; what the slides call synchronisation is whether windows move together, and there the cells disagree: {step_2_5_alone} and {step_2_10_alone} for "
-            "two flows, {step_4_5_alone} and {step_4_10_alone} for four, {step_2_10_crossed} beside NewReno. In the same cells the mean correlation is {fast:i} for FAST, {hstcp:i} for HSTCP and {newreno:i} for NewReno."
-        ),
-    ),
-    Claim(
-        id="N3",
-        place="ours: FAST's α by rate",
-        statement="With α by rate four FAST flows on path 1 keep far fewer packets queued.",
-        direction=Criterion(
-            measure=partial(bands, bound=at_most(0.5 * 4 * ALPHA)),
-            reading="less than half of what α = 200 asks for",
-            cell="four flows, nobody else, queue of 2.5 N α",
-        ),
-        note="{by_rate:i} against {fixed:i}.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (fast_in_step(t),)
 
 
 CHAPTER = Chapter(
-    title="FAST in step",
     experiments=(Experiment(name="sync", title="FAST flows together", run=run_sync, weight=6),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

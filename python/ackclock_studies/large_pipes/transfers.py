@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,22 +18,18 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Reading,
-    Stated,
     Tables,
-    above,
     at_least,
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.large_pipes import paths
 from ackclock_studies.large_pipes.paths import ALABAMA, BUFFERS, FAST, HSTCP, NEWRENO, PROTOCOLS, TCPW, Protocol, Where
 from ackclock_studies.large_pipes.readings import ACKS, ALPHA, FILTER, PEAK, QUEUE, SACK, WINDOW
@@ -198,13 +193,9 @@ def _beside(tables: Tables, protocol: str) -> list[Evidence]:
     return found
 
 
-def time_of(protocol: str) -> Callable[[Tables], Sequence[Evidence]]:
+def time_of(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
     """W5 to W8: the printed time of one protocol."""
-
-    def measure(tables: Tables) -> Sequence[Evidence]:
-        return [time_of_group(tables, protocol), *_beside(tables, protocol)]
-
-    return measure
+    return [time_of_group(tables, protocol), *_beside(tables, protocol)]
 
 
 def w6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -221,12 +212,12 @@ def _ratio(a: Any, b: Any, label: str, bound: Bound, key: str) -> Evidence:
     return Evidence.of(quotient(a, b), label, bound, key=key)
 
 
-def w9(tables: Tables) -> Sequence[Evidence]:
+def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The order of the four."""
     m = {p: mean_interval(means(tables, p)) for p in PROTOCOLS}
     return [
-        *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", above(1, margin=0.01), NAMES[p]) for p in (TCPW, FAST)),
-        _ratio(m[NEWRENO], m[HSTCP], "100 MB, NewReno / HSTCP", above(1, margin=0.01), "newreno"),
+        *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", bound, NAMES[p]) for p in (TCPW, FAST)),
+        _ratio(m[NEWRENO], m[HSTCP], "100 MB, NewReno / HSTCP", bound, "newreno"),
     ]
 
 
@@ -234,15 +225,10 @@ LOSING = 240
 """Packets of queue that every start overflows (413 and 276 of a window that doubles, or grows by half, go into the queue)."""
 
 
-def overflown(protocol: str) -> Callable[[Tables], Sequence[Evidence]]:
+def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
     """W7 and W8 behind a queue that starts overflow, and nothing else changed: no shorter than the slides' time."""
-    bound = at_least(_within(protocol).low)
-
-    def measure(tables: Tables) -> Sequence[Evidence]:
-        label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
-        return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, bound)]
-
-    return measure
+    label = f"100 MB, {protocol}, queue of {LOSING}, mean of a group"
+    return [mean_time(means(tables, protocol, queue=LOSING), EVERY_S, label, at_least(_within(protocol).low))]
 
 
 def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -253,14 +239,6 @@ def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         _ratio(m[NEWRENO], m[HSTCP], "NewReno / HSTCP", bound, "overflown"),
         *(replace(e, weighs=False) for e in beside),
     ]
-
-
-def _because(measure: Callable[[Tables], Sequence[Evidence]]) -> Cause:
-    return Cause(
-        because="behind 400 packets no start loses anything",
-        intervention=f"a queue of {LOSING} packets, and nothing else",
-        criterion=Criterion(measure=measure, cell="path 1, 10^8 bytes"),
-    )
 
 
 def w25(tables: Tables) -> Sequence[Evidence]:
@@ -324,81 +302,6 @@ def completion_times(tables: Tables) -> Figure:
     )
 
 
-def _claim(protocol: str, id: str, statement: str, note: str, causes: tuple[Cause, ...] = ()) -> Claim:
-    return Claim(
-        id=id,
-        place="slide 12",
-        statement=statement,
-        direction=Criterion(
-            measure=partial(w6, bound=between(0.9, 1.1)), reading="the same within a tenth", cell="path 1", bound="ours"
-        )
-        if id == "W6"
-        else None,
-        magnitude=Criterion(
-            measure=time_of(protocol),
-            reading=f"mean of ten in a row within {100 * TOLERANCE[protocol]:.0f} %",
-            cell="path 1, 10^8 bytes",
-            bound="printed",
-            printed=f"{PUBLISHED_S[protocol]:g} s",
-        ),
-        note=note,
-        causes=causes,
-    )
-
-
-CLAIMS: tuple[Claim, ...] = (
-    _claim(
-        TCPW,
-        "W5",
-        "TCPW transfers 100 MB in 5.8 s.",
-        "{time_tcpw:i}. Behind 240 packets {q240_tcpw}, behind 200 {q200_tcpw}, behind 100 {q100_tcpw}: a start needs a queue of a third of the path.",
-    ),
-    _claim(
-        FAST,
-        "W6",
-        "FAST transfers 100 MB in 5.8 s, like TCPW.",
-        "{time_fast:i}; over TCPW {like:i}. Behind 200 packets {q200_fast}, where its α of 200 is as large as the queue.",
-    ),
-    _claim(
-        HSTCP,
-        "W7",
-        "HSTCP transfers 100 MB in 7.5 s.",
-        "{time_highspeed:i}: behind 400 packets the window of the main reading loses nothing, and all take as long. Behind 240 packets {q240_highspeed}, behind 200 {q200_highspeed}, with what the runs leave in the cache.",
-        (_because(overflown(HSTCP)),),
-    ),
-    _claim(
-        NEWRENO,
-        "W8",
-        "NewReno transfers 100 MB in 11 s.",
-        "{time_newreno:i}, for the reason of W7. Behind 240 packets {q240_newreno}, behind 200 {q200_newreno}.",
-        (_because(overflown(NEWRENO)),),
-    ),
-    Claim(
-        id="W9",
-        place="slide 12",
-        statement="TCPW and FAST finish before HSTCP, HSTCP before NewReno.",
-        direction=Criterion(
-            measure=w9, reading="less than 1 % counts as none", cell="path 1, 10^8 bytes", bound="stated"
-        ),
-        causes=(_because(Stated(above(1, margin=0.01), in_order)),),
-        note="Where nothing is lost they are equal. Behind a queue that starts overflow NewReno takes {overflown:i} times as long as HSTCP, as on the slide; but there TCPW and FAST are slower than both, unless the host has SACK and FAST a smaller α (N2).",
-    ),
-    Claim(
-        id="W25",
-        place="slide 12",
-        statement="All four times come out on one path.",
-        magnitude=Criterion(
-            measure=w25,
-            reading="each as in W5 to W8",
-            cell="path 1, 10^8 bytes",
-            bound="printed",
-            printed="5.8, 5.8, 7.5, 11 s",
-        ),
-        note="W5 and W6 need a queue that holds the start, W7 and W8 one that overflows when the window has filled it: 240 packets do both (N2).",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -413,7 +316,6 @@ def blocks(t: Tables) -> Sequence[Block]:
 _WEIGHT = {TCPW: 4, FAST: 6, HSTCP: 3, NEWRENO: 3}
 
 CHAPTER = Chapter(
-    title="100 MB over path 1",
     experiments=(
         *(
             Experiment(
@@ -422,6 +324,6 @@ CHAPTER = Chapter(
             for p in PROTOCOLS
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock.study import Fitted, Publication, Study
+from ackclock.study import Fitted, Study
 from ackclock.study.kernel import KernelPart
+from ackclock.study.table import face
 from ackclock_studies.pcc import (
     batches,
     changed,
@@ -32,44 +33,22 @@ def _kernel() -> KernelPart:
 
 
 STUDY = Study(
-    name="pcc",
-    title="PCC: shallow queues and fairness, and why it falls behind in virtual machines",
-    summary=(
-        "A transport that tries rates and keeps the better one, against CUBIC: throughput behind buffers from 1 to 275 packets and four flows that "
-        "come and go, on a testbed of bare metal, on Mininet's link, and under each explanation of what was seen in virtual machines. Also the paper's own "
-        "experiments: satellite, loss, RTTs, changing networks, incast, convergence, friendliness, short flows, delay; and video players "
-        "that adapt their bitrate, over both."
-    ),
-    publications=(
-        Publication(
-            authors="B. Cheshire, M. Daviau",
-            title="PCC: Shallow Queues and Fairness",
-            where="Reproducing Network Research (CS244), 2016",
+    **face(
+        __name__,
+        (
+            sweep.CHAPTER,
+            hypotheses.CHAPTER,
+            crossed.CHAPTER,
+            batches.CHAPTER,
+            sharing.CHAPTER,
+            processors.CHAPTER,
+            pair.CHAPTER,
+            instances.CHAPTER,
+            *paper.CHAPTERS,
+            video.CHAPTER,
+            video_traces.CHAPTER,
+            today.CHAPTER,
         ),
-        Publication(
-            authors="M. Dong, Q. Li, D. Zarchy, P. B. Godfrey, M. Schapira",
-            title="PCC: Re-architecting Congestion Control for Consistent High Performance",
-            where="NSDI 2015",
-        ),
-        Publication(
-            authors="J. Jiang, V. Sekar, H. Zhang",
-            title="Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming with FESTIVE",
-            where="CoNEXT 2012",
-        ),
-    ),
-    chapters=(
-        sweep.CHAPTER,
-        hypotheses.CHAPTER,
-        crossed.CHAPTER,
-        batches.CHAPTER,
-        sharing.CHAPTER,
-        processors.CHAPTER,
-        pair.CHAPTER,
-        instances.CHAPTER,
-        *paper.CHAPTERS,
-        video.CHAPTER,
-        video_traces.CHAPTER,
-        today.CHAPTER,
     ),
     findings=findings.findings,
     headline=findings.headline,

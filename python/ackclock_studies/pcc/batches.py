@@ -17,24 +17,19 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import testbed
 from ackclock_studies.pcc.sharing import (
     FAIRER,
     STEADIER,
-    TOGETHER_S,
     abreast,
     in_enough_runs,
     shares_together,
@@ -174,7 +169,7 @@ def c22(tables: Tables) -> Sequence[Evidence]:
 
 
 @in_enough_runs("batches.shares")
-def exact_pacing(tables: Tables) -> Sequence[Evidence]:
+def exact_pacing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What is lost of both when pacing is exact: CUBIC's index less PCC's, PCC's deviation less CUBIC's."""
     found = []
     for column, sign, name, unit in (
@@ -182,7 +177,7 @@ def exact_pacing(tables: Tables) -> Sequence[Evidence]:
         ("sd_mbps", -1, "deviation, PCC less CUBIC", "Mb/s"),
     ):
         less = sign * (_shares(tables, BARE, CUBIC, column) - _shares(tables, BARE, PCC, column))
-        found.append(Evidence.of(mean_interval(less), f"exact pacing: {name}", above(0), unit=unit))
+        found.append(Evidence.of(mean_interval(less), f"exact pacing: {name}", bound, unit=unit))
     return found
 
 
@@ -231,41 +226,6 @@ def figure(tables: Tables) -> Figure:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="C21",
-        place="blog: throughput against buffer",
-        statement="A sender that wakes late sends larger batches, and a small buffer drops more of such a batch than of packets sent at their times.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), c21),
-            cell=f"bare metal's link, one flow held at {HELD_MBPS} Mb/s, pacing every 10 ms against exact pacing, {SHALLOW[0]} and {SHALLOW[1]} packets",
-            bound="stated",
-            reading="More packets back to back; more lost at the same rate. Less than a packet or a point counts as none. The period of 10 ms is ours; larger buffers stand beside.",
-        ),
-        note="{burst} more packets back to back. Lost besides: {at_6} behind 6 packets, {at_20} behind 20, {at_50} behind 50, {at_275} behind 275: what counts is whether the batch fits.",
-    ),
-    Claim(
-        id="C22",
-        place="blog: key results",
-        statement="Even where pacing wakes late, PCC flows share more fairly and more steadily than CUBIC's.",
-        direction=Criterion(
-            measure=c22,
-            cell=f"bare metal's link, four flows together for {TOGETHER_S} s behind {LIMIT} packets, pacing every 10 ms",
-            bound="stated",
-            reading="Index higher and deviation lower; a difference below 0.005 or 0.1 Mb/s counts as none. The blog's own explanation as the model of its machines; other periods stand beside.",
-        ),
-        note="Index, PCC less CUBIC: {index_10:i}; deviation, CUBIC less PCC: {sd_10:i}. With exact pacing {index_0:i} and {sd_0:i}, on the same link.",
-        causes=(
-            Cause(
-                because="pacing wakes late",
-                intervention="exact pacing on the same link, and nothing else",
-                criterion=Criterion(measure=exact_pacing, cell="bare metal: dummynet, 250 packets"),
-            ),
-        ),
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)
@@ -280,9 +240,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="A sender that wakes late",
     experiments=(Experiment(name="batches", title="batches at a constant rate, and four flows", run=run, weight=6),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

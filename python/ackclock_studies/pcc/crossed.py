@@ -21,17 +21,14 @@ from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import hypotheses, testbed
 from ackclock_studies.pcc.testbed import BARE, COST, CUBIC, IDEAL, LABEL, MININET, PAYLOAD, PCC, SPINS, Model
 
@@ -283,21 +280,6 @@ def told(tables: Tables) -> str:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="N1",
-        place="ours: the question that the blog left open",
-        statement="By PCC's throughput netem's limit and pacing that wakes late cannot be told apart.",
-        direction=Criterion(
-            measure=Stated(same(CLEAR), n1),
-            cell="6, 20, 50 and 275 packets; wake-ups every 7.5 ms, as long as netem's delay line",
-            reading=f"Within {CLEAR:g} points of one another at every size: what counts as missing in C2. The period follows from the line: netem lets one buffer through in 7.5 ms, and so does a sender that wakes so often.",
-        ),
-        note="Mininet's link less late pacing: {at_6} behind 6 packets, {at_20} behind 20, {at_50} behind 50, {at_275} behind 275. Other periods move the ramp.",
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables), fingerprints(tables), paragraph(told(tables)))
@@ -312,9 +294,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Links and hosts, crossed",
     experiments=(Experiment(name="crossed", title="every host on every link", run=run, weight=8),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -20,18 +20,15 @@ from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Reading,
-    Stated,
     Tables,
-    above,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import testbed
 from ackclock_studies.pcc.testbed import COST, PAYLOAD, PCC, SPINS
 
@@ -142,13 +139,13 @@ def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-def c8(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+def c8(tables: Tables) -> Sequence[Evidence]:
     """What three flows get on the smallest machine."""
     return [
         Evidence.of(
             mean_interval(pick(tables, machine, None)),
             f"{machine}: share of the link that three flows have in 30 s",
-            bound,
+            Bound(),
             unit="%",
             weighs=False,
             key={MICRO: "micro", M3: "m3", T2: "t2"}.get(machine, ""),
@@ -173,40 +170,6 @@ def table(tables: Tables) -> Table:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="C7",
-        place="blog: instances",
-        statement="A dedicated m3-medium does worse than a t2-medium on demand.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), c7),
-            cell="Mininet's link, one flow, 6, 10, 20 and 50 packets",
-            bound="stated",
-            reading=(
-                '"Greater shallow-queue performance degradation": a lower share at each of these sizes; less than a point counts as none. One processor of its own against two that a neighbour '
-                "takes at times; a packet costs 100 us at each end, fitted to C13."
-            ),
-            reads=(NEIGHBOUR,),
-        ),
-        note="The shared machine less the dedicated one: {at_6} behind 6 packets, {at_10} behind 10, {at_20} behind 20, {at_50} behind 50, {at_275} behind 275. Behind the smallest buffers netem's limit leaves less than one processor can carry.",
-    ),
-    Claim(
-        id="C8",
-        place="blog: instances",
-        statement="Micro and nano instances crash with three or more flows.",
-        not_comparable="a crash of an operating system is not simulated; what three flows get on a tenth of a processor stands beside",
-        direction=Criterion(measure=Stated(Bound(), c8), cell="Mininet's link, three flows, 250 packets, 30 s"),
-        note="Three flows have {micro} of the link on a micro, {m3} on an m3-medium, {t2} on a t2-medium.",
-    ),
-    Claim(
-        id="C16",
-        place="reader's comment under the blog",
-        statement="The scripts divided by zero on an empty log, and hung.",
-        not_comparable="it is about the scripts; here a flow without data is refused with its number",
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (table(tables),)
@@ -218,9 +181,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Machines and scripts",
     experiments=(Experiment(name="instances", title="the blog's machines", run=run, weight=5),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

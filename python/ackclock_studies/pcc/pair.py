@@ -22,20 +22,15 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
-    at_most,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import testbed
 from ackclock_studies.pcc.sharing import LEAST_RUNS, not_asked
 from ackclock_studies.pcc.sweep import PIPE
@@ -339,54 +334,15 @@ def pair_table(tables: Tables) -> Table:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="C9",
-        place="blog: Emulab",
-        statement="Two PCC flows converge quickly to the same rate and vary little.",
-        direction=Criterion(
-            measure=partial(c9, bound=at_most(50)),
-            cell="bare metal: dummynet, exact hosts",
-            reading="Quickly: within 10 % of each other after at most 50 s, a tenth of the publication's stretch; median over runs. CUBIC stands beside.",
-        ),
-        magnitude=Criterion(
-            measure=partial(c9_steady, bound=at_most(5)),
-            reading="Little: deviation of 1-s goodput at most a tenth of the share.",
-        ),
-        causes=(
-            Cause(
-                because="departures here are exact to the nanosecond, which those of no machine are",
-                intervention="senders that wake at a kernel's clock of 1 ms, and nothing else",
-                criterion=Criterion(measure=Stated(at_most(50), c9_clocked), cell="bare metal: dummynet"),
-            ),
-        ),
-        note="Nothing is fitted. {bare:i} on bare metal, {mininet@paper:i} in Mininet, {clock:i} on bare metal with senders that wake every 1 ms. CUBIC's two flows are equal after {cubic:i} on the same bare metal, sooner than PCC's. Behind a router's queue, with departures exact to the nanosecond, it takes {exact@paper}.",
-    ),
-    Claim(
-        id="C23",
-        place="blog: two flows, on an m3-large",
-        statement="In Mininet on two processors two PCC flows vary more than on bare metal.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=0.1), c23),
-            cell="Mininet's link, two processors whose packets cost 100 us each, 250 packets, the second 100 s in which both are there",
-            bound="stated",
-            reading='A figure, whose sentence ("significantly more variable") is about four flows: standard deviation of 1-s goodput higher; less than 0.1 Mb/s counts as none.',
-        ),
-        note="{more:i} Mb/s more than on bare metal; less CUBIC's there {cubic:i}.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(t), pair_table(t))
 
 
 CHAPTER = Chapter(
-    title="Two flows, and why they converge slowly",
     experiments=(
         Experiment(name="pair", title="two flows, the second begins later", run=run, weight=25, reads=(PIPE,)),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
 )

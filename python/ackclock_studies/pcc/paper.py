@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ackclock.report import Block, paragraph
 from ackclock.study import (
     Chapter,
-    Claim,
     Tables,
 )
+from ackclock.study.table import declared
 from ackclock_studies.pcc import (
     paper_changing,
     paper_convergence,
@@ -42,22 +42,12 @@ ABOUT = (
 )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P24",
-        place="NSDI 2015: the Internet",
-        statement="Over 510 pairs of hosts on the Internet PCC has a median of 5.52 times the throughput of CUBIC.",
-        not_comparable="the paths are not described: capacity, buffers, loss and cross traffic of the 510 pairs are not known",
-    ),
-)
-
-
 def blocks(_: Tables) -> Sequence[Block]:
     """For the report."""
     return (paragraph(ABOUT),)
 
 
 CHAPTERS = (
-    Chapter(title="The paper's own experiments", claims=CLAIMS, blocks=blocks),
+    Chapter(**declared(__name__), blocks=blocks),
     *(part.CHAPTER for part in PARTS),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,21 +15,17 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
     at_least,
-    below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import BOTH, CUBIC, ILLINOIS, PCC, PRINTED, Arm
 
@@ -186,9 +181,6 @@ def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "NSDI 2015: rapidly changing networks"
-
-
 def figure(tables: Tables) -> Figure:
     """Goodput over time in one network."""
     series = tables["changing.series"]
@@ -233,41 +225,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="changing", title="a network drawn anew every 5 s", run=run, weight=10)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P11",
-        place=PLACE,
-        statement="Where bandwidth, RTT and loss change every 5 s, PCC has 83 % of the optimum.",
-        magnitude=Criterion(
-            measure=partial(near_optimal, bound=at_least(83)),
-            bound="printed",
-            printed="83 %",
-            reading="At least, of a flow that always fills the link.",
-        ),
-    ),
-    Claim(
-        id="P12",
-        place=PLACE,
-        statement="There PCC has 14 times the throughput of CUBIC and 5.6 times that of Illinois.",
-        direction=Criterion(measure=partial(over_tcp, much=False), bound="stated"),
-        magnitude=Criterion(measure=partial(over_tcp, much=True), bound="printed", printed="14 times, 5.6 times"),
-        causes=(
-            Cause(
-                because="the round trip varies by nothing but the queue and delayed ACKs, which tells Illinois to grow by ten",
-                intervention="up to 5 ms of jitter on the path, and each segment acknowledged",
-                criterion=Criterion(measure=Stated(below(50), where_round_trips_vary)),
-            ),
-        ),
-        note="Illinois has {varies} where the round trip varies by up to 5 ms and each segment is acknowledged. CUBIC has less, as in the paper, if its window of Reno grows by ACKs, as in kernels before 2015 (a test of the study).",
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)
 
 
-CHAPTER = Chapter(
-    title="The paper: a changing network", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
-)
+CHAPTER = Chapter(experiments=(EXPERIMENT,), **declared(__name__), blocks=blocks, scenarios=scenarios)

@@ -5,9 +5,8 @@ steady is it then? The knobs are the length of an interval, the size of a trial,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,8 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
+    Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -33,9 +31,10 @@ from ackclock.study import (
     below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm, pcc
-from ackclock_studies.pcc.sharing import not_asked
+from ackclock_studies.pcc.sharing import asked_where
 
 RATE_BPS = 100e6
 START_S = 10
@@ -183,17 +182,13 @@ def there(tables: Tables, *wanted: Arm) -> list[Arm]:
     return [arm for arm in wanted if arm.name in names]
 
 
-def asked(measure: Callable[[Tables], Sequence[Evidence]]) -> Callable[[Tables], Sequence[Evidence]]:
-    """A measurement that is not asked of fewer trials than `LEAST_TRIALS`, nor of shorter ones."""
+def enough(tables: Tables) -> bool:
+    """Whether there are as many trials as a claim needs, and as long ones."""
+    own = tables[TABLE].filter(pl.col("arm") == PCC.name)
+    return own.height >= LEAST_TRIALS and bool((own["watched_s"] >= WATCHED_S).all())
 
-    @wraps(measure)
-    def wrapped(tables: Tables) -> Sequence[Evidence]:
-        found = measure(tables)
-        own = tables[TABLE].filter(pl.col("arm") == PCC.name)
-        enough = own.height >= LEAST_TRIALS and (own["watched_s"] >= WATCHED_S).all()
-        return found if enough else not_asked(found)
 
-    return wrapped
+asked = asked_where(enough)
 
 
 def both_converged(tables: Tables, one: Arm, other: Arm) -> tuple[Array, Array]:
@@ -203,6 +198,7 @@ def both_converged(tables: Tables, one: Arm, other: Arm) -> tuple[Array, Array]:
     return both["sd"].to_numpy().astype(np.float64), both["sd_other"].to_numpy().astype(np.float64)
 
 
+@asked
 def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     """Two pairs against one, pair by pair of trials with the same seed."""
     found = []
@@ -227,21 +223,23 @@ def pairs_help(tables: Tables, *, much: bool) -> Sequence[Evidence]:
     return found
 
 
-def knobs_trade(tables: Tables) -> Sequence[Evidence]:
+@asked
+def knobs_trade(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Shorter intervals are faster, larger trials less steady. Measured at paper scale only."""
     if len(there(tables, LONG, SHORT, COARSER)) < 3:
-        nothing = Evidence(label="settings of the knobs", value=math.nan, low=math.nan, high=math.nan, bound=above(0))
+        nothing = Evidence(label="settings of the knobs", value=math.nan, low=math.nan, high=math.nan, bound=bound)
         return [nothing]
     slow, fast = (arms.mean(tables, TABLE, "time_s", arm=arm.name) for arm in (LONG, SHORT))
     steady, rough = (mean_interval(deviations(tables, arm)) for arm in (SHORT, COARSER))
     coarse = arms.mean(tables, TABLE, "time_s", arm=COARSER.name)
     return [
-        Evidence.of(minus(slow, fast), "convergence time, intervals of 4.8 less 1 RTT", above(0), unit="s"),
-        Evidence.of(minus(fast, coarse), "convergence time, trials of 1 less 10 %", above(0), unit="s", weighs=False),
-        Evidence.of(minus(rough, steady), "deviation, trials of 10 less 1 %, in fair shares", above(0)),
+        Evidence.of(minus(slow, fast), "convergence time, intervals of 4.8 less 1 RTT", bound, unit="s"),
+        Evidence.of(minus(fast, coarse), "convergence time, trials of 1 less 10 %", bound, unit="s", weighs=False),
+        Evidence.of(minus(rough, steady), "deviation, trials of 10 less 1 %, in fair shares", bound),
     ]
 
 
+@asked
 def steadier(tables: Tables) -> Sequence[Evidence]:
     """PCC against TCP, after convergence."""
     own = mean_interval(deviations(tables, PCC))
@@ -263,9 +261,6 @@ def steadier(tables: Tables) -> Sequence[Evidence]:
             ),
         ]
     return found
-
-
-PLACE = "NSDI 2015: convergence and stability"
 
 
 def figure(tables: Tables) -> Figure:
@@ -322,48 +317,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="convergence", title="a second flow joins: soon, or steady", run=run, weight=18)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P18",
-        place=PLACE,
-        statement="Deciding by two pairs of trials instead of one lowers the variance by 35 %, for 3 % more time to converge.",
-        direction=Criterion(
-            measure=asked(partial(pairs_help, much=False)),
-            bound="stated",
-            reading="Variance of the second flow's 1-s goodput in the minute after convergence.",
-        ),
-        magnitude=Criterion(
-            measure=asked(partial(pairs_help, much=True)), bound="printed", printed="35 % less, 3 % more"
-        ),
-        note="15 trials of one minute leave the interval of a variance wide.",
-    ),
-    Claim(
-        id="P19",
-        place=PLACE,
-        statement="Shorter intervals make PCC converge sooner, larger trials make it vary more: the knobs trade one for the other.",
-        direction=Criterion(
-            measure=asked(knobs_trade),
-            reading="Time to converge with intervals of 4.8 against 1 RTT; deviation with trials and steps of 10 against 1 %.",
-        ),
-    ),
-    Claim(
-        id="P20",
-        place=PLACE,
-        statement="Once it has converged PCC is steadier than TCP.",
-        direction=Criterion(
-            measure=asked(steadier),
-            bound="stated",
-            reading="Standard deviation of the second flow's 1-s goodput below that of CUBIC and of NewReno; a true difference below 0.02 of a fair share fails.",
-        ),
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)
 
 
-CHAPTER = Chapter(
-    title="The paper: convergence", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
-)
+CHAPTER = Chapter(experiments=(EXPERIMENT,), **declared(__name__), blocks=blocks, scenarios=scenarios)

@@ -5,7 +5,6 @@ TCP flows each, which is what the selfish do without PCC.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,19 +13,16 @@ from ackclock.plot import GREY, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
+    Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Tables,
-    at_most,
-    below,
-    between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import JITTER, PACKET_BYTES, PCC, PRINTED, Arm, tcp
 
@@ -102,13 +98,13 @@ def run(plan: Plan) -> Data:
 TABLE = "friendly.ordinary"
 
 
-def like_ten(tables: Tables) -> Sequence[Evidence]:
+def like_ten(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The ordinary flow against PCC over against bundles."""
     return [
         Evidence.of(
             arms.times(tables, TABLE, "mbps", arm, BUNDLE, path=path, selfish=n),
             f"{path}, {n}: against {arm.name} over against bundles",
-            between(0.5, 2),
+            bound,
             unit="times",
             weighs=arm is PCC,
         )
@@ -119,13 +115,13 @@ def like_ten(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def unfriendly(tables: Tables, *, most: float) -> Sequence[Evidence]:
+def unfriendly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Share of the ordinary flow beside one PCC flow."""
     return [
         Evidence.of(
             arms.mean(tables, TABLE, "share", 100, arm=arm.name, path=path, selfish=1),
             f"{path}: share of the ordinary flow beside one of {arm.name}, of an equal one",
-            at_most(most) if most < 100 else below(100),
+            bound,
             unit="%",
             weighs=arm is PCC,
         )
@@ -136,9 +132,6 @@ def unfriendly(tables: Tables, *, most: float) -> Sequence[Evidence]:
 
 def _paths(tables: Tables) -> list[str]:
     return tables[TABLE]["path"].unique(maintain_order=True).to_list()
-
-
-PLACE = "NSDI 2015: TCP friendliness"
 
 
 def figure(tables: Tables) -> Figure:
@@ -178,35 +171,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="friendly", title="one ordinary TCP flow against PCC, or bundles", run=run, weight=10)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P21",
-        place=PLACE,
-        statement="With its default utility PCC is not friendly to TCP.",
-        direction=Criterion(
-            measure=partial(unfriendly, most=100),
-            bound="stated",
-            reading="Beside one PCC flow an ordinary CUBIC flow has less than an equal share.",
-        ),
-        magnitude=Criterion(measure=partial(unfriendly, most=50), reading="At most half of it."),
-    ),
-    Claim(
-        id="P22",
-        place=PLACE,
-        statement="It is about as unfriendly as what selfish users do already: bundles of ten TCP flows.",
-        direction=Criterion(
-            measure=like_ten,
-            reading="The ordinary flow has between half and twice of what it has against as many bundles.",
-        ),
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)
 
 
-CHAPTER = Chapter(
-    title="The paper: friendliness", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
-)
+CHAPTER = Chapter(experiments=(EXPERIMENT,), **declared(__name__), blocks=blocks, scenarios=scenarios)

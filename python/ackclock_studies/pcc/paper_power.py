@@ -17,19 +17,16 @@ from ackclock.scenario import Scenario
 from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import CUBIC, JITTER, PCC, Arm, pcc
 
@@ -212,28 +209,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="power", title="latency utility: throughput over delay", run=run, weight=4)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P23",
-        place="NSDI 2015: latency-sensitive utility",
-        statement="With queues of its own, however deep, and the latency utility PCC has the best power.",
-        direction=Criterion(
-            measure=best_power,
-            reading="Goodput over RTT with the utility that the paper prints and deep queues, over that of CUBIC with CoDel: above 1.",
-        ),
-        causes=(
-            Cause(
-                because="the queue that its start has filled goes on standing",
-                intervention=f"a ceiling of {CEILING_MBPS} Mb/s, a fortieth below its share, so that no queue can stand",
-                criterion=Criterion(
-                    measure=Stated(above(1), without_a_standing_queue), cell="deep queues; CUBIC with CoDel"
-                ),
-            ),
-        ),
-        note="In deep queues the RTT is {deep} with it, {safe} with the safe utility: it hardly empties a queue that stands. Held just below its share, it has {capped:i} times CUBIC's power. The size of the trials is not why: with trials and steps of 10 % the RTT is {large}, with intervals of 3 RTTs {long}.",
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
@@ -241,9 +216,8 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="The paper: throughput and delay",
     experiments=(EXPERIMENT,),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,18 +14,15 @@ from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Tables,
-    above,
-    at_most,
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import CUBIC, JITTER, NEWRENO, PCC, PRINTED, Arm
 
@@ -153,9 +149,6 @@ def falls_far(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "NSDI 2015: RTT unfairness"
-
-
 def figure(tables: Tables) -> Figure:
     """Ratio against the long RTT."""
     found = arms.summary(tables[TABLE], ("arm", "long_ms"), "ratio")
@@ -187,28 +180,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="rtt", title="RTT unfairness, 20 to 100 ms against 10 ms", run=run, weight=18)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P9",
-        place=PLACE,
-        statement="PCC's long flow gets about what the short one gets, whatever its RTT.",
-        direction=Criterion(
-            measure=near_one,
-            reading="About: within a quarter, the tolerance that the paper itself has for a fair share; at each RTT from 20 to 100 ms.",
-        ),
-    ),
-    Claim(
-        id="P10",
-        place=PLACE,
-        statement="The long flows of CUBIC and NewReno get less and less as their RTT grows.",
-        direction=Criterion(measure=partial(falls, bound=above(0)), bound="stated"),
-        magnitude=Criterion(
-            measure=partial(falls_far, bound=at_most(0.25)),
-            reading="At 100 ms at most a quarter of the short flow's goodput.",
-        ),
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
@@ -216,9 +187,8 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="The paper: unequal round-trip times",
     experiments=(EXPERIMENT,),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -14,20 +13,16 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
     at_most,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import PACKET_BYTES, PCC, PRINTED, Arm, pcc, tcp
 
@@ -169,31 +164,6 @@ def without_copies(tables: Tables, bound: Bound, *, column: str) -> Sequence[Evi
     ]
 
 
-def causes(column: str) -> tuple[Cause, ...]:
-    """Of both claims: one at light loads, one at heavy ones."""
-    return (
-        Cause(
-            because="TCP begins with ten segments at once and doubles every RTT",
-            intervention="TCP that begins with one",
-            criterion=Criterion(
-                measure=Stated(at_most(1.2), partial(against_one_segment, column=column)), cell=f"load {LIGHT} %"
-            ),
-        ),
-        Cause(
-            because="the authors' sender sends data again that is not acknowledged, rather than idle",
-            intervention="a sender that sends nothing twice unasked",
-            criterion=Criterion(
-                measure=Stated(above(1, margin=0.05), partial(without_copies, column=column)),
-                cell="loads of 45 and 75 %",
-                reading="what the copies cost: more time with them than without; less than 1.05 times counts as none",
-            ),
-        ),
-    )
-
-
-PLACE = "NSDI 2015: flow completion time of short flows"
-
-
 def figure(tables: Tables) -> Figure:
     """Median and 95th percentile against the load."""
     table = tables[TABLE]
@@ -230,41 +200,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="short", title="short flows at loads of 5 to 75 %", run=run, weight=3)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P13",
-        place=PLACE,
-        statement="The median completion time of short flows is much the same with PCC as with TCP, at worst 20 % more.",
-        direction=Criterion(
-            measure=median_is_tcps,
-            bound="printed",
-            printed="20 %",
-            reading="At most 1.2 times that of CUBIC with an initial window of 10, at each load from 5 to 75 %.",
-        ),
-        causes=causes("median_s"),
-        note="It starts at 2 Mb/s and doubles every 1.5 to 1.7 RTTs.",
-    ),
-    Claim(
-        id="P14",
-        place=PLACE,
-        statement="So is the 95th percentile.",
-        direction=Criterion(
-            measure=tail_is_tcps,
-            bound="printed",
-            printed="20 %",
-            reading="At most 1.2 times that of CUBIC with an initial window of 10, at each load.",
-        ),
-        causes=causes("p95_s"),
-        note="As P13.",
-    ),
-)
-
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(tables),)
 
 
-CHAPTER = Chapter(
-    title="The paper: short flows", experiments=(EXPERIMENT,), claims=CLAIMS, blocks=blocks, scenarios=scenarios
-)
+CHAPTER = Chapter(experiments=(EXPERIMENT,), **declared(__name__), blocks=blocks, scenarios=scenarios)

@@ -22,25 +22,19 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Reading,
-    Stated,
     Tables,
-    above,
     at_least,
     at_most,
-    below,
     between,
-    same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.pcc import prototype, testbed
 from ackclock_studies.pcc.testbed import (
     BARE,
@@ -264,6 +258,12 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+SPOKEN_OF = 20
+"""Packets of the buffer that the headline speaks of."""
+TICKS = (1, 2, 6, 20, 50, 100, 200)
+"""Packets; the axis has kB."""
+
+
 def figure(tables: Tables) -> Figure:
     """Goodput against the buffer as the publication draws it: a panel for each environment, PCC and CUBIC in it."""
     table = means(tables)
@@ -273,12 +273,12 @@ def figure(tables: Tables) -> Figure:
         beside = {
             BARE: (),
             MININET: (
-                (testbed.PACED, PCC, "PCC, late pacing on bare metal", ":"),
+                (testbed.PACED, PCC, f"{LABEL[PCC]},\nlate pacing\non bare metal", ":"),
                 (CUT, CUBIC, "CUBIC, no offload", "--"),
             ),
         }
         for ax, (model, title) in zip(axes, PANELS, strict=True):
-            lines = [(model, PCC, "PCC", "-"), (model, CUBIC, "CUBIC", "-"), *beside[model]]
+            lines = [(model, PCC, LABEL[PCC], "-"), (model, CUBIC, "CUBIC", "-"), *beside[model]]
             for name, controller, label, dash in lines:
                 own = table.filter((pl.col("model") == name) & (pl.col("cc") == controller)).sort("buffer")
                 look = LOOKS[controller] | ({"mfc": "none"} if dash != "-" else {})
@@ -295,10 +295,12 @@ def figure(tables: Tables) -> Figure:
                         mfc="none",
                         color=colour,
                         ms=11,
-                        label=f"{LABEL[controller]}, as published",
+                        label=f"{'PCC' if controller == PCC else LABEL[controller]}, as published",
                     )
             ax.set_xscale("log")
-            ax.xaxis.set_major_formatter("{x:g}")
+            ax.axvline(1.5 * SPOKEN_OF, color="#888888", lw=1.2, zorder=1.6)
+            ax.set_xticks([1.5 * n for n in TICKS], [f"{1.5 * n:g}" for n in TICKS])
+            ax.set_xticks([], minor=True)
             ax.set_xlabel("buffer (kB)")
             ax.set_title(title)
             ax.set_ylim(0, 103)
@@ -309,7 +311,7 @@ def figure(tables: Tables) -> Figure:
     return Figure(
         name="sweep",
         title="Throughput against the buffer, as the publication draws it",
-        caption="One flow, 100 Mb/s, 30 ms, start-up included; 1.5 kB a packet. Means over seeds. Stars: figure 7 of the paper, from memory.",
+        caption=f"One flow, 100 Mb/s, 30 ms, start-up included; 1.5 kB a packet. Means over seeds. Stars: figure 7 of the paper, from memory. Grey upright: {SPOKEN_OF} packets.",
         draw=draw,
         data={"sweep": table},
     )
@@ -333,9 +335,9 @@ def needed(tables: Tables, controller: str, model: str = BARE, share: float = 0.
     return np.array([known[int(np.argmax(column))] if column.any() else np.inf for column in enough.T])
 
 
-def f1(tables: Tables) -> Sequence[Evidence]:
+def f1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """PCC needs less buffer."""
-    return [_times_less(tables, above(1), key="times")]
+    return [_times_less(tables, bound, key="times")]
 
 
 def f1_much(tables: Tables) -> Sequence[Evidence]:
@@ -402,7 +404,7 @@ def f3_much(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def f4(tables: Tables) -> Sequence[Evidence]:
+def f4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The advantage is greatest behind shallow buffers."""
     known = [q for q in sizes(tables) if q >= 20]
     least = min((_ratio(tables, q) for q in sizes(tables) if q <= 10), key=lambda e: e.value)
@@ -411,12 +413,12 @@ def f4(tables: Tables) -> Sequence[Evidence]:
         Evidence.of(
             quotient(least, most),
             "PCC over CUBIC: least up to 10 packets, over greatest from 20 on",
-            above(1),
+            bound,
             unit="times",
             key="shallow",
         ),
         *(
-            Evidence.of(_ratio(tables, q, MININET), f"Mininet, {q} packets: PCC over CUBIC", above(1), unit="times", weighs=False)
+            Evidence.of(_ratio(tables, q, MININET), f"Mininet, {q} packets: PCC over CUBIC", bound, unit="times", weighs=False)
             for q in (6, 10, 20, 50)
         ),
     ]  # fmt: skip
@@ -450,13 +452,13 @@ def _shallow(tables: Tables) -> list[int]:
     return [q for q in sizes(tables) if 5 <= q <= 50]
 
 
-def c2(tables: Tables) -> Sequence[Evidence]:
+def c2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Less in a virtual machine."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), PCC, q),
             f"{q} packets: below bare metal",
-            above(0),
+            bound,
             unit="points",
             key=f"at_{q}" if q in (10, 20, 50) else "",
         )
@@ -464,12 +466,10 @@ def c2(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def c2_much(tables: Tables) -> Sequence[Evidence]:
+def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By ten points."""
     return [
-        Evidence.of(
-            gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", at_least(10), unit="points"
-        )
+        Evidence.of(gap(tables, _machine(tables), PCC, q), f"{q} packets: below bare metal", bound, unit="points")
         for q in _shallow(tables)
     ]
 
@@ -506,29 +506,29 @@ def left(tables: Tables, q: int) -> Estimate:
     return quotient(*(mean_interval(pick(tables, model, PCC, q)) for model in (_machine(tables), BARE)))
 
 
-def c3(tables: Tables) -> Sequence[Evidence]:
+def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What is left grows with the buffer."""
     found = []
     for small, large in pairwise((6, 10, 20, 50, 275)):
         a, b = left(tables, small), left(tables, large)
         more = minus(b, a)
         label = f"share of the expected: at {large} less at {small} packets"
-        found.append(Evidence.of(more, label, above(0), factor=100, unit="points"))
+        found.append(Evidence.of(more, label, bound, factor=100, unit="points"))
     return found
 
 
-def c4(tables: Tables) -> Sequence[Evidence]:
+def c4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Little is left at the deepest buffer."""
-    return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", same(5), unit="points", key="deep")]
+    return [Evidence.of(gap(tables, _machine(tables), PCC, 275), "275 packets", bound, unit="points", key="deep")]
 
 
-def c5(tables: Tables) -> Sequence[Evidence]:
+def c5(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """CUBIC does not care."""
     return [
         Evidence.of(
             gap(tables, _machine(tables), CUBIC, q),
             f"{q} packets: CUBIC below bare metal",
-            same(5),
+            bound,
             unit="points",
             key=f"at_{q}" if q in (10, 20, 50, 275) else "",
         )
@@ -569,24 +569,24 @@ def c6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-def c6_much(tables: Tables) -> Sequence[Evidence]:
+def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """By more than ten points behind the deepest."""
     return [
-        Evidence.of(gap(tables, CORE, PCC, 275, base=MININET), "275 packets", above(10), unit="points"),
+        Evidence.of(gap(tables, CORE, PCC, 275, base=MININET), "275 packets", bound, unit="points"),
         *(
-            Evidence.of(gap(tables, model, PCC, 275), f"{model}: below bare metal", above(10), unit="points", weighs=False)
+            Evidence.of(gap(tables, model, PCC, 275), f"{model}: below bare metal", bound, unit="points", weighs=False)
             for model in (testbed.COSTLY, testbed.ONE_CORE, testbed.NO_CATCH_UP)
         ),
     ]  # fmt: skip
 
 
-def c17(tables: Tables) -> Sequence[Evidence]:
+def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What exact pacing leaves missing in Mininet."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
             f"{model}, {q} packets: below bare metal",
-            same(5),
+            bound,
             unit="points",
             weighs=model == MININET,
             key={MININET: f"exact_{q}", STALLED: f"stalls_{q}"}.get(model, ""),
@@ -665,9 +665,6 @@ def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-PLACE = "blog: throughput against buffer"
-
-
 def sweep_table(tables: Tables) -> Table:
     """Goodput, and what was sent."""
     rows: list[tuple[TableCell | str, ...]] = []
@@ -690,179 +687,6 @@ def sweep_table(tables: Tables) -> Table:
     )
 
 
-_SEVEN = "NSDI 2015: figure 7"
-_MEMORY = "The number is known from memory only: a hypothesis."
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="C1",
-        place=PLACE,
-        statement="On bare metal PCC holds up to expectations.",
-        direction=Criterion(
-            measure=partial(c1, bound=at_least(90)),
-            cell="each size from 10 packets on",
-            reading="At least 90 % of what the link can carry.",
-        ),
-        magnitude=Criterion(
-            measure=partial(c1_much, bound=at_least(80)),
-            printed="90 % behind six packets",
-            reading=f"Within ten points of the figure's 90 %. {_MEMORY}",
-        ),
-    ),
-    Claim(
-        id="C2",
-        place=PLACE,
-        statement="In a virtual machine PCC has less throughput at shallow buffers, and rises more slowly.",
-        direction=Criterion(measure=c2, cell="each size from 5 to 50 packets", bound="stated", reads=(MACHINE,)),
-        magnitude=Criterion(measure=c2_much, reading="At least 10 points at each of them.", reads=(MACHINE,)),
-        note="Nothing is fitted: hosts are exact, and the link is Mininet's. A sender whose pacing wakes late (reading \"late pacing\") is as sufficient.",
-        causes=(
-            Cause(
-                because="netem's limit counts the packets in its delay line",
-                intervention="the delay is the access link's, so that netem has none",
-                criterion=Criterion(measure=partial(without_delay_line, bound=below(50)), cell="10, 20 and 50 packets"),
-            ),
-        ),
-    ),
-    Claim(
-        id="C3",
-        place=PLACE,
-        statement="The shallower the buffer, the worse.",
-        direction=Criterion(
-            measure=c3,
-            bound="stated",
-            reading="What is left of the throughput on bare metal grows from 6 to 10, 20, 50 and 275 packets.",
-            reads=(MACHINE,),
-        ),
-        note="From 6 to 10 packets it cannot grow: bare metal, too, is capped in proportion to the buffer there.",
-    ),
-    Claim(
-        id="C4",
-        place=PLACE,
-        statement="With a deep buffer PCC comes near what is expected.",
-        direction=Criterion(measure=c4, cell="275 packets, the largest of the script", reading="Within 5 points.", reads=(MACHINE,)),
-    ),
-    Claim(
-        id="C5",
-        place=PLACE,
-        statement="CUBIC is virtually the same in a virtual machine and on bare metal.",
-        direction=Criterion(
-            measure=c5,
-            cell="each size of the script",
-            reading="Within 5 points, a margin chosen before the run, at every size.",
-            reads=(MACHINE,),
-        ),
-        magnitude=Criterion(measure=partial(c5_mean, bound=at_most(5)), reading="At most 5 points on average over the script's sizes.", reads=(MACHINE,)),
-        causes=(
-            Cause(
-                because="a packet of several segments counts once behind netem",
-                intervention="no segmentation offload",
-                criterion=Criterion(measure=partial(without_offload, bound=above(0, margin=5)), cell="50 packets, where Mininet gives CUBIC more than the testbed does"),
-            ),
-        ),
-        note="CUBIC misses {at_10} behind 10 packets, {at_20} behind 20, {at_50} behind 50 (negative: Mininet gives more). Averaged over the sizes that is {bare} against the testbed, {router} against a router's queue: a link that acts at ticks hurts CUBIC nearly as Mininet's does.",
-    ),
-    Claim(
-        id="C6",
-        place=PLACE,
-        statement="On a dedicated single core PCC is worse even behind large buffers.",
-        direction=Criterion(
-            measure=partial(c6, bound=above(0, margin=1)),
-            cell="50, 100 and 275 packets",
-            bound="stated",
-            reading="Rests on a cost of 100 us for each packet at each end, which was fitted to C13.",
-        ),
-        magnitude=Criterion(measure=c6_much, reading="More than 10 points at 275 packets."),
-        note="Arithmetic of the fitted cost: one core carries 5000 packets a second.",
-    ),
-    Claim(
-        id="C15",
-        place="blog: introduction, after the paper",
-        statement="PCC often has ten times the throughput of TCP.",
-        direction=Criterion(
-            measure=partial(c15, bound=at_least(10)),
-        ),
-        not_comparable="'often' counts paths of the Internet; the ratio on bare metal at 10 packets stands beside",
-    ),
-    Claim(
-        id="C17",
-        place="blog: conclusions",
-        statement="With pacing that works in a virtual machine, PCC would have its throughput back.",
-        direction=Criterion(
-            measure=c17,
-            cell="10, 20 and 50 packets in Mininet with departures exact to the nanosecond",
-            reading="Within 5 points of bare metal.",
-        ),
-        magnitude=Criterion(
-            measure=partial(c17_some, bound=above(0, margin=1)),
-            reading="Beside it: stalls of 5 ms after 20 ms on average cost something on top of Mininet's link, which exact pacing would give back.",
-        ),
-        note="Perfect pacing still misses {exact_10}, {exact_20} and {exact_50} behind 10, 20 and 50 packets: the limit counts what is under way, however evenly it left.",
-    ),
-    Claim(
-        id="C19",
-        place="blog: goals",
-        statement="PCC could mitigate bufferbloat: it has high throughput even when buffers are kept small.",
-        direction=Criterion(
-            measure=partial(c19, bound=above(0, margin=1)),
-            cell="bare metal, for each sender the smallest buffer behind which it has 90 % of the link",
-            reading="Mean queueing delay there lower than CUBIC's; less than 1 ms counts as none.",
-        ),
-        note="PCC {pcc}, CUBIC {cubic}.",
-    ),
-    Claim(
-        id="C20",
-        place="blog: conclusions",
-        statement="PCC would do little to improve the performance of virtual servers over links with shallow buffers.",
-        direction=Criterion(
-            measure=partial(c20, bound=at_most(1.25)),
-            cell="a virtual machine behind 6, 10 and 20 packets",
-            reading="Little: at most a quarter more than CUBIC.",
-            reads=(MACHINE,),
-        ),
-        note="PCC over CUBIC: {at_6} behind 6 packets, {at_10} behind 10, {at_20} behind 20.",
-    ),
-    Claim(
-        id="F1",
-        place=_SEVEN,
-        statement="For 90 % of the capacity PCC needs a 13th of the buffer that CUBIC needs.",
-        direction=Criterion(measure=f1, cell="bare metal, medians over seeds", bound="stated"),
-        magnitude=Criterion(measure=f1_much, printed="13 times", reading="Between half of it and twice as much."),
-        causes=(
-            Cause(
-                because="the older dummynet lets no more packets through in a tick than the queue has slots",
-                intervention="the newer one, which keeps what a tick leaves over, and nothing else",
-                criterion=Criterion(measure=Stated(between(6.5, 26), newer), cell="bare metal, medians over seeds"),
-            ),
-        ),
-        note="PCC needs {pcc}, CUBIC {cubic}; on the newer dummynet {newer_pcc} and {newer_cubic}. A CUBIC whose window of Reno grows by ACKs, as in kernels before 2015, needs more than a quarter more (a test of the study).",
-    ),
-    Claim(
-        id="F2",
-        place=_SEVEN,
-        statement="Behind six packets PCC has 90 % of the capacity, CUBIC 2 %.",
-        direction=Criterion(measure=partial(f2, bound=above(0)), cell="bare metal, 6 packets", bound="stated"),
-        magnitude=Criterion(measure=f2_much, printed="90 %, 2 %", reading=f"At most 5 % for CUBIC; for PCC within ten points of the figure's 90 %, as in C1. {_MEMORY}"),
-        note="PCC has {pcc}: a tick lets no more than six packets of 8.33 through.",
-    ),
-    Claim(
-        id="F3",
-        place=_SEVEN,
-        statement="Behind a single packet PCC has 25 % of the capacity, 35 times CUBIC.",
-        direction=Criterion(measure=partial(f3, bound=above(1)), cell="bare metal, 1 packet", bound="stated"),
-        magnitude=Criterion(measure=f3_much, printed="25 %, 35 times", reading=f"Between half of each and twice as much. {_MEMORY}"),
-        note="With one slot a tick of the older dummynet lets one packet through: 12 %. The newer one sends a packet into its debt first: two, and 24 %.",
-    ),
-    Claim(
-        id="F4",
-        place="blog: conclusions; NSDI 2015: figure 7",
-        statement="PCC has its greatest advantage over TCP at small queues.",
-        direction=Criterion(measure=f4, cell="bare metal, up to 10 packets against 20 and more", bound="stated"),
-        magnitude=Criterion(measure=partial(f4_much, bound=between(22.5, 90)), printed="up to 45 times", reading="Between half of it and twice as much."),
-    ),
-)  # fmt: skip
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (figure(t), sweep_table(t), prototype.table(t))
@@ -879,7 +703,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Throughput against the buffer",
     experiments=(
         Experiment(
             name="sweep",
@@ -889,7 +712,7 @@ CHAPTER = Chapter(
             reads=(PIPE, CARD, FORM),
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

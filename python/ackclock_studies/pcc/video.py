@@ -15,9 +15,8 @@ from ackclock.report import Table, TableCell, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval, paired_difference
 from ackclock.study import (
+    Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -27,6 +26,7 @@ from ackclock.study import (
     at_least,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock.video import bitrates, quality
 from ackclock_studies.pcc import arms
 from ackclock_studies.pcc.arms import CUBIC, JITTER, PCC, PRINTED, Arm
@@ -149,13 +149,13 @@ def pick(tables: Tables, arm: Arm, rule: str, players: int, column: str) -> Arra
     return arms.pick(tables, TABLE, column, arm=arm.name, rule=rule, players=players)
 
 
-def better(tables: Tables, metric: str, least: float | None) -> Sequence[Evidence]:
+def better(tables: Tables, bound: Bound, *, metric: str) -> Sequence[Evidence]:
     """By how much FESTIVE improves on the rate-based rule: over CUBIC, and for context over PCC."""
     return [
         Evidence.of(
             gain(*(pick(tables, arm, rule, n, metric) for rule in (RATE_BASED, FESTIVE))),
             f"{arm.name}, {n} players: {metric} lower by",
-            above(0) if least is None else at_least(least),
+            bound,
             unit="%",
             weighs=arm is CUBIC,
         )
@@ -207,10 +207,6 @@ def over_pcc(tables: Tables) -> Sequence[Evidence]:
         for n in arms.values(tables, TABLE, "players")
     ]
 
-
-PLACE = "FESTIVE (CoNEXT 2012), as summarised elsewhere"
-
-CELL = "over CUBIC, 2, 4 and 8 players, lower than with the rate-based rule; over PCC beside"
 
 _COLOUR = {FESTIVE: OKABE_ITO["blue"], RATE_BASED: OKABE_ITO["vermilion"]}
 
@@ -361,51 +357,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 EXPERIMENT = Experiment(name="video", title="video players, FESTIVE and rate-based", run=run, weight=12)
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="V1",
-        place=PLACE,
-        statement="FESTIVE is 40 % fairer than the closest alternative.",
-        direction=Criterion(measure=partial(better, metric="unfairness", least=None), cell=CELL, bound="stated"),
-        magnitude=Criterion(measure=partial(better, metric="unfairness", least=40), bound="printed", printed="40 %"),
-        note="With two players there is little unfairness to take away: the rate-based ones share a link in fixed steps almost equally.",
-    ),
-    Claim(
-        id="V2",
-        place=PLACE,
-        statement="It is 50 % more stable.",
-        direction=Criterion(measure=partial(better, metric="instability", least=None), cell=CELL, bound="stated"),
-        magnitude=Criterion(measure=partial(better, metric="instability", least=50), bound="printed", printed="50 %"),
-    ),
-    Claim(
-        id="V3",
-        place=PLACE,
-        statement="It is at least 10 % more efficient.",
-        direction=Criterion(measure=partial(better, metric="inefficiency", least=None), cell=CELL, bound="stated"),
-        magnitude=Criterion(measure=partial(better, metric="inefficiency", least=10), bound="printed", printed="10 %"),
-        note="With eight players the bitrates together have the same mean under both rules, but FESTIVE's swing slowly around what the link "
-        "carries, where the many switches of the rate-based players cancel out.",
-    ),
-    Claim(
-        id="V4",
-        place="CS244, 2016: motivation",
-        statement="PCC's fast convergence and low variance suit adaptive video.",
-        direction=Criterion(
-            measure=over_pcc,
-            reading="Players over PCC are less unfair and less unstable than the same players over CUBIC, with either rule.",
-        ),
-        guesses=(
-            "PCC learns only while it sends, and keeps a rate that it found while others were silent: this explains dropped packets, as flows that are never silent lose fewer, "
-            "but not the unfairness, which such flows have, too",
-        ),
-        note="The bottleneck drops {dropped_pcc} of four FESTIVE players' packets over PCC, {dropped_cubic} over CUBIC, and {dropped_long} of four PCC flows that are never silent. What PCC does with nothing to send is our choice (decision 26).",
-    ),
-)
 
 CHAPTER = Chapter(
-    title="Adaptive video",
     experiments=(EXPERIMENT,),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=lambda t: (paragraph(answer(t)), figure(t), timeline(t), table(t)),
     scenarios=scenarios,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ackclock.study import Publication, Study
+from ackclock.study import Study
 from ackclock.study.kernel import KernelPart
+from ackclock.study.table import face
 from ackclock_studies.prr import (
     burst_loss,
     findings,
@@ -33,45 +34,24 @@ def _kernel() -> KernelPart:
 
 
 STUDY = Study(
-    name="prr",
-    title="Proportional Rate Reduction against rate halving and RFC 6675",
-    summary=(
-        "What Proportional Rate Reduction does in a recovery, and what it gains: the ack-by-ack tables of its RFCs, traces of single "
-        "connections, and the fetch latencies of the CS244'13 experiment, once with nothing changed but the recovery rule and once as "
-        "published, with two kernels that differ in more than the rule."
-    ),
-    publications=(
-        Publication(
-            authors="Y. Geng, B. Wang",
-            title="Proportional Rate Reduction for TCP",
-            where="CS244'13 blog, Stanford; repository gengyl08/cs244_pa3",
+    **face(
+        __name__,
+        (
+            ideal_path.CHAPTER,
+            rfc_tables.CHAPTER,
+            traces.CHAPTER,
+            latency.CHAPTER,
+            loss_or_not.CHAPTER,
+            timeouts.CHAPTER,
+            paths.CHAPTER,
+            burst_loss.CHAPTER,
+            stall.CHAPTER,
+            slides.CHAPTER,
+            kernels.CHAPTER,
+            noise.CHAPTER,
+            short.CHAPTER,
+            recoveries.CHAPTER,
         ),
-        Publication(
-            authors="N. Dukkipati, M. Mathis, Y. Cheng, M. Ghobadi",
-            title="Proportional Rate Reduction for TCP",
-            where="IMC 2011",
-        ),
-        Publication(
-            authors="M. Mathis, N. Dukkipati, Y. Cheng",
-            title="Proportional Rate Reduction for TCP",
-            where="IETF-84 slides; RFC 6937 (2013) and RFC 9937 (2025)",
-        ),
-    ),
-    chapters=(
-        ideal_path.CHAPTER,
-        rfc_tables.CHAPTER,
-        traces.CHAPTER,
-        latency.CHAPTER,
-        loss_or_not.CHAPTER,
-        timeouts.CHAPTER,
-        paths.CHAPTER,
-        burst_loss.CHAPTER,
-        stall.CHAPTER,
-        slides.CHAPTER,
-        kernels.CHAPTER,
-        noise.CHAPTER,
-        short.CHAPTER,
-        recoveries.CHAPTER,
     ),
     findings=findings.findings,
     headline=findings.headline,

@@ -1,7 +1,4 @@
-"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12).
-
-Length: three claims about one table of fetches, and the two arms in which their causes are taken away.
-"""
+"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12)."""
 
 from __future__ import annotations
 
@@ -13,32 +10,28 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, gain, percent_more, quotient, remaining
+from ackclock.judge.estimates import NOTHING, Array, bootstrap, gain, percent_more, quotient, remaining
 from ackclock.plot import Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
     Reading,
-    Stated,
     Tables,
     above,
-    below,
     between,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.prr import path, paths
 from ackclock_studies.prr.path import LARGE, PAGE_LABELS
-from ackclock_studies.prr.rules import CRB, FORM, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
+from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, PRR)
 LOSS = 0.02
@@ -143,23 +136,30 @@ def run_calm(plan: Plan) -> Data:
     return collect("calm", cells, plan)
 
 
-SPARED = 200
+SPARED = 400
 """Fetches at quick scale whose retransmissions are spared."""
+AS_DRAWN, HARMLESS = "as drawn", "harmless"
+ROW, LAST = 3, 20
+"""Of harmless losses no more than so many are in a row, and none is among so many last segments."""
 
 
-def spared(rule: str, draw: int) -> Scenario:
-    """Bursts of 3 behind 10 packets, as `scenario`, but of first transmissions alone: what is sent again is not lost at random."""
+def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
+    """Bursts of 3 behind 10 packets, as `scenario`, but of first transmissions alone: what is sent again is not lost at random.
+
+    Harmless losses are as many, in more bursts, and take neither the end of the response nor all that is in flight.
+    """
     rng = np.random.Generator(np.random.PCG64((2011, draw)))
     segments = math.ceil(LARGE / 1448)
     leave = 1 / 3
-    change = rng.random(segments)
-    lost, drops = False, []
-    for i, u in enumerate(change):
-        lost = u >= leave if lost else u < LOSS * leave / (1 - LOSS)
-        if lost:
+    longest = ROW if losses == HARMLESS else segments
+    mean = (1 - (1 - leave) ** longest) / leave
+    row, drops = 0, []
+    for i, u in enumerate(rng.random(segments)):
+        row = (row + 1 if u >= leave and row < longest else 0) if row else int(u < LOSS / mean / (1 - LOSS))
+        if row and not (losses == HARMLESS and i >= segments - LAST):
             drops.append({"first": i + 1})
     made = scenario(rule, 3, 10).to_dict()
-    made["name"] = f"{rule}, bursts of 3, retransmissions spared"
+    made["name"] = f"{rule}, bursts of 3, retransmissions spared, {losses}"
     made["network"]["bottleneck"]["loss"] = {"kind": "scripted", "drops": drops} if drops else {"kind": "none"}
     return Scenario.from_dict(made)
 
@@ -170,35 +170,59 @@ def run_spared(plan: Plan) -> Data:
     Returns
     -------
     Data
-        `spared.fetches`: rule, draw, seed and the columns of a fetch.
+        `spared.fetches`: rule, draw, losses (as drawn, or harmless), seed and the columns of a fetch.
     """
     cells = [
         Cell(
-            scenario=spared(rule, draw),
-            keys={"rule": rule, "draw": draw},
+            scenario=spared(rule, draw, losses),
+            keys={"rule": rule, "draw": draw, "losses": losses},
             stream="spared",
             seeds=1,
             needs={"fetches": COLUMNS},
         )
-        for draw in range(plan.count(quick=SPARED, paper=500))
+        for draw in range(plan.count(quick=SPARED, paper=1500))
+        for losses in (AS_DRAWN, HARMLESS)
         for rule in (RFC6675, PRR)
     ]
     return collect("spared", cells, plan)
 
 
-def repeated(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Of the timeouts after bursts, what is left under either rule if retransmissions are spared; and the rules against each other."""
-    found, alone = [], {}
+def _percent_left(with_it: Array, without: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(100 * without.mean(axis=1) / with_it.mean(axis=1))
+
+
+def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """Of the timeouts after bursts, what is left under either rule if no burst takes all that is in flight; beside it, if only retransmissions are spared."""
+    found = []
     for rule, key in ((RFC6675, "rfc6675"), (PRR, "prr")):
         as_is = tables["bursts.fetches"].filter(length=3, depth=10, rule=rule)["data_rtos"].to_numpy()
-        own = tables["spared.fetches"].filter(rule=rule).sort("draw")["data_rtos"].to_numpy()
-        alone[rule] = own.astype(np.float64)
-        left = quotient(mean_interval(100 * alone[rule]), mean_interval(as_is.astype(np.float64)))
-        text = f"{name(3, 10)}, {label(rule)}: of the timeouts, what is left if retransmissions are spared"
-        found.append(Evidence.of(left, text, bound, unit="%", key=f"spared_{key}"))
+        rows = tables["spared.fetches"].filter(rule=rule)
+        drawn, short = (
+            rows.filter(losses=losses)["data_rtos"].to_numpy().astype(np.float64) for losses in (AS_DRAWN, HARMLESS)
+        )
+        text = f"{name(3, 10)}, {label(rule)}: of the timeouts, what is left if"
+        found += [
+            Evidence.of(
+                bootstrap(_percent_left, drawn, short) if drawn.any() else NOTHING,
+                f"{text} no burst takes the end or all that is in flight; retransmissions spared in both",
+                bound,
+                unit="%",
+                key=f"harmless_{key}",
+            ),
+            Evidence.of(
+                quotient(mean_interval(100 * drawn), mean_interval(as_is.astype(np.float64))),
+                f"{text} retransmissions are spared",
+                Bound(),
+                unit="%",
+                weighs=False,
+                key=f"spared_{key}",
+            ),
+        ]
+    rows = tables["spared.fetches"].filter(losses=AS_DRAWN).sort("draw")
     text = f"{name(3, 10)}, retransmissions spared: more timeouts with RFC 6675"
-    more_left = percent_more(alone[RFC6675], alone[PRR])
-    return [*found, Evidence.of(more_left, text, Bound(), unit="%", weighs=False, key="spared_more")]
+    left = _both(rows, "data_rtos", RFC6675, PRR)
+    return [*found, Evidence.of(percent_more(*left), text, Bound(), unit="%", weighs=False, key="spared_more")]
 
 
 def pairs(tables: Tables, column: str, first: str, second: str, length: int, depth: int) -> tuple[Array, Array]:
@@ -351,102 +375,6 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     ]
 
 
-_SLIDES = "IETF-84 slides"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="T12",
-        place="CS244'13 blog, first paragraph",
-        statement="PRR improves upon the existing fast recovery under burst losses.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=0.3), t12),
-            reading="mean latency lower than with rate halving; less than 0.3 % counts as none",
-            cell="bursts of 3 and of 8 packets on average, 2 % lost in all, behind the blog's queue of 100 packets",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        note=(
-            "With single losses it gains {gain_1_100:i}, with bursts of 3 {gain_3_100:i} and with bursts of 8 {gain_8_100:i}. Of 8 packets on average, {ended_8_halving:n} and "
-            "{ended_8_prr:n} fetches did not end within the hour, with rate halving and with PRR; they have no time, and no mean holds them."
-        ),
-        causes=(
-            Cause(
-                because="a few fetches with long backoffs carry the mean under bursts",
-                intervention="the slowest 1 % of the pairs are left out",
-                criterion=Criterion(
-                    measure=Stated(below(50), long_backoffs),
-                    reading="less than half of the gain is left",
-                    cell="the same",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P4",
-        place=f"{_SLIDES}, measurement summary; RFC 6937 §5",
-        statement="RFC 3517 retransmits more than PRR, and loses more of its retransmissions.",
-        direction=Criterion(
-            measure=p4,
-            reading="in the mean over paths; less than 0.5 and 1 % counts as none",
-            cell="a population of paths: the publications name no cell but Google's Web servers. Single cells stand beside",
-            bound="stated",
-            reads=(DEPTH, LENGTH, FORM),
-        ),
-        magnitude=Criterion(
-            measure=p4_much,
-            reading="within a factor of two",
-            cell="as above",
-            bound="printed",
-            printed="3 % more retransmissions, 29 % more lost ones",
-            reads=(FORM,),
-        ),
-        note=(
-            "On most paths the two do not differ: RFC 6675 retransmits more on {retransmissions_holds_on:i} of them and less on {retransmissions_reverse_on:i}, and loses more "
-            "retransmissions on {lost_holds_on:i} and fewer on {lost_reverse_on:i}. In the cell of earlier versions, 750 KB behind a queue of 10 packets, it is {all:i} more."
-        ),
-        causes=(
-            Cause(
-                because="the overshoot of slow start, which just fits the queue, makes the one recovery that differs",
-                intervention="slow start ends before the queue is full",
-                criterion=Criterion(
-                    measure=Stated(below(50), overshoot),
-                    reading="less than half of the difference is left",
-                    cell="750 KB, 2 % single losses, a queue of 10 packets",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P12",
-        place=f"{_SLIDES}, all positive results",
-        statement="PRR is less prone to timeouts following burst losses than RFC 3517.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), p12),
-            reading="timeouts of fetches of 750 KB; less than 1 % counts as none",
-            cell="bursts of 3 packets on average behind a queue of one bandwidth-delay product",
-            bound="stated",
-            reads=(DEPTH, FORM),
-        ),
-        note=(
-            "Timeouts of RFC 6675 beyond those of PRR, in percent of these: {timeouts:i} behind 10 packets, {timeouts_3_100:i} behind 100."
-        ),
-        causes=(
-            Cause(
-                because="a burst of losses that takes the retransmission, too, ends in a timeout under either rule",
-                intervention="random losses spare what is sent again",
-                criterion=Criterion(
-                    measure=Stated(below(50), repeated),
-                    reading="less than half of the timeouts is left under either rule",
-                    cell="the same",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """Latency, timeouts and retransmissions of each rule against PRR, by length of burst and depth of queue."""
     shown = tuple(rule for rule in RULES if rule not in (PRR, SSRB))
@@ -521,13 +449,12 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 CHAPTER = Chapter(
-    title="Burst losses and short queues",
     experiments=(
         Experiment(name="bursts", title="bursts of losses behind queues of 6 to 100 packets", run=run, weight=15),
         Experiment(name="calm", title="the same without an overshoot of slow start", run=run_calm, weight=1),
         Experiment(name="spared", title="bursts of losses that spare what is sent again", run=run_spared, weight=1),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=lambda: {"bursts of 3 losses, queue of 10 packets, PRR": scenario(PRR, 3, 10)},
 )

@@ -102,15 +102,16 @@ def headline(result: StudyResult) -> Headline:
     best = equal.sort("gain_percent").row(-1, named=True)
 
     def draw() -> Any:
-        figure, ax = new(7.6, 2.6)
+        figure, ax = new(7.6, 3.1)
         for i, (arm, (text, colour, hatch)) in enumerate(ARMS.items()):
             own = table.filter(pl.col("arm") == arm)
             y = np.arange(len(PAGES)) + 0.27 * (i - 1)
             bars = ax.barh(y, own["less_percent"], 0.24, color=colour, hatch=hatch, edgecolor="white", lw=0, label=text)
-            ax.bar_label(bars, [share_text(x) for x in own["less_percent"]], padding=3, fontsize=7.5)
+            ax.bar_label(bars, [share_text(x).replace("-", "−") for x in own["less_percent"]], padding=3, fontsize=7.5)
         ax.axvline(0, color="#555555", lw=1)
         ax.set_yticks(range(len(PAGES)), [PAGE_LABELS[p] for p in PAGES])
         ax.invert_yaxis()
+        ax.margins(x=0.1)  # room for the numbers beside the longest bars
         ax.set(xlabel='less time for pages "with retransmission" than before (%)', ylabel="page")
         ax.grid(axis="y", visible=False)
         figure.legend(loc="outside lower center", ncols=1)

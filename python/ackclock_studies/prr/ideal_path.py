@@ -12,19 +12,14 @@ from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
-    Stated,
     Tables,
     at_most,
     exactly,
 )
+from ackclock.study.table import declared
 from ackclock_studies.prr.published import PATTERNS
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, UB, label
-
-_BLOG = "CS244'13 blog"
-_SLIDES = "IETF-84 slides"
 
 
 def t2(tables: Tables) -> Sequence[Evidence]:
@@ -222,57 +217,6 @@ def episodes_table(tables: Tables) -> Table:
     )
 
 
-CLAIMS = (
-    Claim(
-        id="T2",
-        place=f"{_BLOG}, description of PRR",
-        statement="When losses push pipe below ssthresh, PRR rebuilds it up to ssthresh if there is data to send.",
-        direction=Criterion(
-            measure=t2,
-            reading="pipe plus what the last ACK in recovery sends equals ssthresh; no recovery of the long flow ends below it",
-            cell="the long flow of the blog's first figure, and the ideal path (window 20, segments 0 to 14 lost)",
-            bound="stated",
-        ),
-        note="SSRB (RFC 6937, and the kernel of the study) does so from the first ACK, RFC 9937 from the first ACK that "
-        "makes good progress. CRB and rate halving stay where the losses left them.",
-    ),
-    Claim(
-        id="P7",
-        place=f"RFC 6937 §3.1, RFC 9937 §8; {_SLIDES}",
-        statement="Under heavy loss RFC 6675 bursts, rate halving takes several RTTs, PRR-SSRB recovers about as fast without the burst.",
-        direction=Criterion(
-            measure=p7,
-            reading="bursts and exit windows exactly, recovery times to the nearest RTT",
-            cell="15 losses of 20 and 90 of 100, on the slides; the ideal path",
-            bound="printed",
-            printed="a burst of up to 40 segments",
-        ),
-    ),
-    Claim(
-        id="P8",
-        place=_SLIDES,
-        statement="If a short response leaves nothing new to send, rate halving ends with a window of 1 to 3 although ssthresh is intact.",
-        direction=Criterion(
-            measure=p8,
-            reading="at most 3 with rate halving, ssthresh with the others",
-            cell="window 20, segment 0 lost, on the ideal path: the slide names no numbers",
-        ),
-        note="All others end with cwnd = ssthresh: the next response leaves at once instead of in slow start.",
-    ),
-    Claim(
-        id="P14",
-        place=f"{_SLIDES}, PRR with unlimited bound",
-        statement="PRR-UB mirrors RFC 3517: it sends a burst when pipe falls below ssthresh.",
-        direction=Criterion(
-            measure=Stated(exactly(0), p14),
-            reading="under heavy loss bursts, recovery time and pipe at the end are those of RFC 6675",
-            cell="15 losses of 20 and 90 of 100, on the slides; the ideal path",
-            bound="stated",
-        ),
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -289,4 +233,4 @@ def blocks(tables: Tables) -> Sequence[Block]:
     )
 
 
-CHAPTER = Chapter(title="What PRR does, ACK by ACK", claims=CLAIMS, blocks=blocks)
+CHAPTER = Chapter(**declared(__name__), blocks=blocks)

@@ -142,7 +142,7 @@ CLAIMS = tuple(
         statement=claim.statement,
         direction=Criterion(measure=MEASURES[claim.id], reading="pages of 75 KB and 750 KB, hosts of Linux 6"),
     )
-    for claim in (*latency.CLAIMS, *kernels.CLAIMS)
+    for claim in (*latency.CHAPTER.claims, *kernels.CHAPTER.claims)
     if claim.id in MEASURES
 )
 

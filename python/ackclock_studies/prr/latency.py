@@ -15,24 +15,17 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
     Experiment,
-    Stated,
     Tables,
-    above,
-    at_most,
-    same,
 )
+from ackclock.study.table import declared
 from ackclock_studies.prr import path, paths, why
-from ackclock_studies.prr.fetches import HIT, QUEUE, WAY_BACK, compared, paired, run, summary
+from ackclock_studies.prr.fetches import QUEUE, WAY_BACK, compared, paired, run, summary
 from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, MIDDLE, PAGE_LABELS, PAGES, percent, where
 from ackclock_studies.prr.rules import (
     CRB,
-    FORM,
     PRR,
     RATE_HALVING,
     RFC6675,
@@ -43,10 +36,6 @@ from ackclock_studies.prr.rules import (
     prr,
     share_text,
 )
-
-_BLOG = "CS244'13 blog"
-_IMC = "IMC 2011 paper"
-_SLIDES = "IETF-84 slides"
 
 
 def rule_gain(tables: Tables, page: int, loss: float, other: str) -> Estimate:
@@ -78,18 +67,18 @@ def _key(page: int, loss: float) -> str:
     return f"kb{PAGE_LABELS[page].split()[0].replace('.', '_')}_{100 * loss:g}"
 
 
-def t3(tables: Tables) -> Sequence[Evidence]:
+def t3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Gain of PRR at 1 %, page by page."""
-    return _gains(tables, [(page, LOW) for page in PAGES], above(0), keyed=True)
+    return _gains(tables, [(page, LOW) for page in PAGES], bound, keyed=True)
 
 
-def t6(tables: Tables) -> Sequence[Evidence]:
+def t6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Gain at 3 % minus gain at 1 %."""
     return [
         Evidence.of(
             minus(*(rule_gain(tables, page, loss, rule) for loss in (HIGH, LOW))),
             f"{PAGE_LABELS[page]}: gain of {label(rule)} at 3 % less gain at 1 %",
-            above(0),
+            bound,
             unit="points",
             weighs=rule == prr(tables) and page in PAGES[2:],
         )
@@ -258,137 +247,6 @@ def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}" if value < 10 else f"{value:.2f}"
 
 
-_READS = (FORM, HIT)
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="T3",
-        place=f"{_BLOG}, latency at 1 % loss",
-        statement="At 1 % loss on each link, fetches with retransmissions are faster with PRR, for each page size.",
-        direction=Criterion(
-            measure=t3,
-            reading="mean latency of fetches that retransmitted data, PRR against rate halving on one and the same sender",
-            cell="every page at 1 %: the blog's second figure",
-            bound="stated",
-            reads=_READS,
-        ),
-        note=(
-            "True for 75 KB ({kb75_1:i}) and 750 KB ({kb750_1:i}), by little. A page of 0.75 KB is one segment: without a second one there is "
-            "no duplicate ACK and no fast recovery, so no rule can act. A page of 7.5 KB is six segments, all in the first window. With a window of three, "
-            "at 3 %, the gain is {small_window:i}; with duplicate ACKs in place of FACK {no_fack:i}."
-        ),
-        intervention="rate halving exchanged for PRR, in one sender",
-        causes=(
-            Cause(
-                because="six segments fit into the first window, so that nothing is left for a rule to send",
-                intervention="an initial window of three",
-                criterion=Criterion(
-                    measure=why.fits,
-                    reading="PRR gains; less than 0.1 % counts as none",
-                    cell="7.5 KB at 3 %, where more is lost",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="T6",
-        place=f"{_BLOG}, 1 % against 3 %",
-        statement="PRR helps especially when link loss is high: its gain is larger at 3 % than at 1 %.",
-        direction=Criterion(
-            measure=t6,
-            reading="the smaller pages have no gain at either, and stand beside",
-            cell="75 KB and 750 KB, 1 % against 3 %: the blog's third figure",
-            bound="stated",
-            reads=_READS,
-        ),
-        note="PRR-CRB, which does not grow below ssthresh either, has {left_750:i} of the growth at 750 KB and {left_75:i} at 75 KB.",
-        causes=(
-            Cause(
-                because="more loss brings more recoveries that start below ssthresh, where rate halving never grows and PRR does",
-                intervention="a rule that does not grow below ssthresh, PRR-CRB",
-                criterion=Criterion(
-                    measure=why.without_growth,
-                    reading="less than half of the growth is left",
-                    cell="750 KB; 75 KB beside",
-                    reads=_READS,
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P5",
-        place=f"{_IMC}, abstract; {_SLIDES}, measurement summary",
-        statement="Short flows that meet loss take longer with rate halving than with PRR, the more so with more loss and larger pages.",
-        direction=Criterion(
-            measure=Stated(above(0), p5),
-            reading="pages of 75 KB and 750 KB; those of one and six segments have no recovery in which a rule could act (T3)",
-            cell="none is named: the publications measured Google's servers; every cell of these pages weighs",
-            bound="stated",
-            reads=_READS,
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_most(10), p5_much),
-            reading="no cell gains more than the abstract's 10 %",
-            cell="every page and loss",
-            bound="printed",
-            printed="3 to 5 % (slides), up to 10 % (abstract)",
-            reads=_READS,
-        ),
-        note="75 KB: {kb75_1:i} at 1 % and {kb75_3:i} at 3 %; 750 KB: {kb750_1:i} and {kb750_3:i}. Over the population of paths {longer_all:i}, and longer on {longer_holds_on:i} of the paths.",
-    ),
-    Claim(
-        id="P6",
-        place=f"RFC 6937 §5; {_SLIDES}, measurement summary",
-        statement="RFC 3517 and PRR have similar completion times.",
-        direction=Criterion(
-            measure=Stated(same(3), p6),
-            reading="within a margin of 3 %, the least that the slides call longer",
-            cell="every page and loss",
-            bound="ours",
-            reads=_READS,
-        ),
-        note="Both reach ssthresh, and they differ in bursts. Behind a queue of 10 packets, which these bursts overflow, PRR takes {overflow:i} less time. Over the population of paths they are alike on {similar_holds_on:i} of the paths.",
-        causes=(
-            Cause(
-                because="the path absorbs the bursts of RFC 6675",
-                intervention="a queue of 10 packets, which they overflow",
-                criterion=Criterion(
-                    measure=why.overflowing,
-                    reading="there RFC 6675 takes longer; less than 1 % counts as none",
-                    cell="750 KB, 2 % single losses",
-                    reads=(FORM,),
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P10",
-        place=f"{_SLIDES}, PRR with conservative bound",
-        statement="PRR-CRB has lower measured performance than RFC 3517.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=0.5), p10),
-            reading="mean latency; a difference of less than 0.5 % counts as none",
-            cell="750 KB at 3 %, where losses in a window are most; the slides name none",
-            bound="stated",
-            reads=(HIT,),
-        ),
-        note="At 750 KB and 3 % by {kb750_3:i}; over the population of paths by {crb_all:i}.",
-        causes=(
-            Cause(
-                because="burst losses depress cwnd",
-                intervention="the same 2 % lost in bursts of 3, or singly",
-                criterion=Criterion(
-                    measure=why.in_bursts,
-                    reading="in bursts CRB costs more, by a tenth of a point or more",
-                    cell="750 KB, a queue of 100 packets",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -410,7 +268,6 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Fetch latency, one sender, only the rule changed",
     experiments=(
         Experiment(
             name="latency",
@@ -421,7 +278,7 @@ CHAPTER = Chapter(
         ),
         Experiment(name="six", title="six segments that do not fit into the first window", run=why.run_six, weight=3),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -9,13 +9,12 @@ import polars as pl
 
 from ackclock.judge.estimates import NOTHING, bootstrap, quotient
 from ackclock.stats import Estimate, mean_interval
-from ackclock.study import Bound, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, between, exactly, same
+from ackclock.study import Bound, Chapter, Evidence, Tables, exactly, same
+from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, kernels
 from ackclock_studies.prr.path import LOSSES, LOW, PAGES, where
 from ackclock_studies.prr.rules import PRR, RATE_HALVING
 from ackclock_studies.prr.split import group_a_mean, group_b_mean
-
-_BLOG = "CS244'13 blog"
 
 
 def t4(tables: Tables) -> Sequence[Evidence]:
@@ -94,42 +93,4 @@ def t7_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return _factors(tables, bound, "Web")
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="T4",
-        place=f"{_BLOG}, latency without retransmission",
-        statement="Fetches without loss take equally long with and without PRR.",
-        direction=Criterion(
-            measure=t4,
-            reading="fetch by fetch, to the nanosecond, with only the rule changed",
-            cell="every page and loss; the blog's own group at 1 % stands beside",
-            bound="stated",
-        ),
-        note="The rule acts in recovery only.",
-    ),
-    Claim(
-        id="T7",
-        place=f"{_BLOG}, motivation, quoting the 2011 paper",
-        statement="Fetches with loss last longer than those without.",
-        direction=Criterion(
-            measure=Stated(above(1), t7),
-            reading="with: data were retransmitted; without: neither data nor a SYN was lost",
-            cell="the Web population and every cell of the testbed that has both kinds",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(between(7, 10), t7_much),
-            reading="from 7 to 10 times as long",
-            cell="the Web population, which imitates the servers that the sentence is about",
-            bound="printed",
-            printed="7 to 10 times",
-        ),
-        note=(
-            "In the Web population {web:i} times. It depends on page size and on what counts as a fetch with loss: in the publication's own "
-            "2-sigma groups it is the initial RTO that sets it, {one:n} times with 1 s and {three:n} with 3 s. The quoted 7 to 10 is from "
-            "production servers, with other mixes of sizes and round-trip times."
-        ),
-    ),
-)
-
-CHAPTER = Chapter(title="Fetches with loss and without", claims=CLAIMS)
+CHAPTER = Chapter(**declared(__name__))

@@ -19,24 +19,21 @@ from ackclock.stats import Estimate, mean_interval, proportion_interval
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
     at_least,
     below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, kernels, path
 from ackclock_studies.prr.path import HIGH, LOW, PAGE_LABELS, PAGES, where
 from ackclock_studies.prr.split import group_b_mean, two_sigma
 
-_BLOG = "CS244'13 blog"
 _NO_BOUND = Bound()
 
 HOSTS: dict[str, dict[str, Any]] = {
@@ -328,53 +325,12 @@ def noise(tables: Tables) -> Figure:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="T8",
-        place=f"{_BLOG}, number of samples",
-        statement="With 100 fetches per bar the variance is large, with 1000 it is not.",
-        direction=Criterion(
-            measure=Stated(above(1), t8),
-            reading="repetitions of a bar at 1 % spread more with 100 fetches than with 1000",
-            cell="every page at 1 %: the blog's second figure",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=t8_much,
-            reading="large: 95 % of the repetitions spread by more than ±10 %, the largest effect that the paper claims for PRR; not large: by less",
-            cell="every page at 1 %",
-        ),
-        note=(
-            "Up to 75 KB few fetches are behind a bar even of 1000, those that lost a SYN, and one that lost two SYNs weighs as much as two or three "
-            "others: 95 % of the repetitions still spread by ±{n1000_768:n} to ±{n1000_7680}."
-        ),
-    ),
-    Claim(
-        id="T9",
-        place=f"{_BLOG}, a reader's rerun with 100 fetches",
-        statement="A rerun with 100 fetches can show 75 KB and 750 KB nearly equal, and the loss plot reversed, by chance.",
-        direction=Criterion(
-            measure=Stated(at_least(5), t9),
-            reading="can: in at least 5 % of reruns; nearly equal: within 25 %",
-            cell="kernel 3.0, 1 % and 3 %: the reader's figures without PRR",
-        ),
-        note=(
-            "The reversed plot is a matter of chance: it happens in {reversed} of the reruns. Equal bars for 75 KB and "
-            "750 KB are not ({near}): moving 750 KB over 1.2 Mbit/s alone takes longer "
-            "than the initial RTO. On a host with Linux's cache of ssthresh it happens in {near_destination}, with segmentation offload, where a loss "
-            "takes several segments, in {near_segmentation}, with both in {near_both}."
-        ),
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (noise(tables),)
 
 
 CHAPTER = Chapter(
-    title="How many fetches a bar needs",
     experiments=(
         Experiment(
             name="reruns",
@@ -383,7 +339,7 @@ CHAPTER = Chapter(
             weight=3,
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=lambda: {"rerun of 75 KB, destination cache": rerun(PAGES[2], "destination cache")},
 )

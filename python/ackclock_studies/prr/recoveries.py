@@ -1,7 +1,4 @@
-"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2).
-
-Length: six claims about one table of recoveries, the two causes that are tested on it, and three figures and tables of it.
-"""
+"""Where recoveries start and how they end, in the fetches and in populations of clients (P1, P2, P15, P16, V1, V2)."""
 
 from __future__ import annotations
 
@@ -18,28 +15,21 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, quantile_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Evidence,
     Experiment,
-    Stated,
     Tables,
     above,
     below,
-    exactly,
     number,
     same,
 )
+from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, paths, why
 from ackclock_studies.prr import population as pop
 from ackclock_studies.prr.path import LOW, MIDDLE, where
-from ackclock_studies.prr.rules import FORM, PRR, RATE_HALVING, RFC6675, RULES, SERIES, label, name_of, prr
+from ackclock_studies.prr.rules import PRR, RATE_HALVING, RFC6675, RULES, SERIES, label, name_of, prr
 
-_SLIDES = "IETF-84 slides"
-_PAPER = "IMC 2011 paper"
-_INDIA = "CS244'13 blog, original results; IMC 2011 paper, video transfers in India"
 CELL = where(MIDDLE, LOW)
 VIDEO = "video population"
 WEB = "Web population"
@@ -382,117 +372,6 @@ def population_table(tables: Tables) -> Table:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P1",
-        place=f"{_SLIDES}, is the high loss case common; RFC 6937 §5",
-        statement="Recoveries that start with pipe below ssthresh are common, CUBIC's small reduction of the window contributing.",
-        direction=Criterion(
-            measure=p1,
-            reading="contributing: a larger share with CUBIC's β of 0.7 than with 0.5",
-            cell="Google's Web servers, excluding streaming video: one cell of the testbed and the Web population",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(same(10, of=32), p1_much),
-            reading="within 10 points",
-            cell="the Web population, which imitates the servers that were measured",
-            bound="printed",
-            printed="45 % above, 13 % at and 32 % below ssthresh",
-        ),
-        note=(
-            "A target of 0.7 lies closer to the window than one of 0.5. How often: {cell:n} % on the testbed, {video:n} % of the video population, and {web:n} % of the "
-            "Web population; of this share {left_longer:i} is left with responses ten times as long."
-        ),
-        causes=(
-            Cause(
-                because="in the Web population responses end soon after the loss, so that what is in flight drains",
-                intervention="responses ten times as long",
-                criterion=Criterion(
-                    measure=drains, reading="less than half of the share is left", cell="the Web population"
-                ),
-            ),
-        ),
-        intervention="CUBIC's reduction to 0.7 against one to 0.5",
-    ),
-    Claim(
-        id="P15",
-        place=f"{_SLIDES}, is the high loss case common",
-        statement="Better SACK retransmit algorithms contribute to the recoveries that start with pipe below ssthresh.",
-        direction=Criterion(
-            measure=Stated(above(0), better_sack),
-            reading="a larger share with FACK than with SACK and three duplicate ACKs",
-            cell="the Web and the video population",
-            bound="stated",
-        ),
-        intervention="FACK exchanged for three duplicate ACKs",
-        note=(
-            "Web: {web_dupacks:i} more than with three duplicate ACKs, {web_no_sack:i} more than without SACK; video: {video_dupacks:i} and {video_no_sack:i}."
-        ),
-    ),
-    Claim(
-        id="P16",
-        place=f"CS244'13 blog, original results; {_SLIDES}, is the high loss case common; {_PAPER}",
-        statement="How far pipe is from ssthresh when recovery starts: the distribution over recoveries.",
-        magnitude=Criterion(
-            measure=start_quantiles,
-            reading="within half of the printed number, and within a segment of the median",
-            cell="the Web population; video beside",
-            bound="printed",
-            printed="1 %: -10, median: +1, 99 %: +11 segments",
-        ),
-        note="Web: {web_q1:i}, {web_q50:i} and {web_q99:i}; video: {video_q1:i}, {video_q50:i} and {video_q99:i}.",
-    ),
-    Claim(
-        id="P2",
-        place=f"{_PAPER}, cwnd at the end of recovery; {_SLIDES}, measurement summary",
-        statement="Rate halving ends recovery with a lower cwnd than PRR.",
-        direction=Criterion(
-            measure=p2,
-            reading="a larger share of recoveries ends with cwnd below ssthresh",
-            cell="Google's Web servers, excluding streaming video: one cell of the testbed and the Web population",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(exactly(0), p2_much),
-            reading="PRR ends at ssthresh: the median of cwnd - ssthresh just before the end is exactly 0",
-            cell="as above",
-            bound="ours",
-            reads=(FORM,),
-        ),
-        note=(
-            "The median with PRR is {cell_median} on the testbed, {video_median} in the video population and {web_median} in the Web population, whose responses are "
-            "short. With responses ten times as long {left_longer:i} of the share that PRR ends below ssthresh is left. Over the population of paths more recoveries end below ssthresh with rate halving on {ends_holds_on:i} of the "
-            "paths, and fewer on {ends_reverse_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="where PRR ends below ssthresh, the response ran out of data",
-                intervention="responses ten times as long",
-                criterion=Criterion(
-                    measure=out_of_data, reading="less than half of the share is left", cell="the Web population"
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="V1",
-        place=_INDIA,
-        statement="In transfers of video, too, CUBIC's small reduction of the window contributes to recoveries that start with pipe below ssthresh.",
-        direction=Criterion(measure=v1, reading="as P1", cell="the video population", bound="stated"),
-        intervention="CUBIC's reduction to 0.7 against one to 0.5",
-        note="{apart_video:i} more of them than with a reduction to one half.",
-    ),
-    Claim(
-        id="V2",
-        place=_INDIA,
-        statement="In transfers of video, too, rate halving ends recovery with a lower cwnd than PRR.",
-        direction=Criterion(measure=v2, reading="as P2", cell="the video population", bound="stated", reads=(FORM,)),
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -516,14 +395,13 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Where recoveries start and how they end",
     experiments=(
         Experiment(name="population", title="Web and long-RTT video clients", run=pop.run, weight=20),
         Experiment(
             name="longer", title="Web clients whose responses are ten times as long", run=why.run_longer, weight=3
         ),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -9,17 +9,14 @@ from ackclock.judge.estimates import gain
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
 )
 from ackclock.study.cells import collect
+from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, path
 from ackclock_studies.prr.path import HIGH
 from ackclock_studies.prr.rules import (
@@ -54,9 +51,6 @@ def run(plan: Plan) -> Data:
     return collect("short", cells, plan)
 
 
-_PAPER = "IMC 2011 paper"
-
-
 def p9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Timeouts of short responses with early retransmit or tail loss probes, against neither."""
     t = tables["short.fetches"]
@@ -75,26 +69,9 @@ def p9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS = (
-    Claim(
-        id="P9",
-        place=f"{_PAPER}, early retransmit",
-        statement="Early retransmit and tail loss probes spare short responses part of their timeouts.",
-        direction=Criterion(
-            measure=Stated(above(0), p9),
-            reading="fewer timeouts than with neither",
-            cell="responses of two and three segments, 3 % loss: the sentence says short",
-            bound="stated",
-        ),
-        note="Early retransmit needs one later segment that arrives, a tail loss probe none: the probe helps two-segment "
-        "responses more, early retransmit three-segment ones.",
-    ),
-)
-
 CHAPTER = Chapter(
-    title="Short responses",
     experiments=(
         Experiment(name="short", title="short responses with early retransmit and tail loss probes", run=run, weight=5),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
 )

@@ -20,28 +20,22 @@ from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     above,
-    at_most,
     below,
-    between,
     same,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, path
 from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, MIDDLE, PAGE_LABELS, where
 from ackclock_studies.prr.rfc_tables import ideal
-from ackclock_studies.prr.rules import CRB, FORM, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, label, prr
+from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, RFC9937, SERIES, SSRB, label, prr
 
-_SLIDES = "IETF-84 slides"
-_BLOG = "CS244'13 blog"
 QUEUED = (RATE_HALVING, CRB, SSRB, PRR, RFC9937, RFC6675)
 SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)
@@ -536,136 +530,6 @@ def p26(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P17",
-        place=f"{_SLIDES}, packet conservation review; PRR with conservative bound",
-        statement="With the conservative bound a standing queue keeps its length through a recovery.",
-        direction=Criterion(
-            measure=Stated(at_most(1), p17),
-            reading="the mean queue of a sixth of the stretch differs by at most a packet from that of another",
-            cell="200 segments, the first 100 lost, 12 Mbit/s, 20 ms",
-            bound="stated",
-        ),
-        note="With CRB it changes by {crb}, with rate halving by {halving}.",
-    ),
-    Claim(
-        id="P18",
-        place=f"{_SLIDES}, packet conservation review",
-        statement="Any more aggressive algorithm makes the queue grow.",
-        direction=Criterion(
-            measure=Stated(above(1), p18),
-            reading="longer than with CRB by more than a packet",
-            cell="as P17",
-            bound="stated",
-        ),
-        note="Beyond CRB's: {ssrb} with SSRB, {rfc9937} with RFC 9937, {rfc6675} with RFC 6675.",
-    ),
-    Claim(
-        id="P19",
-        place=f"{_SLIDES}, Proportional Rate Reduction; properties of PRR",
-        statement="PRR sends at the reduction factor times the data rate at the receiver, spread evenly over the recovery.",
-        direction=Criterion(
-            measure=p19,
-            reading="segments sent for each one delivered in the first half of recovery are the factor, within 0.02",
-            cell="200 segments in flight, one lost, factors of 0.5, 0.7 and 0.85",
-            bound="stated",
-        ),
-        note=(
-            "PRR {prr_50}, {prr_70} and {prr_85}; rate halving {halving_50}, {halving_70} and {halving_85}; RFC 6675 {rfc6675_50}, {rfc6675_70} and {rfc6675_85}, which waits first and sends one for one "
-            "later."
-        ),
-    ),
-    Claim(
-        id="P20",
-        place=f"{_SLIDES}, all positive results; motivation",
-        statement="PRR has no silence, while RFC 3517 waits for half of the ACKs.",
-        direction=Criterion(
-            measure=Stated(at_most(5), p20),
-            reading="no silence: at most 5 % of the time in recovery",
-            cell="as P19, a factor of 0.5",
-            bound="ours",
-        ),
-        note="PRR {prr}, rate halving {halving}, RFC 6675 {rfc6675}.",
-    ),
-    Claim(
-        id="P21",
-        place=f"{_BLOG}, first paragraph; {_SLIDES}, last slide",
-        statement="PRR helps after losses near the end of short flows.",
-        direction=Criterion(
-            measure=Stated(above(0), p21),
-            reading="the next response on the same connection is over sooner than with rate halving",
-            cell="responses of 20 segments, 10 Mbit/s, 100 ms; segment 10 or 17 lost; segment 1 beside",
-            bound="stated",
-        ),
-        note="After the loss of segment 17 {halving_17} with rate halving; PRR saves {prr_linux_32_17}, after that of segment 10 {prr_linux_32_10}, of segment 1 {prr_linux_32_1}.",
-    ),
-    Claim(
-        id="P22",
-        place=f"{_SLIDES}, slow start while in recovery",
-        statement="PRR-SSRB sends as much as was delivered and one segment more, for about 40 ACKs.",
-        direction=None,
-        magnitude=Criterion(
-            measure=Stated(between(38, 42), p22),
-            reading="about 40: 38 to 42 ACKs for which two segments are sent",
-            cell="the slide's: pipe of 100, segments 1 to 90 lost, on the ideal path",
-            bound="printed",
-            printed="for the next ~40 ACKs",
-        ),
-        note="{ssrb} with SSRB, {prr} with the rule of Linux 3.2, {crb} with CRB.",
-    ),
-    Claim(
-        id="P23",
-        place=f"{_SLIDES}, properties of PRR",
-        statement="PRR is less sensitive to errors of the pipe estimator than RFC 3517.",
-        direction=Criterion(
-            measure=p23,
-            reading="where packets come late, so that pipe errs, RFC 6675 retransmits more and takes longer",
-            cell="750 KB, 2 % lost and 2 % of the packets 40 or 100 ms late",
-            bound="ours",
-        ),
-        note=(
-            "40 ms late: {again_40:i} more retransmissions, {time_40:i} more time, {timeouts_40:i} more timeouts; 100 ms late: {again_100:i}, {time_100:i} and {timeouts_100:i}; in order {again_in:i}, "
-            "{time_in:i} and {timeouts_in:i}."
-        ),
-    ),
-    Claim(
-        id="P24",
-        place=f"{_SLIDES}, packet conservation review",
-        statement="Without SACK, too, where DeliveredData is an estimate, PRR gains over rate halving.",
-        direction=Criterion(
-            measure=Stated(above(0), p24), reading="mean latency", cell="750 KB at 1 and 3 %", bound="ours"
-        ),
-        note="{without_1:i} at 1 % and {without_3:i} at 3 %; with SACK {with_1:i} and {with_3:i}.",
-    ),
-    Claim(
-        id="P25",
-        place=f"{_SLIDES}, conclusion",
-        statement="PRR lowers the tail latencies of request-response traffic.",
-        direction=Criterion(
-            measure=Stated(above(0), p25),
-            reading="95 and 99 % quantiles against rate halving; the slide names none",
-            cell="75 and 750 KB at 3 %",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        note="750 KB: {kb750_q99:i} at 99 %, {kb750_q95:i} at 95 % and {kb750_q50:i} in the median; 75 KB: {kb75_q99:i}, {kb75_q95:i} and {kb75_q50:i}.",
-    ),
-    Claim(
-        id="P26",
-        place=f"{_SLIDES}, conclusion, cost",
-        statement="Sending early in recovery, as PRR does where RFC 3517 waits, has indirect costs: a neighbour loses more.",
-        direction=Criterion(
-            measure=p26,
-            reading="a neighbour retransmits more beside PRR than beside RFC 6675; less than 1 % counts as none",
-            cell="two long flows over 5 Mbit/s and 50 ms, 1 % of one flow's data lost",
-            bound="ours",
-        ),
-        note="{again:i} more, with {bytes:i} more data.",
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """The queue while each rule recovers."""
     rows = []
@@ -719,13 +583,12 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="What a rule sends in a recovery",
     experiments=(
         Experiment(name="exact", title="single recoveries, packet by packet", run=run, weight=0.5),
         Experiment(name="slides", title="reordering, and no SACK", run=run_more, weight=8),
         Experiment(name="neighbour", title="what a neighbour loses", run=run_neighbour, weight=2),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -11,7 +11,8 @@ from ackclock import run as simulate
 from ackclock.plot import Figure, new, traces
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.study import Chapter, Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, above, exactly
+from ackclock.study import Chapter, Data, Evidence, Experiment, Plan, Tables, above, exactly
+from ackclock.study.table import declared
 from ackclock_studies.prr import path
 from ackclock_studies.prr.rules import CRB, LINUX_32, RATE_HALVING, RFC6675, SSRB, label
 from ackclock_studies.prr.traces import sender_trace
@@ -113,22 +114,6 @@ def p13(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P13",
-        place="IETF-84 slides, properties of PRR (all variants)",
-        statement="PRR banks the missed opportunities to send if the application stalls during recovery.",
-        direction=Criterion(
-            measure=p13,
-            reading="after the stall more leaves at once than with rate halving, and recovery ends at ssthresh",
-            cell="none is named: a write of 20 segments 80 ms after the beginning of a recovery of 120 ms",
-            bound="stated",
-        ),
-        note="Rate halving lowers cwnd to what is in flight while there is nothing to send, and ends {halving} from ssthresh.",
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """Windows of rate halving and PRR around the stall."""
     acks = tables["stall.acks"]
@@ -166,9 +151,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="An application that stalls during recovery",
     experiments=(Experiment(name="stall", title="a write in the middle of recovery", run=run, weight=0.2),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

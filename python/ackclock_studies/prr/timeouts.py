@@ -12,13 +12,11 @@ from ackclock.judge.estimates import percent_more
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.stats import Estimate
-from ackclock.study import Bound, Cause, Chapter, Claim, Criterion, Evidence, Stated, Tables, above, between
-from ackclock_studies.prr import fetches, paths, why
+from ackclock.study import Bound, Chapter, Evidence, Tables
+from ackclock.study.table import declared
+from ackclock_studies.prr import fetches, paths
 from ackclock_studies.prr.path import HIGH, LOSSES, PAGE_LABELS, PAGES, percent, where
-from ackclock_studies.prr.rules import FORM, PRR, RATE_HALVING, RFC6675, RULES, SERIES, prr, share_text
-
-_SLIDES = "IETF-84 slides"
-
+from ackclock_studies.prr.rules import PRR, RATE_HALVING, RFC6675, RULES, SERIES, prr, share_text
 
 SETTINGS = ("Web", "video")
 POOLED = "all cells of the testbed"
@@ -181,98 +179,9 @@ def compared(more: float, low: float, high: float, name: str) -> str:
     return f"{share_text(abs(more))} {'more' if more > 0 else 'fewer'} {name}"
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="P3",
-        place=f"{_SLIDES}, measurement summary; RFC 6937 §5",
-        statement="Rate halving has more timeouts than PRR.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), p3),
-            reading="all timeouts of data; a difference of less than 1 % counts as none",
-            cell="Google's Web servers without streaming video: all cells of the testbed together, and the Web population",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(between(2.5, 10), p3_much),
-            reading="within a factor of two",
-            cell="the Web population, which imitates the servers that were measured",
-            bound="printed",
-            printed="5 % more timeouts",
-            reads=(FORM,),
-        ),
-        note=(
-            "Over all cells {pooled:i} more, in the video population {video:i}, in the Web population {web:i}. Of those in recovery, which "
-            "are a part, {pooled_recovery:i} more over all cells. In the Web population with responses ten times as long {longer:i} more. Over the population of paths {timeouts_all:i}, and more on {timeouts_holds_on:i} of the paths."
-        ),
-        causes=(
-            Cause(
-                because="the Web population's responses are too short for a recovery that a rule could save from its timeout",
-                intervention="responses ten times as long",
-                criterion=Criterion(
-                    measure=why.more_timeouts,
-                    reading="rate halving has more timeouts than PRR",
-                    cell="the Web population",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="P11",
-        place=f"{_SLIDES}, measurement summary",
-        statement="RFC 3517 has more timeouts than PRR.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), p11),
-            reading="as P3",
-            cell="as P3",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        magnitude=Criterion(
-            measure=Stated(between(1.3, 5.2), p11_much),
-            reading="within a factor of two",
-            cell="the Web population",
-            bound="printed",
-            printed="2.6 % more timeouts",
-            reads=(FORM,),
-        ),
-        note=(
-            "Timeouts of RFC 6675 beyond those of PRR, in percent of these: {pooled:i} over all cells, {web:i} in the Web population, {video:i} in the "
-            "video population (V4). Over the population of paths {timeouts_6675_all:i}."
-        ),
-    ),
-    Claim(
-        id="V3",
-        place="CS244'13 blog, original results; IMC 2011 paper, video transfers in India",
-        statement="In transfers of video, too, rate halving has more timeouts than PRR.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), v3),
-            reading="as P3",
-            cell="the video population",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        note="{video:i} more; in recovery {video_recovery:i}.",
-    ),
-    Claim(
-        id="V4",
-        place="CS244'13 blog, original results; IMC 2011 paper, video transfers in India",
-        statement="In transfers of video, too, RFC 3517 has more timeouts than PRR.",
-        direction=Criterion(
-            measure=Stated(above(0, margin=1), v4),
-            reading="as P11",
-            cell="the video population",
-            bound="stated",
-            reads=(FORM,),
-        ),
-        note="{video:i} more; in recovery {video_recovery:i}.",
-    ),
-)
-
-
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
     return (events(tables),)
 
 
-CHAPTER = Chapter(title="Timeouts", claims=CLAIMS, blocks=blocks)
+CHAPTER = Chapter(**declared(__name__), blocks=blocks)

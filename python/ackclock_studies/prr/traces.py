@@ -14,8 +14,6 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
@@ -24,6 +22,7 @@ from ackclock.study import (
     above,
     at_most,
 )
+from ackclock.study.table import declared
 from ackclock_studies.prr import path
 from ackclock_studies.prr.rules import PRR, RATE_HALVING, RFC6675, RFC9937, SSRB, UB, label
 from ackclock_studies.prr.rules import RULES as COMPARED
@@ -122,9 +121,6 @@ def sender_trace(acks: pl.DataFrame) -> pl.DataFrame:
     """The half of the trace that sent the data, if both halves were recorded."""
     sent = acks.filter(pl.col("event") == "send").group_by("responder").agg(pl.col("len").sum()).sort("len")
     return acks.filter(pl.col("responder") == sent["responder"][-1]) if sent.height else acks
-
-
-_BLOG = "CS244'13 blog"
 
 
 def falls(trace: pl.DataFrame) -> pl.DataFrame:
@@ -340,22 +336,6 @@ def _repaired(tables: Tables, pattern: str) -> str:
     )
 
 
-CLAIMS = (
-    Claim(
-        id="T1",
-        place=f"{_BLOG}, description of PRR and cwnd plot",
-        statement="With PRR, cwnd falls gradually, ACK by ACK, instead of in one step.",
-        direction=Criterion(
-            measure=t1,
-            reading="no ACK in recovery lowers cwnd by more than one segment beyond what it newly reports lost",
-            cell="the 200 s Reno flow of the blog's first figure",
-        ),
-        note="Proportional sending takes back one segment for each one or two delivered. Rate halving is gradual as well; "
-        "the step that the claim contrasts with is RFC 6675's, which cuts cwnd by {step} at once.",
-    ),
-)
-
-
 def blocks(t: Tables) -> Sequence[Block]:
     """For the report."""
     return (
@@ -391,11 +371,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Traces",
     experiments=(
         Experiment(name="traces", title="long Reno flow; time-sequence of two loss patterns", run=run, weight=2),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -11,7 +11,7 @@ import polars as pl
 
 from ackclock.judge.estimates import Array, gain, minus, percent_more, quotient
 from ackclock.stats import Estimate
-from ackclock.study import Bound, Data, Evidence, Plan, Tables, above, below
+from ackclock.study import Bound, Data, Evidence, Plan, Tables
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.prr import burst_loss, path, population
 from ackclock_studies.prr.fetches import NEEDS, compared, paired
@@ -47,13 +47,13 @@ def run_six(plan: Plan) -> Data:
     return collect("six", cells, plan)
 
 
-def fits(tables: Tables) -> Sequence[Evidence]:
+def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Gain for six segments when they do not fit into the first window; without FACK beside."""
     return [
         Evidence.of(
             gain(*paired(own, PAGES[1], HIGH, RATE_HALVING, prr(tables))),
             f"{where(PAGES[1], HIGH)}, {change}: gain of {label(prr(tables))}",
-            above(0, margin=0.1),
+            bound,
             unit="%",
             weighs="window" in change,
             key="small_window" if "window" in change else "no_fack",
@@ -63,7 +63,7 @@ def fits(tables: Tables) -> Sequence[Evidence]:
     ]
 
 
-def without_growth(tables: Tables) -> Sequence[Evidence]:
+def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Of what the gain grows by from 1 to 3 %, how much CRB has, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
@@ -77,7 +77,7 @@ def without_growth(tables: Tables) -> Sequence[Evidence]:
             Evidence.of(
                 percent_of(bounded, own),
                 f"{PAGE_LABELS[page]}: of the growth of the gain, what is left with {label(CRB)}",
-                below(50),
+                bound,
                 unit="%",
                 weighs=page == LARGE,
                 key=f"left_{PAGE_LABELS[page].split()[0]}",
@@ -92,27 +92,27 @@ def percent_of(part: Estimate, whole: Estimate) -> Estimate:
     return replace(e, value=100 * e.value, low=100 * e.low, high=100 * e.high)
 
 
-def overflowing(tables: Tables) -> Sequence[Evidence]:
+def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Completion times of RFC 6675 and PRR where the bursts of RFC 6675 overflow the queue."""
     return [
         Evidence.of(
             gain(*burst_loss.pairs(tables, "total_s", RFC6675, prr(tables), 1, 10)),
             f"{burst_loss.name(1, 10)}, 750 KB: {label(prr(tables))} below RFC 6675",
-            above(0, margin=1),
+            bound,
             unit="%",
             key="overflow",
         )
     ]
 
 
-def in_bursts(tables: Tables) -> Sequence[Evidence]:
+def in_bursts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """What CRB costs under bursts of losses, less what it costs under single ones."""
     cost = {n: gain(*burst_loss.pairs(tables, "total_s", CRB, RFC6675, n, 100)) for n in (1, 3)}
     return [
         Evidence.of(
             minus(cost[3], cost[1]),
             "750 KB, 2 % lost, RFC 6675 below PRR-CRB: bursts of 3 less single losses",
-            above(0, margin=0.1),
+            bound,
             unit="points",
             key="bursts",
         ),
@@ -162,7 +162,7 @@ def longer(tables: Tables, arm: str, counted: pl.Expr) -> tuple[Array, Array]:
     return per["some"].to_numpy().astype(np.float64), per["all"].to_numpy().astype(np.float64)
 
 
-def more_timeouts(tables: Tables) -> Sequence[Evidence]:
+def more_timeouts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Timeouts of rate halving beyond those of PRR where responses are ten times as long."""
     per = tables["longer.fetches"].group_by("arm", "seed").agg(pl.col("data_rtos").sum()).sort("seed")
     x, y = (per.filter(arm=arm)["data_rtos"].to_numpy().astype(np.float64) for arm in (RATE_HALVING, PRR))
@@ -170,7 +170,7 @@ def more_timeouts(tables: Tables) -> Sequence[Evidence]:
         Evidence.of(
             percent_more(x, y),
             "Web population, responses ten times as long: more timeouts",
-            above(0, margin=1),
+            bound,
             unit="%",
             key="longer",
         )

@@ -14,13 +14,10 @@ from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
     at_least,
     at_most,
@@ -29,6 +26,7 @@ from ackclock.study import (
     exactly,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.slow_start.paths import CLASSIC, HYSTART, Place, of
 from ackclock_studies.slow_start.resume import KNOWN, PATH, RESUME, RTT, SAVED, SHRUNK, SIZES, THIRD
 
@@ -38,7 +36,6 @@ BEFORE_S, LASTS_S = 15, 26
 AFTER = 10
 """Round trips after the transfer's start over which the neighbour's throughput is measured."""
 
-HALF = round(PATH.bdp) // 2
 WIDE = {"initial_receive_window": 2000}
 
 
@@ -269,81 +266,16 @@ def s15(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="S12",
-        place="RFC 9959, on the suppression of other flows",
-        statement="Careful Resume does not unduly suppress the flows that used the capacity in the meantime.",
-        direction=Criterion(
-            measure=s12,
-            reading="a long flow keeps nine tenths of what it has beside a classic start, and retransmits at most one and a half times as much",
-            cell="a third of the saved rate, whose queue a CUBIC flow has filled; the path as it was beside",
-            bound="ours",
-        ),
-        note=(
-            "On a third of the rate its throughput is {rate_shrunk_300:i} and {rate_shrunk_1:i} times that beside the classic start, with 300 KB and 1 MB; it retransmits {again_shrunk_300:i} and "
-            "{again_shrunk_1:i} times as much. On the path as it was {rate_known_1:i} and {again_known_1:i} times with 1 MB."
-        ),
-    ),
-    Claim(
-        id="S13",
-        place="RFC 9959, on the jump",
-        statement="The jump is to at most half of the window that was saved.",
-        direction=Criterion(
-            measure=Stated(at_most(HALF), s13),
-            reading="cwnd, and what is in flight until answers come back",
-            bound="stated",
-        ),
-        note="{cwnd}, and at most {pipe} in flight.",
-    ),
-    Claim(
-        id="S14",
-        place="RFC 9959, on pacing",
-        statement="What is sent after the jump is paced over the current round-trip time, not the one that was saved.",
-        direction=Criterion(
-            measure=s14,
-            reading="spread over at least 0.8 of the path's round trip, and at most an initial window of 10 at once",
-            cell="200 Mb/s without others, with the round-trip time that was saved and with one half as long again",
-            bound="ours",
-        ),
-    ),
-    Claim(
-        id="S15",
-        place="RFC 9959, on confirming the path",
-        statement="A path whose round-trip time is below half of the saved one, or above ten times, is refused.",
-        direction=Criterion(
-            measure=s15,
-            reading="such a transfer takes exactly as long as with the classic start; with the saved round-trip time it takes less",
-            cell="200 Mb/s without others: 40 ms where 100 were saved, 100 where 9 were",
-            bound="stated",
-        ),
-    ),
-    Claim(
-        id="S16",
-        place="RFC 9959, on concurrent connections",
-        statement="Of several connections to one place only one uses what was saved.",
-        not_comparable="a scenario gives each connection what was saved; no host here keeps it for several of them",
-    ),
-    Claim(
-        id="S17",
-        place="RFC 9959, on what to save",
-        statement="What is saved is not taken at the end of slow start, where the window has overshot.",
-        not_comparable="what was saved is given by the scenario, not measured by an earlier connection",
-    ),
-)
-
-
 def scenarios() -> Mapping[str, Scenario]:
     """As written."""
     return {"beside: Careful Resume on a third of the rate": beside(THIRD, RESUME, "1 MB")}
 
 
 CHAPTER = Chapter(
-    title="Careful Resume's rules, and its neighbour",
     experiments=(
         Experiment(name="beside", title="a resumed transfer beside a long flow", run=run, weight=3),
         Experiment(name="rules", title="the jump, packet by packet", run=run_rules, weight=0.2),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     scenarios=scenarios,
 )

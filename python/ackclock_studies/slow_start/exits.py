@@ -14,22 +14,17 @@ from ackclock.report import Block
 from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    at_most,
-    below,
     between,
 )
 from ackclock.study.cells import Cell, collect
-from ackclock_studies.slow_start import causes, population
+from ackclock.study.table import declared
+from ackclock_studies.slow_start import population
 from ackclock_studies.slow_start.paths import (
     ARMS,
     CLASSIC,
@@ -181,165 +176,6 @@ def _slow(tables: Tables, path: tuple[int, int]) -> list[Evidence]:
     return found
 
 
-_ALL = "none is named: 10 and 100 Mb/s, 20 and 100 ms, queues of 0.25 to 4 BDP"
-_DEEP = "queues of 1 and 4 BDP; 0.25 BDP beside"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="S1",
-        place="RFC 9406, section 1",
-        statement="HyStart++ loses less at the end of slow start than the classic one, which overshoots, if the queue is as long as the path or longer.",
-        direction=Criterion(
-            measure=Stated(below(1), s1),
-            reading="segments marked lost until two round trips after slow start, median over runs of the ratio",
-            cell="none is named: 10 and 100 Mb/s, 20 and 100 ms, queues of 1 and 4 BDP",
-            bound="stated",
-        ),
-        note=(
-            "On the longest path {r100_100_q1:i} times with one product, {r100_100_q4:i} with four. With a single slow round instead of five {one_100_100:i} of the losses with four products are left "
-            "there. With one product {still_100_100:i} are left if the window hardly grows from when the rise is seen: what is lost has left before. Over a population of paths it loses less on "
-            "{hystartpp_loses_less_holds_on:i}, and more on {hystartpp_loses_less_reverse_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="with four products growth at a quarter of the pace for five rounds fills the queue",
-                intervention="one such round",
-                criterion=Criterion(
-                    measure=causes.slow_rounds,
-                    reading="less than half of the losses are left",
-                    cell="the paths that lose packets",
-                ),
-            ),
-            Cause(
-                because="with one product most of what is lost has left before the rise is seen",
-                intervention="the window hardly grows from then on",
-                criterion=Criterion(
-                    measure=causes.sent_before, reading="more than half of the losses are left", cell="the same paths"
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="S19",
-        place="RFC 9406, section 1",
-        statement="HyStart++ loses less than the classic slow start behind queues that are shorter than the path, too.",
-        direction=Criterion(
-            measure=Stated(below(1, margin=0.05), s19),
-            reading="as S1; a difference of less than 5 % counts as none",
-            cell="the same paths, queues of 0.25, 0.35 and 0.5 BDP",
-            bound="ours",
-        ),
-        note=(
-            "With a quarter of the product {r10_20_q025:n} times as many on the shortest path and {r100_100_q025:i} on the longest; with 0.35 products {r100_100_q035:i} there."
-        ),
-        guesses=("with a quarter of the product the loss comes before a round has shown the rise",),
-    ),
-    Claim(
-        id="S2",
-        place="draft-chung-ccwg-search, algorithm, in an earlier version",
-        statement="SEARCH ends slow start with a window near the bandwidth-delay product.",
-        direction=Criterion(
-            measure=Stated(between(0.75, 1.25), s2),
-            reading="ssthresh after slow start from 0.75 to 1.25 of the path's product, its queue left out",
-            cell=_DEEP,
-            bound="ours",
-        ),
-        note=(
-            "With a queue of four products the window falls to what the path holds ({r100_100_q4:i}). With one, slow start ends by a loss, and ssthresh is {r100_100_q1:i}, CUBIC's 0.7 of the window. Of a population of paths "
-            "the window is as near on {search_near_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="with one product the queue overflows before the comparison has found a quarter missing",
-                intervention="a queue of four products",
-                criterion=Criterion(
-                    measure=causes.near_behind_four,
-                    reading="ssthresh from 0.75 to 1.25 products",
-                    cell="the four paths",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="S3",
-        place="draft-chung-ccwg-search-09, abstract",
-        statement="SEARCH ends slow start before packets are lost.",
-        direction=Criterion(
-            measure=Stated(at_most(0.05), s3),
-            reading="at most 5 % of the bandwidth-delay product lost until two round trips later",
-            cell=_DEEP,
-            bound="ours",
-        ),
-        note=(
-            "On the longest path {r100_100_q1:i} products are lost with a queue of one, {r100_100_q4:i} with four. The links of the draft's evaluation: S18. "
-            "Of a population of paths SEARCH loses as little on {search_clean_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="a sender that doubles overflows even four products before the comparison ends it",
-                intervention="a queue of 16 products",
-                criterion=Criterion(
-                    measure=causes.clean_behind_sixteen,
-                    reading="at most 5 % of the bandwidth-delay product lost",
-                    cell="the four paths",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="S4",
-        place="RFC 3742, section 2",
-        statement="Limited slow start bounds what is lost: a round trip adds 50 segments at most.",
-        direction=Criterion(
-            measure=Stated(at_most(50), s4),
-            reading="max_ssthresh 100; segments marked lost until two round trips later",
-            cell="none is named: paths that hold more than 100 segments with their queue",
-            bound="stated",
-        ),
-        note=(
-            "About 50 segments on each of these paths, where the classic start loses two products or more: 1,600 segments with a queue of one on the longest. Beside others {r100_20_q4:i} on 20 ms with four products, {r100_100_q1:i} on the longest path; alone {alone_20} and {alone_100}. "
-            "Of a population of paths it loses as little on {limited_bounded_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="the others' packets take room as the queue fills",
-                intervention="no others",
-                criterion=Criterion(
-                    measure=causes.others_room,
-                    reading="51 segments at most",
-                    cell="100 Mb/s: 20 ms with four products, 100 ms with one",
-                ),
-            ),
-        ),
-    ),
-    Claim(
-        id="S5",
-        place="RFC 3742, section 3",
-        statement="On a path of large bandwidth-delay product limited slow start takes longer.",
-        direction=Criterion(
-            measure=s5,
-            reading="round trips until 90 % of the rate, against the median of the classic start",
-            cell="100 Mb/s, 100 ms; queues of 1 and 4 BDP",
-            bound="stated",
-        ),
-        note=(
-            "{q1} round trips on a path of 833 packets. Of a population of paths it takes longer on {limited_slower_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="where it is faster, the classic start has its losses to repair",
-                intervention="a queue that loses nothing",
-                criterion=Criterion(
-                    measure=causes.slower_without_loss,
-                    reading="limited slow start is not faster on any path",
-                    cell="10 and 100 Mb/s, 20 and 100 ms",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """Exit, losses and time for each path and queue."""
 
@@ -393,11 +229,10 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Where slow start ends",
     experiments=(
         Experiment(name="exits", title="slow starts over rates, round-trip times and queues", run=run, weight=6),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import polars as pl
 
+from ackclock.plot import GREY, Figure, new
 from ackclock.study import Headline, StudyResult, Tables
 from ackclock_studies.slow_start import exits, noise, resume
-from ackclock_studies.slow_start.paths import ARMS, CLASSIC, HYSTART, HYSTART_PP, SEARCH, of
+from ackclock_studies.slow_start.paths import ARMS, CLASSIC, COLOUR, HYSTART, HYSTART_PP, MARKER, SEARCH, of
 
 
 def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
@@ -48,6 +51,63 @@ def findings(result: StudyResult) -> Sequence[str]:
     ]
 
 
+def in_short(tables: Tables) -> Figure:
+    """What each start loses on paths without disturbance, and where it ends on one with it."""
+    rows = [
+        {
+            "arm": arm,
+            "what": f"{rate} Mb/s, {rtt} ms, queue {queue:g} BDP",
+            "lost_percent": 100 * float(np.median(lost)),
+        }
+        for arm in ARMS
+        for rate, rtt in exits.PATHS
+        for queue in exits.QUEUES
+        for lost in (of(tables, exits.TABLE, "lost_bdp", arm=arm, rate=rate, rtt=rtt, queue=queue),)
+    ]
+    losses = pl.DataFrame(rows)
+    ends = pl.DataFrame(
+        [
+            {"arm": arm, "what": place, "ssthresh_percent": 100 * float(np.median(np.nan_to_num(exit_)))}
+            for arm in ARMS
+            for place in (noise.QUIET, noise.BAD_RADIO)
+            for exit_ in (of(tables, noise.TABLE, "exit", arm=arm, noise=place),)
+        ]
+    )
+
+    def draw() -> Any:
+        figure, (left, right) = new(7.8, 2.9, ncols=2, sharey=True)
+        for y, arm in enumerate(ARMS):
+            look = {"color": COLOUR[arm], "marker": MARKER[arm], "ls": ""}
+            lost = losses.filter(arm=arm)["lost_percent"].to_numpy()
+            left.plot([lost.min(), lost.max()], [y, y], color=COLOUR[arm], lw=1)
+            left.plot(lost, np.full(lost.size, y), ms=5, alpha=0.75, **look)
+            quiet, radio = (
+                ends.filter(arm=arm, what=x)["ssthresh_percent"].item() for x in (noise.QUIET, noise.BAD_RADIO)
+            )
+            right.annotate("", (radio, y), (quiet, y), arrowprops={"arrowstyle": "->", "color": GREY, "lw": 0.9})
+            right.plot(quiet, y, mfc="white", ms=6, **look)
+            right.plot(radio, y, ms=6, **look)
+        right.axvline(100, color=GREY, lw=0.9)
+        left.set_yticks(range(len(ARMS)), ARMS)
+        left.set_ylim(len(ARMS) - 0.6, -0.4)
+        left.set(title="lost at the end of slow start", xlabel="% of what the path holds", xlim=(-15, None))
+        right.set(title="slow start ends at (ssthresh)", xlabel="% of what the path holds", xlim=(0, None))
+        for ax in (left, right):
+            ax.grid(axis="y", visible=False)
+        return figure
+
+    return Figure(
+        name="headline",
+        title="What each slow start loses, and where it ends",
+        caption=(
+            "Left: losses until two round trips later, a point for each of four paths with five queues. Right: ssthresh on a quiet path of 50 Mb/s and 40 ms (open), "
+            "and on the same path with 7 ms of jitter (filled). Medians over runs."
+        ),
+        draw=draw,
+        data={"losses": losses, "ends": ends},
+    )
+
+
 def headline(result: StudyResult) -> Headline:
     """Which exit is good."""
     t = result.tables
@@ -59,5 +119,5 @@ def headline(result: StudyResult) -> Headline:
             f"{lost[CLASSIC]:.0f} % of what the path holds. HyStart, which watches the delay, loses {lost[HYSTART]:.0f} % at most, but on a radio link with 7 ms of "
             f"jitter it stops at {100 * radio:.0f} % of what the path holds."
         ),
-        figure=exits.figure(t),
+        figure=in_short(t),
     )

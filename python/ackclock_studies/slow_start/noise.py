@@ -15,20 +15,16 @@ from ackclock.scenario import Scenario
 from ackclock.stats import Estimate, proportion_interval
 from ackclock.study import (
     Bound,
-    Cause,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    above,
     at_most,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.slow_start import population
 from ackclock_studies.slow_start.paths import (
     ARMS,
@@ -138,14 +134,14 @@ def s7(tables: Tables) -> Sequence[Evidence]:
     return [*_early(tables, SEARCH, (RADIO, BAD_RADIO, CROWD)), *population.on_paths(tables, "search_early")]
 
 
-def steady(tables: Tables) -> Sequence[Evidence]:
+def steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """How often SEARCH is early where the delay does not vary."""
     runs = of(tables, TABLE, "exit", arm=SEARCH, noise=QUIET)
     return [
         Evidence.of(
             proportion_interval(int((runs < EARLY).sum()), runs.size),
             f"{QUIET}: runs with an ssthresh below half a BDP, SEARCH",
-            at_most(10),
+            bound,
             unit="%",
             factor=100,
             key="steady",
@@ -224,97 +220,6 @@ def pauses(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return found
 
 
-_CELL = "none is named: 50 Mb/s, 40 ms, queue of one BDP, Wi-Fi jitter of draft-huitema-ccwg-c4-test with 2 and 7 ms"
-
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="S6",
-        place="RFC 9406, sections 1 and 4.2",
-        statement="HyStart++ avoids the premature exit of HyStart where the delay varies by itself.",
-        direction=Criterion(
-            measure=Stated(above(1), s6),
-            reading="a larger ssthresh after slow start, run by run",
-            cell=_CELL,
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=s6_much,
-            reading="not premature: an ssthresh below half a bandwidth-delay product in at most 10 % of the runs",
-            cell=_CELL,
-            bound="ours",
-        ),
-        note=(
-            "{radio:i} and {radio_bad:i} times with 2 and 7 ms of jitter. On a quiet path both stay above the product; beside others who come and go HyStart++ is no different. Over a population of paths, "
-            "some with jitter, its ssthresh is larger on {hystartpp_later_holds_on:i}, and smaller on {hystartpp_later_reverse_on:i}."
-        ),
-    ),
-    Claim(
-        id="S7",
-        place="draft-chung-ccwg-search-09, section 1",
-        statement="SEARCH does not leave slow start early where the delay varies, as on wireless links.",
-        direction=Criterion(
-            measure=s7,
-            reading="an ssthresh below half a bandwidth-delay product in at most 10 % of the runs",
-            cell=f"{_CELL}; and others who take 40 % of the path on and off",
-            bound="ours",
-        ),
-        note=(
-            "{early_radio:i} with 2 ms of jitter, {early_radio_bad:i} with 7 ms, {early_others:i} beside others. Of a population of paths it ends below half a product on {search_early_holds_on:i}."
-        ),
-        causes=(
-            Cause(
-                because="the delay of the radio link varies",
-                intervention="the same path without it",
-                criterion=Criterion(
-                    measure=steady, reading="early in at most 10 % of the runs", cell="50 Mb/s, 40 ms, queue of one BDP"
-                ),
-            ),
-        ),
-        guesses=("the comparison takes a delay that rises within 3.5 round trips for a queue",),
-    ),
-    Claim(
-        id="S8",
-        place="RFC 9406, section 1; draft-chung-ccwg-search-09, section 1",
-        statement="HyStart leaves slow start too early where the delay varies.",
-        direction=Criterion(
-            measure=Stated(at_most(EARLY), s8),
-            reading="ssthresh of at most half a bandwidth-delay product",
-            cell=_CELL,
-            bound="ours",
-        ),
-        note=(
-            "{radio:i} with 2 ms, {radio_bad:i} with 7 ms: at 2 ms it depends on the draw. On the quiet path it leaves with {quiet:i}. "
-            "Of a population of paths it ends below half a product on {hystart_early_holds_on:i}."
-        ),
-    ),
-    Claim(
-        id="S9",
-        place="draft-chung-ccwg-search-09, section 3",
-        statement="SEARCH does not end slow start because the application has nothing to send.",
-        direction=Criterion(
-            measure=Stated(at_most(5), s9),
-            reading="at most 5 % of the runs in which an application writes a tenth of the rate; HyStart and HyStart++ beside",
-            cell="none is named: the same path and disturbances",
-            bound="ours",
-        ),
-        note=(
-            "Without jitter no run ends ({search_quiet:i}); with 2 ms {search_radio:i}, and HyStart as often ({hystart_radio:i}), HyStart++ less ({hystartpp_radio_bad:i} at 7 ms)."
-        ),
-        causes=(
-            Cause(
-                because="the radio link now and then holds back a packet, and all behind it, for longer than SEARCH bears",
-                intervention="jitter of 1 ms on average, which has no long pauses",
-                criterion=Criterion(
-                    measure=Stated(at_most(50), pauses),
-                    reading="at most half of the runs end",
-                    cell="50 Mb/s, 40 ms, the same application",
-                ),
-            ),
-        ),
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """Exit, losses and time for each disturbance."""
 
@@ -364,12 +269,11 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="Delay that varies, and applications that have little to send",
     experiments=(
         Experiment(name="noise", title="radio links and other traffic", run=run, weight=3),
         Experiment(name="idle", title="an application that never fills the path", run=run_idle, weight=1),
     ),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -15,19 +15,15 @@ from ackclock.scenario import Scenario
 from ackclock.study import (
     Bound,
     Chapter,
-    Claim,
-    Criterion,
     Data,
     Evidence,
     Experiment,
     Plan,
-    Stated,
     Tables,
-    at_least,
     at_most,
-    below,
 )
 from ackclock.study.cells import Cell, collect
+from ackclock.study.table import declared
 from ackclock_studies.slow_start.paths import CLASSIC, HYSTART, Place, of
 
 RESUME = "careful-resume"
@@ -140,42 +136,6 @@ def s11(tables: Tables) -> Sequence[Evidence]:
     return found
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        id="S10",
-        place="RFC 9959, section 1",
-        statement="Careful Resume saves transfers round trips on a path that has not changed.",
-        direction=Criterion(
-            measure=Stated(below(1), s10),
-            reading="completion of 300 KB, 1 MB and 3 MB over 50 Mb/s and 100 ms, a bandwidth-delay product saved; the receiver offers enough",
-            bound="stated",
-        ),
-        magnitude=Criterion(
-            measure=Stated(at_least(2), s10_much),
-            reading="two round trips at least; with Linux's receive window beside",
-            bound="ours",
-        ),
-        note=(
-            "{known_300:i} for 300 KB, {known_1:i} for 1 MB, {known_3:i} for 3 MB. Behind a receiver that offers 64 KB at first, as Linux does, the jump waits for its window: {narrow_1:i} for 1 MB."
-        ),
-    ),
-    Claim(
-        id="S11",
-        place="RFC 9959, sections 3.4 and 3.5",
-        statement="Careful Resume is safe where the path has shrunk: it retreats once, and then behaves as any other connection.",
-        direction=Criterion(
-            measure=s11,
-            reading="over a third of the rate no timeout, and at most 10 % longer than the classic start",
-            cell="none is named: a third of the rate, a queue of one bandwidth-delay product of it",
-            bound="ours",
-        ),
-        note=(
-            "{ratio_300:i}, {ratio_1:i} and {ratio_3:i} times as long as the classic start, without a timeout. 1 MB takes {again_1:i} retransmissions."
-        ),
-    ),
-)
-
-
 def figure(tables: Tables) -> Figure:
     """Completion times."""
     look = {CLASSIC: (OKABE_ITO["black"], "o"), HYSTART: (OKABE_ITO["vermilion"], "s"), RESUME: (OKABE_ITO["sky"], "P")}
@@ -223,9 +183,8 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 CHAPTER = Chapter(
-    title="A window that was saved",
     experiments=(Experiment(name="resume", title="Careful Resume, and a path that has shrunk", run=run, weight=1),),
-    claims=CLAIMS,
+    **declared(__name__),
     blocks=blocks,
     scenarios=scenarios,
 )

@@ -88,7 +88,7 @@ def test_a_write_that_is_no_whole_segment_costs_the_first_burst_payload(size):
 def test_a_client_that_leaves_data_unread_resets():
     tables = writes.run(Plan()).tables
     assert tables["writes.ends"]["ends"].to_list() == ["FIN", "FIN", "RST", "RST"]
-    outcome = next(c for c in writes.CLAIMS if c.id == "I34").judge(tables)
+    outcome = next(c for c in writes.CHAPTER.claims if c.id == "I34").judge(tables)
     assert outcome.verdict is Verdict.NOT_COMPARABLE
     assert [e.value for e in outcome.evidence] == [0, 0, 1, 1]
 
@@ -170,7 +170,7 @@ def test_the_kernels_claims_need_no_more_than_the_kernel_runs():
 
 
 def test_hypotheses_about_the_mix_are_causes():
-    (claim,) = (c for c in mix.CLAIMS if c.id == "I17")
+    (claim,) = (c for c in mix.CHAPTER.claims if c.id == "I17")
     rows = [
         {"variant": variant, "rate": SLOW, "mode": mode, "arm": arm, "iw": iw, "seed": seed, "mean_s": mean}
         for variant in (why.PACED, why.QUICK_REPAIR)

@@ -207,7 +207,7 @@ def test_abse_is_held_against_pairs_and_trains():
         ]
         return {"kinds.estimates": pl.DataFrame(rows)}
 
-    claim = next(c for c in kinds.CLAIMS if c.id == "W30")
+    claim = next(c for c in kinds.CHAPTER.claims if c.id == "W30")
     assert [claim.direction.judge(made(x)).verdict for x in (1.5, 3.0)] == [Verdict.HOLDS, Verdict.FAILS]
 
 
@@ -230,7 +230,7 @@ def test_fast_is_held_against_other_senders_in_the_same_cells():
         ]
         return {"sync.correlation": pl.DataFrame(rows)}
 
-    claim = next(c for c in sync.CLAIMS if c.id == "W19")
+    claim = next(c for c in sync.CHAPTER.claims if c.id == "W19")
     assert claim.magnitude.judge(made(FAST=0.9, HSTCP=0.2, NewReno=0.1)).verdict is Verdict.HOLDS
     assert claim.magnitude.judge(made(FAST=0.9, HSTCP=0.9, NewReno=0.1)).verdict is not Verdict.HOLDS
 

@@ -82,7 +82,7 @@ def test_pairs_that_show_what_was_seen_are_named_and_those_alike_too():
         (MININET, EXACT, False),
     ]
     assert crossed.alike(tables, MININET, EXACT) == [f"{BARE}, {LINE}"]
-    (claim,) = crossed.CLAIMS
+    (claim,) = crossed.CHAPTER.claims
     assert claim.judge(tables).verdict is Verdict.HOLDS
     apart = _crossed(**{**both, **_ramp(BARE, LINE, further=0.15)})
     assert claim.judge(apart).verdict is Verdict.FAILS
@@ -100,7 +100,7 @@ def test_flows_that_wake_late_are_held_against_cubics_on_the_same_link(index: fl
     held = pl.DataFrame(
         {"model": [BARE, PACED], "buffer": [6, 6], "seed": [0, 0], "lost": [0.0, 1.0], "burst": [1.0, 42.0]}
     )
-    claim = next(c for c in batches.CLAIMS if c.id == "C22")
+    claim = next(c for c in batches.CHAPTER.claims if c.id == "C22")
     shares = pl.DataFrame(rows)
     assert claim.judge({"batches.shares": shares, "batches.held": held}).verdict is verdict
     short = shares.with_columns(pl.lit(sharing.PICTURED_S).alias("seconds"))
@@ -120,7 +120,8 @@ def test_machines_are_compared_at_the_sizes_of_the_claim():
     ]
     several = pl.DataFrame(rows).filter(pl.col("buffer") == 6).drop("buffer")
     found = {
-        c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several}) for c in instances.CLAIMS
+        c.id: c.judge({"instances.flows": pl.DataFrame(rows), "instances.several": several})
+        for c in instances.CHAPTER.claims
     }
     assert found["C7"].verdict is Verdict.NEGLIGIBLE  # behind 6 to 20 packets it is two tenths of a point
     assert found["C8"].verdict is Verdict.NOT_COMPARABLE
@@ -159,6 +160,6 @@ def test_the_cause_of_an_unfair_share_is_judged_against_cubic_and_against_exact_
         ]
         return {"depth.shares": pl.DataFrame(rows)}
 
-    (cause,) = next(c for c in sharing.CLAIMS if c.id == "C18").causes
+    (cause,) = next(c for c in sharing.CHAPTER.claims if c.id == "C18").causes
     assert cause.criterion is not None
     assert [cause.criterion.judge(made(x)).verdict for x in (0.999, 0.92)] == [Verdict.HOLDS, Verdict.FAILS]

@@ -46,7 +46,7 @@ CAUSAL = re.compile(r"\b(because|since|due to|owing to|comes? from|thanks to|exp
 """Words of a note that say why."""
 
 
-@pytest.mark.parametrize("name", ["large-pipes", "pcc"])
+@pytest.mark.parametrize("name", [*OWN, "slow-start"])
 def test_a_note_says_why_only_beside_an_intervention_or_a_guess(name):
     """Elsewhere it names the test of the study that removed the cause."""
     for claim in studies.get(name).claims:

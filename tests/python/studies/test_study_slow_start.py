@@ -64,7 +64,7 @@ def test_a_small_run_judges_every_claim():
     assert [outcome.claim.id for outcome in result.outcomes] == [f"S{i}" for i in range(1, 20)]
     assert set(result.tables) >= {exits.TABLE, noise.TABLE, noise.IDLE, resume.TABLE}
     assert "Careful Resume" in " ".join(study.findings(result))
-    assert study.headline(result).figure.name == "exits"
+    assert study.headline(result).figure.name == "headline"
 
 
 def test_what_all_slow_starts_meet_is_the_same():

@@ -1,0 +1,430 @@
+"""The table of a study, `study.toml`: publications and claims as data, for readers who do not program. Nothing in it is run.
+
+A half of a claim, or a cause, names its measure: a function in the program beside the table. What the measure compares with stands in
+the table where it is one bound; a measure that holds several numbers against several bounds returns `Evidence` (its annotation says
+so), and its half has none.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ackclock.errors import InputError, one_of, quote
+from ackclock.judge.bound import Bound, above, at_least, at_most, below, between, exactly, same
+from ackclock.judge.evidence import Evidence, Quantity
+from ackclock.study.claim import Asked, Cause, Claim, Criterion, Stated, Tables
+from ackclock.study.plan import SCALES
+from ackclock.study.reading import Reading
+from ackclock.study.study import Chapter, Publication
+
+__all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "once", "read"]
+
+TABLE, READINGS = "study.toml", "readings"
+
+LARGEST = 2**20
+"""Bytes of the table."""
+
+_BOUNDS = ("more_than", "less_than", "at_least", "at_most", "between", "equal", "same_as")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """What a table may name: the measures and readings of a study's Python.
+
+    Parameters
+    ----------
+    measures
+        Name -> function from the tables of the experiments to `Quantity` or `Evidence`. It takes the bound if it has a parameter `bound`.
+    readings
+        By name.
+    """
+
+    measures: Mapping[str, Callable[..., Any]] = field(repr=False)
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+
+
+def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
+    """What the table beside a package says of the study as a whole, as arguments of `Study`; every claim of it has to be in a chapter.
+
+    Parameters
+    ----------
+    package
+        `__name__` of the package.
+    chapters
+        Those of the study.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read or is wrong, or a chapter of it is none of the study's.
+    """
+    table = _beside(package)
+    claims = [claim for chapter in chapters for claim in chapter.claims]
+    once(claims, table.place)
+    taken = {claim.id for claim in claims}
+    for part in table.tables("chapters"):
+        left = next((one.raw.get("id") for one in part.tables("claims") if one.raw.get("id") not in taken), None)
+        if left is not None:
+            raise InputError(
+                f"{part.place}: found {quote(left)}, a claim of no chapter of the study; allowed: its modules"
+            )
+    whole = head(table)
+    table.done()
+    return {**whole, "chapters": tuple(chapters)}
+
+
+def once(claims: Sequence[Claim], place: str) -> None:
+    """Refuse two claims of one id."""
+    seen = set[str]()
+    for one in claims:
+        if one.id in seen:
+            raise InputError(f"{place}: claims: found two called {quote(one.id)}; allowed: one of each id")
+        seen.add(one.id)
+
+
+def declared(module: str) -> dict[str, Any]:
+    """Title and claims of a chapter, as arguments of `Chapter`: those that `study.toml` beside the module has under the module's name.
+
+    Parameters
+    ----------
+    module
+        `__name__` of the module. Its functions are the measures, and those of other modules of the package ("causes.slow_rounds");
+        so it is with readings, of which those of a module `readings` need no prefix.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read or is wrong; the line names the place.
+    """
+    package, _, name = module.rpartition(".")
+    table = _beside(package)
+    own = next((part for part in table.tables("chapters") if part.text("module") == name), None)
+    if own is None:
+        raise InputError(
+            f"{table.place}: found no chapter with the module {quote(name)}; allowed: one of each chapter with claims"
+        )
+    program = _program(sys.modules[module], package, _modules(own.raw) | {READINGS})
+    place = own.text("place", default="")
+    found = {
+        "title": own.text("title"),
+        "claims": tuple(claim(one, program, place=place) for one in own.tables("claims")),
+    }
+    own.done()
+    return found
+
+
+def _beside(package: str) -> Table:
+    file = Path(str(sys.modules[package].__file__)).with_name(TABLE)
+    return Table(_read_once(file), f"{package.rpartition('.')[2]}/{TABLE}")
+
+
+def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
+    """The functions and readings of a module, and of others of its package."""
+    spaces = {"": module}
+    for name in modules:
+        with suppress(ModuleNotFoundError):
+            spaces[f"{name}."] = import_module(f"{package}.{name}")
+    known = {f"{space}{name}": found for space, one in spaces.items() for name, found in vars(one).items()}
+    return Program(
+        measures={
+            name: found
+            for name, found in known.items()
+            if inspect.isfunction(found) and found.__module__.startswith(package)
+        },
+        readings={
+            f"{space if space != f'{READINGS}.' else ''}{found.name}": found
+            for space, one in spaces.items()
+            for found in vars(one).values()
+            if isinstance(found, Reading)
+        },
+    )
+
+
+def _modules(raw: Any) -> set[str]:
+    """The modules whose measures or readings a table names, as in "causes.slow_rounds"."""
+    if isinstance(raw, list):
+        return {name for one in raw for name in _modules(one)}
+    if not isinstance(raw, dict):
+        return set()
+    named = [str(name).rpartition(".")[0] for name in (raw.get("measure"), *_listed(raw.get("readings")))]
+    return {name for one in raw.values() for name in _modules(one)} | {name for name in named if name.isidentifier()}
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def head(table: Table) -> dict[str, Any]:
+    """Title, summary, publications and fewest runs, as arguments of `Study`; the name, if the table has one."""
+    name = {"name": table.text("name")} if "name" in table.raw else {}
+    return {
+        **name,
+        "title": table.text("title"),
+        "summary": table.text("summary"),
+        "publications": tuple(_publication(one) for one in table.tables("publications")),
+        "runs": _runs(table),
+    }
+
+
+def _runs(table: Table) -> dict[str, int]:
+    """Seeds of the smallest cell, by scale, where the table says how many."""
+    if "runs" not in table.raw:
+        return {}
+    one = table.table("runs")
+    found = {scale: one.whole(scale, least=2) for scale in SCALES if scale in one.raw}
+    one.done()
+    return found
+
+
+def _publication(one: Table) -> Publication:
+    made = Publication(authors=one.text("authors"), title=one.text("title"), where=one.text("where"))
+    one.done()
+    return made
+
+
+def claim(one: Table, program: Program, place: str = "") -> Claim:
+    """The claim in a table.
+
+    Parameters
+    ----------
+    one
+        The table.
+    program
+        What it may name.
+    place
+        Where the publication says it, unless the claim says so itself.
+
+    Raises
+    ------
+    InputError
+        If the table is wrong, or names what the program has not.
+    """
+
+    def half(name: str) -> Criterion | None:
+        return _criterion(one.table(name), program) if name in one.raw else None
+
+    made = Claim(
+        id=one.text("id"),
+        place=one.text("place", default=place or None),
+        statement=one.text("statement"),
+        direction=half("direction"),
+        magnitude=half("magnitude"),
+        note=one.text("note", default=""),
+        not_comparable=one.text("not_comparable", default="") or None,
+        causes=tuple(_cause(cause, program) for cause in one.tables("causes")),
+        guesses=tuple(one.texts("guesses")),
+        intervention=one.text("intervention", default=""),
+    )
+    one.done()
+    return made
+
+
+def _cause(one: Table, program: Program) -> Cause:
+    because, intervention = one.text("because"), one.text("intervention")
+    return Cause(because=because, intervention=intervention, criterion=_criterion(one, program))
+
+
+def _criterion(one: Table, program: Program) -> Criterion:
+    readings = program.readings
+    found = [r for r in one.texts("readings") if r not in readings]
+    if found:
+        raise InputError(f"{one.place}.readings: found {quote(found[0])}; allowed: {one_of(found[0], readings)}")
+    made = Criterion(
+        measure=_measure(one, program.measures),
+        reading=one.text("reading", default=""),
+        cell=one.text("cell", default=""),
+        bound=one.word("bound", ("stated", "printed", "ours"), default="ours"),  # type: ignore[arg-type]
+        printed=one.text("printed", default=""),
+        reads=tuple(readings[r] for r in one.texts("readings")),
+        needs=one.whole("needs", least=2, default=2),
+    )
+    one.done()
+    return made
+
+
+def _measure(one: Table, measures: Mapping[str, Callable[..., Any]]) -> Callable[[Tables], Sequence[Evidence]]:
+    """The measure that a half names, with its arguments (`of`) and its bound."""
+    name = one.text("measure")
+    if name not in measures:
+        raise InputError(
+            f"{one.place}.measure: found {quote(name)}; allowed: {one_of(name, measures) if measures else 'a name in MEASURES'}"
+        )
+    function = measures[name]
+    signature = inspect.signature(function) if callable(function) else inspect.Signature()
+    if "of" in one.raw:
+        taken = [key for key in list(signature.parameters)[1:] if key != "bound"]
+        given = one.table("of").raw
+        wrong = next((key for key in given if key not in taken), None)
+        if wrong is not None:
+            raise InputError(
+                f"{one.place}.of: found {quote(wrong)}; allowed: {one_of(wrong, taken) if taken else 'nothing'}"
+            )
+        function = partial(function, **given)
+    if "bound" in signature.parameters:
+        return Stated(bound=_bound(one), of=function)
+    if "Evidence" not in str(signature.return_annotation):
+        return Asked(bound=_bound(one), of=_Quantities(function))
+    beside = next((key for key in _BOUNDS if key in one.raw), None)
+    if beside is not None:
+        raise InputError(f"{one.place}: found {beside} beside {name}, which has bounds of its own; allowed: none")
+    return function
+
+
+def _bound(one: Table) -> Bound:
+    given = [key for key in _BOUNDS if key in one.raw]
+    if len(given) != 1:
+        raise InputError(
+            f"{one.place}: found {' and '.join(given) or 'no bound'}; allowed: one of {', '.join(_BOUNDS)}"
+        )
+    key = given[0]
+    margin = one.number("margin", default=0.0)
+    if margin < 0:
+        raise InputError(
+            f"{one.place}.margin: found {margin:g}; allowed: the smallest effect that counts, zero or more"
+        )
+    if margin and key not in ("more_than", "less_than"):
+        raise InputError(f"{one.place}.margin: found it beside {key}; allowed: beside more_than or less_than")
+    if key == "between":
+        ends = one.numbers(key)
+        if len(ends) != 2 or not ends[0] <= ends[1]:
+            raise InputError(f"{one.place}.between: found {ends}; allowed: [least, greatest]")
+        return between(ends[0], ends[1])
+    value = one.number(key)
+    if key == "same_as":
+        return same(one.number("within"), of=value)
+    makers: Mapping[str, Callable[[float], Bound]] = {"at_least": at_least, "at_most": at_most, "equal": exactly}
+    if key in makers:
+        return makers[key](value)
+    return above(value, margin=margin) if key == "more_than" else below(value, margin=margin)
+
+
+class _Quantities:
+    """A measure of the user's, with what it returns as a list of numbers."""
+
+    def __init__(self, function: Callable[[Tables], Any]) -> None:
+        self.function = function
+
+    def __call__(self, tables: Tables) -> Sequence[Quantity]:
+        found = self.function(tables)
+        listed = [found] if isinstance(found, Quantity) else list(found)
+        for one in listed:
+            if not isinstance(one, Quantity):
+                name = getattr(self.function, "__name__", "measure")
+                raise InputError(
+                    f"{name}: found {quote(repr(one))}; allowed: ackclock.study.Quantity, or a list of them"
+                )
+        return listed
+
+
+def read(file: Path) -> Table:
+    """A file as a table.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is too large, or no TOML.
+    """
+    return Table(_read(file), str(file))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        if not file.is_file():
+            raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and the program beside it")
+        if file.stat().st_size > LARGEST:
+            raise InputError(f"{file}: found over 1 MiB; allowed: less")
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read ({str(error).splitlines()[0]})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+_read_once = cache(_read)
+"""The chapters of a package read one file; it does not change while it is imported."""
+
+
+class Table:
+    """A table of the file: every key is asked for once, and what nobody asked for is refused."""
+
+    def __init__(self, raw: Mapping[str, Any], place: str) -> None:
+        self.raw, self.place, self.asked = raw, place, set[str]()
+
+    def done(self) -> None:
+        """Refuse what is left."""
+        for key in self.raw:
+            if key not in self.asked:
+                raise InputError(
+                    f"{self.place}: found the key {quote(key)}; allowed: {one_of(key, sorted(self.asked))}"
+                )
+
+    def _of(self, key: str, kinds: tuple[type, ...], words: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        if key not in self.raw and default is not None:
+            return default
+        value = self.raw.get(key)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise InputError(f"{self.place}.{key}: found {quote(value)}; allowed: {words}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text."""
+        return " ".join(str(self._of(key, (str,), "a text", default)).split())
+
+    def texts(self, key: str) -> list[str]:
+        """A list of texts; empty if it is missing."""
+        found = self._of(key, (list,), "a list of texts", [])
+        return [str(x) for x in found]
+
+    def word(self, key: str, words: Sequence[str], *, default: str) -> str:
+        """One of some words."""
+        found = self.text(key, default)
+        if found not in words:
+            raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: {one_of(found, words)}")
+        return found
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """True or false."""
+        self.asked.add(key)
+        return bool(self._of(key, (bool,), "true or false") if key in self.raw else default)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A number."""
+        return float(self._of(key, (int, float), "a number", default))
+
+    def whole(self, key: str, *, least: int, default: int | None = None) -> int:
+        """A whole number."""
+        found = int(self._of(key, (int,), f"a whole number, {least} or more", default))
+        if found < least:
+            raise InputError(f"{self.place}.{key}: found {found}; allowed: a whole number, {least} or more")
+        return found
+
+    def numbers(self, key: str) -> list[float]:
+        """A list of numbers."""
+        found = self._of(key, (list,), "a list of numbers")
+        if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
+            raise InputError(f"{self.place}.{key}: found {json.dumps(found)[:60]}; allowed: a list of numbers")
+        return [float(x) for x in found]
+
+    def table(self, key: str) -> Table:
+        """A table inside."""
+        return Table(self._of(key, (dict,), "a table"), f"{self.place}: {key}")
+
+    def tables(self, key: str) -> list[Table]:
+        """The tables of a list; none if it is missing."""
+        found = self._of(key, (list,), f"tables [[{key}]]", [])
+        if not all(isinstance(x, dict) for x in found):
+            raise InputError(f"{self.place}.{key}: found {json.dumps(found)[:60]}; allowed: tables [[{key}]]")
+        names = [str(x.get("id", x.get("name", x.get("module", i + 1)))) for i, x in enumerate(found)]
+        return [Table(x, f"{self.place}: {key} {name}") for x, name in zip(found, names, strict=True)]
