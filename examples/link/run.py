@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """quinn-proto's own tests, before and after its toy link is replaced by `ackclock-link`, and on links that are no toys.
 
-    python3 run.py                       before, after
-    python3 run.py --links dsl lossy     and with a preset, or the text of a link, in place of the link that the tests ask for
+    python3 run.py                       before, after, and on the presets dsl and lossy: one table
+    python3 run.py --links wifi          with this preset, or text of a link, in place of the link that the tests ask for
+    python3 run.py --links               before and after alone
 
 Cargo fetches the version that the repository's Cargo.lock names. What is made here lies in `work/`.
 """
@@ -20,6 +21,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORK = HERE / "work"
+LINKS = ("dsl", "lossy")
+"""Presets on which the tests run if no link is named."""
 
 
 def fetched() -> Path:
@@ -81,7 +84,7 @@ def outcomes(copy: Path, link: str | None, at_once: int) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", nargs="*", default=[], metavar="LINK", help="presets, or texts of links")
+    parser.add_argument("--links", nargs="*", default=LINKS, metavar="LINK", help="presets, or texts of links")
     parser.add_argument("--at-once", type=int, default=os.cpu_count(), metavar="N", help="tests that run at a time")
     parser.add_argument("--prepare", action="store_true", help="fetch and patch, run nothing")
     asked = parser.parse_args()
@@ -92,12 +95,23 @@ def main() -> None:
     runs = {"before": plain} | {
         f"after, {link or 'link of the tests'}": outcomes(after, link, asked.at_once) for link in [None, *asked.links]
     }
+    print(*table(runs), sep="\n")
     for name, tests in runs.items():
-        passed = sum(outcome == "ok" for outcome in tests.values())
-        print(f"{name}: {passed} of {len(tests)} passed")
         for test in sorted(tests.keys() | plain.keys()):
             if tests.get(test) != plain.get(test):
-                print(f"  {test}: {plain.get(test, 'not there')} -> {tests.get(test, 'not there')}")
+                print(f"{name}: {test}: {plain.get(test, 'not there')} -> {tests.get(test, 'not there')}")
+
+
+def table(runs: dict[str, dict[str, str]]) -> list[str]:
+    """A row for each run of all tests."""
+    plain = runs["before"]
+    width = max(map(len, runs))
+    rows = [f"{'link':<{width}}  passed  failed  endless  not as before"]
+    for name, tests in runs.items():
+        counts = [sum(outcome == kind for outcome in tests.values()) for kind in ("ok", "FAILED", "endless")]
+        other = sum(tests.get(test) != plain.get(test) for test in tests.keys() | plain.keys())
+        rows.append(f"{name:<{width}}  {counts[0]:>6}  {counts[1]:>6}  {counts[2]:>7}  {other:>13}")
+    return rows
 
 
 if __name__ == "__main__":

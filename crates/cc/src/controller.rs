@@ -322,6 +322,9 @@ impl CongestionControl for Controller {
     fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
         dispatch!(self, c => c.ssthresh_for_mark(window, in_flight))
     }
+    fn on_timer(&mut self, now: Time) {
+        dispatch!(self, c => c.on_timer(now))
+    }
     fn on_rto(&mut self, window: &mut Window, now: Time) {
         dispatch!(self, c => c.on_rto(window, now))
     }

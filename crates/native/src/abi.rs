@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 /// Version of the interface.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 /// No RTT, no time.
 pub const NONE: u64 = u64::MAX;
 
@@ -85,6 +85,7 @@ pub struct CAck {
 pub struct CHost {
     pub run: *mut c_void,
     pub random: unsafe extern "C" fn(*mut c_void) -> u64,
+    pub now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
 type Said = unsafe extern "C" fn(*mut c_void) -> *const c_char;

@@ -33,9 +33,14 @@ pub struct NativeController {
     library: Library,
     /// Null: none, or none after a failure.
     cc: *mut c_void,
-    stream: Box<Stream>,
+    run: Box<Run>,
     needs: Needs,
     report: Report,
+}
+
+/// What the library may ask.
+struct Run {
+    stream: Stream,
     now: Time,
 }
 
@@ -43,8 +48,13 @@ pub struct NativeController {
 unsafe impl Send for NativeController {}
 
 unsafe extern "C" fn random(run: *mut c_void) -> u64 {
-    // SAFETY: the stream of the connection that asks, which outlives it.
-    unsafe { (*run.cast::<Stream>()).next_u64() }
+    // SAFETY: that of the connection that asks, which outlives it.
+    unsafe { (*run.cast::<Run>()).stream.next_u64() }
+}
+
+unsafe extern "C" fn now(run: *mut c_void) -> u64 {
+    // SAFETY: as above.
+    unsafe { (*run.cast::<Run>()).now.0 }
 }
 
 impl NativeController {
@@ -55,7 +65,7 @@ impl NativeController {
         let mut made = NativeController {
             library: *library,
             cc: std::ptr::null_mut(),
-            stream: Box::new(Stream::new(0, library.name)),
+            run: Box::new(Run { stream: Stream::new(0, library.name), now: Time::ZERO }),
             needs: Needs {
                 control: needs(abi::NEEDS_CONTROL),
                 rate: needs(abi::NEEDS_RATE),
@@ -69,7 +79,6 @@ impl NativeController {
                 ..Needs::default()
             },
             report: report.clone(),
-            now: Time::ZERO,
         };
         let names = library.variables.split(',').filter(|name| !name.is_empty()).map(str::to_string);
         match variables(names.collect()) {
@@ -79,8 +88,8 @@ impl NativeController {
                 return made;
             }
         }
-        let run: *mut Stream = &mut *made.stream;
-        let host = CHost { run: run.cast(), random };
+        let run: *mut Run = &mut *made.run;
+        let host = CHost { run: run.cast(), random, now };
         // SAFETY: the library keeps what the host is, not where this structure lies.
         made.cc = hooks.open.map_or(std::ptr::null_mut(), |open| unsafe { open(&host) });
         if made.cc.is_null() {
@@ -92,7 +101,7 @@ impl NativeController {
     #[cold]
     fn fail(&mut self, hook: &'static str, said: String) {
         self.close();
-        (self.report)(hook, self.now, said);
+        (self.report)(hook, self.run.now, said);
     }
 
     fn close(&mut self) {
@@ -189,14 +198,14 @@ impl CongestionControl for NativeController {
     }
 
     fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
-        self.now = now;
+        self.run.now = now;
         let Some(hook) = self.library.hooks.on_start else { return };
         // SAFETY: an open controller, and a window to write.
         self.call("on_start", window, |cc, w| unsafe { hook(cc, w, now.0, srtt.0, smss) });
     }
 
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
-        self.now = ack.now;
+        self.run.now = ack.now;
         let Some(hook) = self.library.hooks.on_sample else { return };
         let ack = heard(&AckSample::from(*ack));
         // SAFETY: an open controller, a window to write, an ACK to read.
@@ -232,8 +241,12 @@ impl CongestionControl for NativeController {
         self.answer("ssthresh", window, call).unwrap_or(window.cwnd)
     }
 
+    fn on_timer(&mut self, now: Time) {
+        self.run.now = now;
+    }
+
     fn on_rto(&mut self, window: &mut Window, now: Time) {
-        self.now = now;
+        self.run.now = now;
         let Some(hook) = self.library.hooks.on_rto else { return };
         // SAFETY: an open controller, and a window to write; so in the hooks below.
         self.call("on_rto", window, |cc, w| unsafe { hook(cc, w, now.0) });
@@ -309,7 +322,7 @@ impl CongestionControl for NativeController {
     }
 
     fn seed(&mut self, seed: u64) {
-        *self.stream = Stream::new(seed, self.library.name);
+        self.run.stream = Stream::new(seed, self.library.name);
     }
 }
 

@@ -14,7 +14,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::OnceLock;
 
 /// Version of the interface.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 
 /// What a controller needs of the connection around it; [`Controller::NEEDS`] has them or'ed together.
 pub mod needs {
@@ -269,9 +269,11 @@ pub trait Controller: Sized {
 /// What the simulator does for a connection.
 #[repr(C)]
 #[derive(Clone, Copy)]
+#[allow(dead_code)] // every hook of a controller in Rust that needs the time is told
 pub struct Host {
     run: *mut c_void,
     random: unsafe extern "C" fn(*mut c_void) -> u64,
+    now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
 struct Made<C> {

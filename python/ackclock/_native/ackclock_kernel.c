@@ -466,6 +466,7 @@ static int cc_ssthresh(void *cc, const struct ackclock_window *w, uint32_t in_fl
 	struct connection *c = cc;
 
 	(void)in_flight, (void)marked;
+	set_clock(c->host.now(c->host.run)); /* at a timeout, long after the last ACK */
 	give(c, w);
 	GUARDED(c, "ssthresh", *target = module->ssthresh(sock(c)));
 	return 0;

@@ -15,6 +15,9 @@ as JSON-SEQ (RFC 7464: a record separator before each object), any other all flo
 
 Names and fields of the events are those of the drafts as we remember them: there was no copy at hand to check against.
 
+A flow whose transport others have written (quinn, a library) has fewer: packets with the bytes and numbers of their datagrams, an ACK without
+its ranges, lost packets without their numbers, metrics. That is what such a stack tells the simulator.
+
 Differs: TCP has no packet types; "1RTT" stands where qvis wants one.
 """
 
@@ -37,6 +40,9 @@ SEPARATOR = "\x1e"
 
 DATAGRAM = 1200
 """Bytes of a QUIC packet where a file does not name them (RFC 9000 §14)."""
+
+FOREIGN = {"quinn": "QUIC"}
+"""Stack that others have written, as controllers begin with its name -> what it speaks; None of a library, which does not say so."""
 
 _METRICS = ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight", "ssthresh")
 
@@ -95,17 +101,27 @@ def _flows(run: Run) -> list[dict[str, Any]]:
 
 
 def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
-    label = run.scenario.flows[flow["group"]].label
+    group = run.scenario.flows[flow["group"]]
+    speaks = _foreign(group.congestion_control)
+    opens = speaks is not None and group.workload.kind in ("bulk", "transfer")
     return {
-        "title": f"{flow['flow']} {label}",
-        "vantage_point": {"name": "sender", "type": "server"},
+        "title": f"{flow['flow']} {group.label}",
+        "vantage_point": {"name": "sender", "type": "client" if opens else "server"},
         "common_fields": {
             "group_id": f"flow-{flow['flow']}",
-            "protocol_type": ["TCP"],
+            **({} if speaks == "" else {"protocol_type": [speaks or "TCP"]}),
             "time_format": "relative",
             "reference_time": 0,
         },
     }
+
+
+def _foreign(controller: str) -> str | None:
+    """What the flow's stack speaks, if others have written it; "": it does not say."""
+    stack, apart, _ = controller.partition(":")
+    if not apart or stack not in (*FOREIGN, "stack"):
+        return None
+    return FOREIGN.get(stack, "")
 
 
 def _event(t_s: float, name: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +133,11 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
 
     number = flow["flow"]
     begin = flow["start_s"]
-    first = run.scenario.flows[flow["group"]].stack.initial_window or 10
+    group = run.scenario.flows[flow["group"]]
+    if _foreign(group.congestion_control) is not None:
+        yield from _of_foreign(run, flow, mss)
+        return
+    first = group.stack.initial_window or 10
     parameters = {"max_datagram_size": mss, "initial_congestion_window": first * mss}
     yield _event(begin, "recovery:parameters_set", parameters)
     if run.acks.height:
@@ -128,6 +148,32 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
     for row in run.samples.filter(pl.col("flow") == number).iter_rows(named=True):
         yield from metrics.changed(row["t_s"], _sampled(row, mss))
         yield from metrics.state(row["t_s"], row["ca_state"])
+
+
+def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
+    """Of a stack that others have written; its tables count in full datagrams of `size` bytes."""
+    import polars as pl
+
+    yield _event(flow["start_s"], "recovery:parameters_set", {"max_datagram_size": size})
+    metrics = _Metrics()
+    if not run.acks.height:
+        for row in run.samples.filter(pl.col("flow") == flow["flow"]).iter_rows(named=True):
+            yield from metrics.changed(row["t_s"], _sampled(row, size))
+        return
+    for row in run.acks.filter(pl.col("flow") == flow["flow"]).iter_rows(named=True):
+        if row["event"] == "send":
+            data = {"header": _header(row["seq"] - 1), "raw": {"length": row["len"]}}
+            yield _event(row["t_s"], "transport:packet_sent", data)
+            continue
+        frame = {"frame_type": "ack"}
+        yield _event(row["t_s"], "transport:packet_received", {"header": _header(row["ack_no"]), "frames": [frame]})
+        for _ in range(row["newly_lost"]):
+            yield _event(row["t_s"], "recovery:packet_lost", {})
+        rtts = {"min_rtt": row["min_rtt_s"], "smoothed_rtt": row["srtt_s"]}
+        values = {key: None if value is None else value * 1e3 for key, value in rtts.items()}
+        values |= {"congestion_window": row["cwnd"] * size, "bytes_in_flight": row["pipe"] * size}
+        values["ssthresh"] = None if row["ssthresh"] is None else row["ssthresh"] * size
+        yield from metrics.changed(row["t_s"], values)
 
 
 def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:

@@ -53,10 +53,13 @@ def write(run: Run, kind: str, path: str | Path, *, group: int | None = None) ->
 
 
 def segment(scenario: Scenario, group: int) -> int:
-    """Payload of a full segment of a group of flows, bytes."""
+    """Payload of a full segment of a group of flows, bytes; of a transport that others have written, of a full datagram."""
     from ackclock import units
 
-    stack = scenario.flows[group].stack
+    flow = scenario.flows[group]
+    if flow.congestion_control.startswith(("quinn:", "stack:")):
+        return int(dict(flow.congestion_control_options or {}).get("mtu", 1452))
+    stack = flow.stack
     if stack.smss is not None:
         return units.whole(stack.smss, units.SIZE)
     return 1460 if stack.timestamps is False else 1448

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ackclock
-from ackclock import Run, formats
+from ackclock import Run, Scenario, formats
 from ackclock.cli import main
 from ackclock.errors import AckclockError, InputError
 from ackclock.formats import ss
@@ -147,6 +147,30 @@ def test_qlog_tells_of_every_packet_once(tmp_path, run):
     states = [data["new"] for data in by_name["recovery:congestion_state_updated"]]
     assert set(states) <= {"Open", "Disorder", "CWR", "Recovery", "Loss"}
     assert states.count("Recovery") == run.flows["recoveries"][0]
+
+
+def test_qlog_of_a_stack_of_others_tells_what_the_stack_does(tmp_path):
+    link = {"rate": "20 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "67 packets"}}
+    values = {"duration": "2 s", "network": {"bottleneck": link}, "record": {"trace": "all"}}
+    for workload, opens in (
+        ({"kind": "transfer", "bytes": "2 MB"}, "client"),
+        ({"kind": "fetch", "bytes": "1 MB"}, "server"),
+    ):
+        flow = {"congestion_control": "quinn:cubic", "workload": workload}
+        done = ackclock.run(Scenario.from_dict({**values, "flows": [flow]}))
+        file = formats.write(done, "qlog", tmp_path / "x.qlog")
+        (trace,) = json.loads(file.read_text())["traces"]
+        assert trace["common_fields"]["protocol_type"] == ["QUIC"]
+        assert trace["vantage_point"]["type"] == opens
+        names = [event["name"] for event in trace["events"]]
+        row = done.flows.row(0, named=True)
+        assert names.count("recovery:packet_lost") == row["lost_packets"] > 0
+        assert names.count("transport:packet_sent") == done.acks.filter(pl.col("event") == "send").height
+        assert 0.9 * row["sent_packets"] < names.count("transport:packet_sent") <= row["sent_packets"]
+        assert max(event["data"].get("raw", {}).get("length", 0) for event in trace["events"]) == 1452
+        read = formats.read(file).samples
+        assert read["cwnd"].max() == done.acks["cwnd"].max()
+        assert 0.04 < read["srtt_s"].max() < 0.1
 
 
 def test_without_a_trace_qlog_tells_the_metrics(tmp_path, pair):

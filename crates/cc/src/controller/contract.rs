@@ -171,6 +171,9 @@ pub trait CongestionControl {
         self.ssthresh(window, in_flight)
     }
 
+    /// The retransmission timer strikes: it is later than at the last ACK, and `ssthresh` is about to be asked. Optional.
+    fn on_timer(&mut self, _now: Time) {}
+
     /// A retransmission timeout: `ssthresh` is set, the window about to collapse (Linux CA_EVENT_LOSS). Optional.
     fn on_rto(&mut self, _window: &mut Window, _now: Time) {}
 

@@ -154,6 +154,10 @@ impl CongestionControl for Htcp {
         self.pkts_acked = 1;
     }
 
+    fn on_timer(&mut self, now: Time) {
+        self.start(now.0 / 1_000_000 + 1);
+    }
+
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         let (min, max) = (self.min_rtt, self.max_rtt);
         self.update_beta();
@@ -204,6 +208,16 @@ mod tests {
             c.update_alpha();
             assert_eq!(c.alpha, 2 * factor * 64, "{since}");
         }
+    }
+
+    /// Linux asks `htcp_recalc_ssthresh` at the timeout, and its clock stands there.
+    #[test]
+    fn growth_after_a_timeout_is_that_of_the_time_when_the_timer_struck() {
+        let mut c = Htcp { min_rtt: 100, ..Htcp::default() };
+        c.start(1);
+        c.on_timer(Time(3_000_000_000)); // no ACK since the first millisecond
+        c.ssthresh(&Window::new(20), 20);
+        assert_eq!(c.alpha, 2 * 22 * 64);
     }
 
     #[test]

@@ -353,6 +353,7 @@ impl Sender {
         if first_of_window {
             self.undo.remember(self.current_ssthresh());
             self.window.prior_cwnd = self.window.cwnd;
+            self.cc.on_timer(now); // the last it heard of is an ACK long ago
             let target = self.cc.ssthresh(&self.window, self.board.packets_out());
             self.window.ssthresh = self.slow_start.on_reduction(&mut self.window, target, self.snd_nxt);
             self.look_at_slow_start(now, Some(SlowStartEnd::Timeout));

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /* Version of what is declared here. A library of another one is refused. */
-#define ACKCLOCK_CONTROLLER_ABI 1
+#define ACKCLOCK_CONTROLLER_ABI 2
 
 /* ssthresh before the first reduction; no pacing rate; no RTT, no time. */
 #define ACKCLOCK_INFINITE 0x7fffffffu
@@ -96,6 +96,7 @@ struct ackclock_ack {
 struct ackclock_host {
 	void *run;
 	uint64_t (*random)(void *run); /* 64 random bits; the same in every run with the same seed */
+	uint64_t (*now)(void *run);    /* simulated time, for the hooks that are not told */
 };
 
 /* A controller. Hooks return 0, or another number after a failure, of which `said` then tells. A hook that is NULL is not called. */
