@@ -181,7 +181,8 @@ PROPORTION = between(0.5, 1.5)
 
 
 def _rank_correlation(x: Array, y: Array) -> float:
-    return float(np.corrcoef(np.column_stack((_ranks(x), _ranks(y))), rowvar=False)[1, 0])
+    both = np.column_stack((_ranks(x), _ranks(y)))
+    return float(np.asarray(np.corrcoef(both, rowvar=False))[1, 0])
 
 
 def _ranks(x: Array) -> Array:
