@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from forked import Commands, commands
 
 from ackclock import linux
 
@@ -80,6 +81,13 @@ def cpu_s(pid: int) -> float:
     """CPU time that a process has taken: on a busy machine its clock says little."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="session")
+def command() -> Iterator[Commands]:
+    """The command as a process, without what it takes to start one."""
+    with commands() as made:
+        yield made
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import forked
 import pytest
 
 RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
@@ -31,8 +32,8 @@ _costs: list[tuple[float, str, str]] = []
 
 
 def spent_s() -> float:
-    """CPU time of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+    """CPU time of this process, of its children that have ended, and of those that only make others."""
+    return sum(os.times()[:4]) + sum(forked.spent.values())
 
 
 def ring(item: pytest.Item) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forked import Commands
 
 from ackclock.cli import main
 
@@ -51,26 +51,11 @@ OPTIONS = {
 }
 
 
-def _call(folder: Path, *argv: str) -> tuple[int, str, str]:
-    def bounded() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-        resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-
-    done = subprocess.run(
-        [sys.executable, "-m", "ackclock", *argv],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        preexec_fn=bounded,
-        check=False,
-        timeout=120,
-    )
-    return done.returncode, done.stdout, done.stderr
+LIMITS = {"RLIMIT_AS": 4 * 2**30, "RLIMIT_CPU": 30}
 
 
-def _refused(outcome: tuple[int, str, str]) -> None:
-    code, out, err = outcome
+def _refused(done: subprocess.CompletedProcess[str]) -> None:
+    code, out, err = done.returncode, done.stdout, done.stderr
     assert (code, out) == (2, ""), err[-500:]
     assert err.count("\n") == 1
     assert len(err) < 1200
@@ -87,24 +72,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_sweeps(name: str, folder: Path) -> None:
+def test_sweeps(name: str, folder: Path, command: Commands) -> None:
     """Grids are counted before they are unrolled; numbers that are none are refused."""
     (folder / "k.toml").write_text(SWEEPS[name])
-    _refused(_call(folder, "sweep", "run", "k.toml"))
+    _refused(command(folder, "sweep", "run", "k.toml", limits=LIMITS))
     assert not (folder / "k.sweep").exists()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_scenarios(name: str, folder: Path) -> None:
+def test_scenarios(name: str, folder: Path, command: Commands) -> None:
     """Time and memory before the first check are in proportion to the file."""
     (folder / "x.toml").write_text(SCENARIOS[name])
-    _refused(_call(folder, "run", "x.toml", "--memory-limit", "500 MB"))
+    _refused(command(folder, "run", "x.toml", "--memory-limit", "500 MB", limits=LIMITS))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options(name: str, folder: Path) -> None:
+def test_options(name: str, folder: Path, command: Commands) -> None:
     """Inputs are never overwritten, and what stands in a name is shown as text."""
-    _refused(_call(folder, *OPTIONS[name]))
+    _refused(command(folder, *OPTIONS[name], limits=LIMITS))
     assert (folder / "s.toml").read_text() == SCENARIO
 
 

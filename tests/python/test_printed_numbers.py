@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import ackclock
 from ackclock import report
@@ -377,6 +376,8 @@ start = { kind = "uniform", low = "0 s", high = "200 ms" }
 
 def interval(values):
     """Mean, and the 95 % interval by Student's t."""
+    from scipy import stats  # most of a second, which only the worker of this test has to spend
+
     mean, half = float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return mean, mean - half, mean + half
 

@@ -263,14 +263,14 @@ def outcome(difference: Estimate, margin: float) -> Verdict:
 
 def _p(values: Sequence[float], margin: float) -> float:
     """One-sided, Student's t: resampling could not tell apart the small probabilities that Holm asks for."""
-    from scipy import stats
+    from scipy.special import stdtr
 
     n = len(values)
     mean = sum(values) / n
     spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
     if spread == 0:
         return 0.0 if mean > margin else 1.0
-    return float(stats.t.sf((mean - margin) / (spread / math.sqrt(n)), n - 1))
+    return float(stdtr(n - 1, (margin - mean) / (spread / math.sqrt(n))))
 
 
 def holm(judged: Sequence[Judged], level: float = 0.025) -> set[int]:

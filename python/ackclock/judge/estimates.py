@@ -43,7 +43,7 @@ def ratio(numerator: Array, denominator: Array) -> Estimate:
     With one pair of values per run this is the ratio of two paired means; with counts per run it is a share among
     events that are not independent within a run.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n = numerator.size
     total = float(denominator.sum())
@@ -53,7 +53,7 @@ def ratio(numerator: Array, denominator: Array) -> Estimate:
     residual = numerator - r * denominator
     se = float(np.sqrt((residual**2).sum() * n / (n - 1))) / total
     around = _positive if bool((numerator >= 0).all() and (denominator >= 0).all()) else _around
-    return around(r, float(t.ppf(0.975, n - 1)) * se, n)
+    return around(r, float(stdtrit(n - 1, 0.975)) * se, n)
 
 
 def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Estimate:
@@ -64,7 +64,7 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
     first, second
         Numerators and denominators, a value per run; entry i of all four comes from the same seed.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n = first[0].size
     if n < 2 or not (first[1].sum() and second[1].sum()) or second[0].size != n:
@@ -75,7 +75,7 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
         values.append(r)
         influences.append((numerator - r * denominator) / denominator.mean())
     se = float((influences[0] - influences[1]).std(ddof=1)) / math.sqrt(n)
-    return _around(values[0] - values[1], float(t.ppf(0.975, n - 1)) * se, n)
+    return _around(values[0] - values[1], float(stdtrit(n - 1, 0.975)) * se, n)
 
 
 def gain(base: Array, other: Array) -> Estimate:

@@ -349,13 +349,13 @@ def proportion_interval(successes: int, n: int, *, level: float = 0.95) -> Estim
     >>> e.value, round(e.low, 3), round(e.high, 3)
     (0.0, 0.0, 0.278)
     """
-    from scipy import stats
+    from scipy.special import ndtri
 
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n} trials")
     if n == 0:
         return Estimate(value=math.nan, low=0.0, high=1.0, level=level, n=0)
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = float(ndtri((1 + level) / 2))
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -416,15 +416,14 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
     (50.5, 40.0, 61.0)
     """
     import numpy as np
-    from scipy import stats
 
     x = np.sort(np.asarray(values, dtype=float))
     n = x.size
     if n == 0:
         return Estimate(value=math.nan, low=-math.inf, high=math.inf, level=level, n=0)
     # x[k - 1] < quantile with probability P(Binomial(n, q) >= k).
-    below = int(stats.binom.ppf((1 - level) / 2, n, q))
-    above = int(stats.binom.ppf((1 + level) / 2, n, q)) + 1
+    below = _successes((1 - level) / 2, n, q)
+    above = _successes((1 + level) / 2, n, q) + 1
     with np.errstate(invalid="ignore"):  # between two infinite observations
         value = float(np.quantile(x, q))
     return Estimate(
@@ -434,3 +433,14 @@ def quantile_interval(values: Values, q: float, *, level: float = 0.95) -> Estim
         level=level,
         n=n,
     )
+
+
+def _successes(share: float, n: int, p: float) -> int:
+    """Quantile of the number of successes in n trials (`scipy.stats`, which has it, takes most of a second to import)."""
+    from scipy.special import bdtr, bdtrik
+
+    if p == 0:
+        return 0
+    k = math.ceil(bdtrik(share, n, p))
+    fewer = max(k - 1, 0)  # the inverse may be a little too large
+    return fewer if bdtr(fewer, n, p) >= share else k

@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ackclock import _files, _link
 from ackclock.plot import Figure
 from ackclock.report import packed
 from ackclock.report.page import Live, Page, Prose, Section, Table
 from ackclock.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 Drawn = Mapping[str, bytes]
 """SVG of figures that were drawn already, by name."""
@@ -44,18 +48,11 @@ def write(page: Page, path: str | Path, *, drawn: Drawn | None = None, what: str
 
 def render(page: Page, *, drawn: Drawn | None = None) -> str:
     """The HTML text; arguments as for `write`."""
-    from importlib.resources import files
-
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    source = files("ackclock.report").joinpath("page.html.j2").read_text(encoding="utf-8")
-    template = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(source)
     live = any(isinstance(b, Live) for s in page.sections for b in s.blocks)
     interactive = live or any(f.interactive for f in page.figures)
-    whole = template.render(
+    whole = _template().render(
         page=page,
         opening=None if page.opening is None else _figure(page.opening, drawn or {}),
         sections=[_section(s, drawn or {}, short=page.short) for s in page.sections],
@@ -67,6 +64,18 @@ def render(page: Page, *, drawn: Drawn | None = None) -> str:
         },
     )
     return printable(whole)  # the template's own text is printable
+
+
+@cache
+def _template() -> Template:
+    """Compiled once: that takes longer than to fill it in."""
+    from importlib.resources import files
+
+    from jinja2 import Environment, StrictUndefined
+
+    source = files("ackclock.report").joinpath("page.html.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(source)
 
 
 def in_lab(toml: str) -> bool:

@@ -60,10 +60,10 @@ class Drawn:
 
     def at(self, u: float) -> float:
         """The value below which the share `u` of the paths lies."""
-        from scipy.stats import norm
+        from scipy.special import ndtri
 
         if self.kind == "lognormal":
-            value = self.a * math.exp(self.b * float(norm.ppf(u)))
+            value = self.a * math.exp(self.b * float(ndtri(u)))
         elif self.kind == "log-uniform":
             value = self.a * (self.b / self.a) ** u
         elif self.kind == "exponential":

@@ -103,7 +103,7 @@ def test_bbr_version_1_harms_others_in_shallow_buffers(folder: Path) -> None:
 def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "constant.py"
     file.write_text(CONSTANT)
-    evaluation = run(folder, f"{file}:Constant", "6", "7", "8")
+    evaluation = run(folder, f"{file}:Constant", "6", "8")
     assert found(evaluation, "6").verdict == "worse"
     assert found(evaluation, "8").verdict == "worse"
 
@@ -431,6 +431,7 @@ def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
 
 def test_the_authors_words_are_in_the_report(tmp_path: Path) -> None:
     evaluation = run(tmp_path, "cubic", "12")
+    assert to_json(evaluation)["search"] is None
     made = page.page(evaluation, statements={"5.3.2": "It can be deployed host by host <now>."})
     from ackclock import report
 

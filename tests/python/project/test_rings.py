@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +35,8 @@ def ran(folder: Path, *options: str, tests: str = TESTS) -> tuple[int, str]:
     (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
     (folder / "test_x.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), *options]
-    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT)
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT, env=alone)
     return done.returncode, done.stdout
 
 

@@ -39,11 +39,16 @@ congestion_control = "cubic"
 """
 
 
-def ackclock(*words: object, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ackclock", *map(str, words)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done
+@pytest.fixture
+def ackclock(command, folder):
+    """The command in the folder, with the exit code that it must have."""
+
+    def ended(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = command(folder, *map(str, words))
+        assert done.returncode == code, done.stderr
+        return done
+
+    return ended
 
 
 @pytest.fixture
@@ -54,21 +59,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_sweep_has_a_stack_as_a_point_of_an_axis(folder):
-    refused = ackclock("sweep", "run", "s.toml", folder=folder, code=2)
+def test_a_sweep_has_a_stack_as_a_point_of_an_axis(folder, ackclock):
+    refused = ackclock("sweep", "run", "s.toml", code=2)
     assert refused.stderr == (
         'ackclock: congestion_control: found "stack:toy:fixed"; allowed: stacks that are given to the command with --stack FILE\n'
     )
     with_it = ("--stack", "libnothing.so")
-    made = ackclock("sweep", "run", "s.toml", *with_it, folder=folder)
+    made = ackclock("sweep", "run", "s.toml", *with_it)
     assert made.stdout.startswith("4 of 4 runs done\n")
-    again = ackclock("sweep", "resume", "s.toml", *with_it, folder=folder)
+    again = ackclock("sweep", "resume", "s.toml", *with_it)
     assert "4 of 4 runs done, 4 of them found" in again.stdout
-    table = ackclock("sweep", "export", "s.toml", "--csv", "t.csv", folder=folder)
+    table = ackclock("sweep", "export", "s.toml", "--csv", "t.csv")
     assert table.stdout.startswith("written")
     rows = (folder / "t.csv").read_text().splitlines()
     assert sum("stack:toy:fixed" in row for row in rows) == 2
-    one = ackclock("sweep", "rerun", "s.toml", "--cell", "0", "--seed", "2", *with_it, folder=folder)
+    one = ackclock("sweep", "rerun", "s.toml", "--cell", "0", "--seed", "2", *with_it)
     digest = one.stdout.split("digest ")[1].strip()
     assert digest in (folder / "t.csv").read_text()
 
@@ -109,9 +114,9 @@ def test_a_worker_without_the_file_or_with_another_one_says_so(toy, tmp_path):
 
 
 @pytest.mark.deep
-def test_attack_takes_a_stack(folder):
+def test_attack_takes_a_stack(folder, ackclock):
     words = ("attack", "stack:toy:fixed", "--stack", "libnothing.so", "--evaluations", "30", "--out", "a", "--json")
-    found = json.loads(ackclock(*words, folder=folder).stdout)
+    found = json.loads(ackclock(*words).stdout)
     assert found["target"]["name"] == "stack:toy:fixed" if isinstance(found.get("target"), dict) else found
 
 
@@ -142,16 +147,16 @@ def cluster(folder: Path):
 
 
 @pytest.mark.deep
-def test_workers_of_a_cluster_load_the_library(folder):
+def test_workers_of_a_cluster_load_the_library(folder, ackclock):
     pytest.importorskip("distributed")
     (folder / "w").mkdir()
     words = ("sweep", "run", "s.toml", "--stack", "libnothing.so")
     with cluster(folder / "w") as address:
-        made = ackclock(*words, "--out", "far", "--scheduler", address, folder=folder)
+        made = ackclock(*words, "--out", "far", "--scheduler", address)
     assert made.stdout.startswith("4 of 4 runs done\n")
-    ackclock(*words, "--out", "near", folder=folder)
+    ackclock(*words, "--out", "near")
     tables = []
     for out in ("far", "near"):
-        ackclock("sweep", "export", "s.toml", "--out", out, "--csv", f"{out}.csv", folder=folder)
+        ackclock("sweep", "export", "s.toml", "--out", out, "--csv", f"{out}.csv")
         tables.append((folder / f"{out}.csv").read_text())
     assert tables[0] == tables[1]
