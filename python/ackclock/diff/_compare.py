@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SAMPLE_INTERVAL = "10 ms"
 """Between samples, where the scenario asks for none."""
 HALF_A_NANOSECOND = 0.5e-9
+A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 
 
@@ -290,15 +291,14 @@ def _walk(
         a, b = ours[i], theirs[j]
         if b["event"] == "ack":
             acks = b["ack_no"]
+        apart = a["event"] != b["event"] or abs(a["t_s"] - b["t_s"]) > A_MICROSECOND
+        if apart and (b.get("overtaken") or a.get("overtaken")):
+            i, j = (i, j + 1) if b.get("overtaken") else (i + 1, j)
+            continue
         text = _difference(a, b, names[1])
-        if text is None:
-            i, j, equal = i + 1, j + 1, equal + 1
-        elif b.get("overtaken"):
-            j += 1
-        elif a.get("overtaken"):
-            i += 1
-        else:
+        if text is not None:
             return equal, Divergence(t_s=b["t_s"], ack_no=acks, text=text)
+        i, j, equal = i + 1, j + 1, equal + 1
     more = [*((names[0], row) for row in ours[i:]), *((names[1], row) for row in theirs[j:])]
     for who, row in more:
         if not row.get("overtaken"):
