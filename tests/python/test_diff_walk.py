@@ -20,11 +20,16 @@ def test_an_overtaken_ack_in_one_table_is_no_difference_and_what_follows_from_it
     later = [_ack(3, 2001), _sent(5001)]  # not the one that was overtaken, though it says the same
     assert _walk([*ours[:1], *later], [*theirs[:2], *later], BACKENDS) == (3, None)
     equal, found = _walk(ours, [*theirs[:2], _sent(6001)], BACKENDS)
-    assert equal == 1 and found is not None and "kernel sends 6001" in found.text
+    assert equal == 1
+    assert found is not None
+    assert "kernel sends 6001" in found.text
 
 
 def test_an_ack_in_one_table_that_nothing_overtook_is_a_difference():
     equal, found = _walk([_ack(1, 2001), _sent(5001)], [_ack(1, 2001), _ack(2, 2001), _sent(5001)], BACKENDS)
-    assert equal == 1 and found is not None
+    assert equal == 1
+    assert found is not None
     equal, found = _walk([_ack(1, 2001)], [_ack(1, 2001), _ack(2, 3001)], BACKENDS)
-    assert equal == 1 and found is not None and "goes on" in found.text
+    assert equal == 1
+    assert found is not None
+    assert "goes on" in found.text
