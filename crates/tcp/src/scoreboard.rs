@@ -10,6 +10,7 @@
 //!
 //! Length: the ring, the list and the ranges change together.
 
+mod buffers;
 mod recount;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::collections::VecDeque;
 use ackclock_core::Time;
 
 use crate::ranges::put_for;
+pub use buffers::Reported;
 
 /// SACKed.
 pub const SACKED: u8 = 1;
@@ -125,6 +127,10 @@ pub struct Scoreboard {
     pub next: u64,
     /// Ranges [a, b) of SACKed segment numbers, ascending, disjoint, not adjacent.
     sacked: VecDeque<(u64, u64)>,
+    /// SACKed segments that are not in the buffer of the SACKed one before them, ascending. See `buffers.rs`.
+    breaks: VecDeque<u64>,
+    /// Blocks that the last ACK with SACKs reported.
+    pub reported: Reported,
     oldest: u32,
     newest: u32,
     /// Segments SACKed.
@@ -144,6 +150,8 @@ impl Default for Scoreboard {
             first: 0,
             next: 0,
             sacked: VecDeque::new(),
+            breaks: VecDeque::new(),
+            reported: Reported::new(),
             oldest: NIL,
             newest: NIL,
             sacked_out: 0,
@@ -170,14 +178,6 @@ impl Scoreboard {
     #[inline]
     pub fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
-    }
-
-    /// Buffers that the outstanding segments are in: SACKed ones side by side share one (Linux `tcp_shift_skb_data`).
-    pub fn buffers(&self) -> u32 {
-        match self.sacked.len() as u32 {
-            0 => self.packets_out(),
-            ranges => self.packets_out() - self.sacked_out + ranges,
-        }
     }
 
     /// Segment number `n`, which must be outstanding.
@@ -311,6 +311,9 @@ impl Scoreboard {
                 self.sacked.pop_front();
             }
         }
+        if self.breaks.front().is_some_and(|&n| n <= self.first) {
+            self.breaks.pop_front();
+        }
     }
 
     /// Segment `n` begins at `start` from now on: what lies before was acknowledged.
@@ -418,6 +421,8 @@ impl Scoreboard {
         let mut numbers = Vec::with_capacity(all.len() + 1);
         self.next = self.first;
         self.sacked.clear();
+        self.breaks.clear();
+        self.reported.clear();
         (self.oldest, self.newest) = (NIL, NIL);
         (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, self.leaked);
         for whole in all {
@@ -471,47 +476,13 @@ impl Scoreboard {
         pieces
     }
 
-    /// SACKed segments side by side are in one buffer (Linux `tcp_shifted_skb`): if one of them was sent again, so was the whole,
-    /// and it was sent when the first one was. Calls `joined` with the offsets between which nothing is cut any more. A segment whose
-    /// retransmission is under way stays alone, and so does one of another length.
-    pub fn join_sacked(&mut self, mut joined: impl FnMut(u64, u64)) {
-        for i in 0..self.sacked.len() {
-            let (mut n, end) = self.sacked[i];
-            while n < end {
-                let head = *self.get(n);
-                let alike = |s: &Outstanding| s.len == head.len && !s.is(RETRANS);
-                let mut last = n + 1;
-                while alike(&head) && last < end && alike(self.get(last)) {
-                    last += 1;
-                }
-                let ever = (n..last).fold(0, |flags, n| flags | self.get(n).flags & EVER_RETRANS);
-                for n in n..last {
-                    let segment = self.get_mut(n);
-                    segment.flags |= ever;
-                    segment.xmit = head.xmit;
-                }
-                joined(head.start(), self.get(last - 1).end);
-                n = last;
-            }
-        }
-    }
-
-    /// An ACK ended within SACKed segments side by side: the rest of their buffer has its past, that one of them was `ever` sent
-    /// again, and `sent`, when the first one was.
-    pub fn cut_sacked(&mut self, ever: bool, sent: Time) {
-        if self.head().is_some_and(|head| head.is(SACKED) && !head.is(RETRANS)) {
-            let head = self.get_mut(self.first);
-            head.flags |= if ever { EVER_RETRANS } else { 0 };
-            head.xmit = sent;
-        }
-    }
-
     /// Forget every SACK (reneging, RFC 2018 §8).
     pub fn forget_sacks(&mut self) {
         for n in self.first..self.next {
             self.get_mut(n).flags &= !SACKED;
         }
         self.sacked.clear();
+        self.breaks.clear();
         self.sacked_out = 0;
     }
 
@@ -543,31 +514,42 @@ impl Scoreboard {
         lo
     }
 
-    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember.
-    pub fn add_sacked_range(&mut self, a: u64, b: u64, mut each: impl FnMut(&mut Scoreboard, u64)) {
+    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember. The ACK before this
+    /// one reported `known`.
+    pub fn add_sacked_range(
+        &mut self,
+        a: u64,
+        b: u64,
+        known: &Reported,
+        mut each: impl FnMut(&mut Scoreboard, u64),
+    ) {
         let (a, b) = (a.max(self.first), b.min(self.next));
         if a >= b {
             return;
         }
-        // First known range that ends at or after a.
+        // First range that ends at or after a.
         let i = self.sacked.partition_point(|r| r.1 < a);
         if i < self.sacked.len() && self.sacked[i].0 <= a && b <= self.sacked[i].1 {
+            self.join_again(a, b, known);
             return;
         }
         let (mut start, mut end, mut from, mut j) = (a, b, a, i);
         while j < self.sacked.len() && self.sacked[j].0 <= b {
-            let known = self.sacked[j];
-            for n in from..known.0.max(from) {
+            let range = self.sacked[j];
+            for n in from..range.0.max(from) {
                 each(self, n);
             }
-            from = from.max(known.1);
-            start = start.min(known.0);
-            end = end.max(known.1);
+            self.join_new(from, range.0, (j > 0).then(|| self.sacked[j - 1]), Some(range), known);
+            self.join_again(a.max(range.0), b.min(range.1), known);
+            from = from.max(range.1);
+            start = start.min(range.0);
+            end = end.max(range.1);
             j += 1;
         }
         for n in from..b.max(from) {
             each(self, n);
         }
+        self.join_new(from, b, (j > 0).then(|| self.sacked[j - 1]), None, known);
         put_for(&mut self.sacked, i..j, (start, end));
     }
 

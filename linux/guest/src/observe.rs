@@ -349,6 +349,7 @@ impl World<'_> {
         let traced = acks::Acks::new(&self.trace.lines, &self.capture.rows, self.shared.zero);
         let drops = self.relay.and_then(|mut relay| relay.drops.take()).unwrap_or_default();
         let mut made = tables::all(&self.shared, &self.notes, &drops, &traced);
+        made.push(tables::growths(&self.trace.growths, self.shared.zero));
         made.extend(got);
         let log = &self.clients.log;
         made.extend([

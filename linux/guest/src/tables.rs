@@ -14,6 +14,7 @@ use crate::flows::{Fetched, PccSums, Shared, Sums};
 use crate::info::Info;
 use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
+use crate::trace::Growth;
 
 /// The tables of a run that this program makes by itself, without those of links and transactions.
 pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks) -> Vec<Table> {
@@ -244,6 +245,25 @@ fn samples(samples: &[Sample]) -> Table {
         .span("busy_s", rows().map(|r| Span::from_us(r.info.busy_us)))
         .span("rwnd_limited_s", rows().map(|r| Span::from_us(r.info.rwnd_limited_us)))
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
+}
+
+/// Growth of receive buffers; `zero` is the monotonic time of the start of the run, ns.
+pub fn growths(growths: &[Growth], zero: u64) -> Table {
+    let rows = || growths.iter();
+    Table::new("receive_buffers")
+        .time("t_s", rows().map(|g| Time((g.us * 1000).saturating_sub(zero))))
+        .u4("flow", rows().map(|g| g.flow))
+        .span("took_s", rows().map(|g| Span::from_us(g.took_us.into())))
+        .span("rtt_s", rows().map(|g| Span::from_us(g.rtt_us.into())))
+        .i8("copied", rows().map(|g| u64::from(g.copied)))
+        .i8("queued", rows().map(|g| u64::from(g.queued)))
+        .i8("space", rows().map(|g| u64::from(g.space)))
+        .i8("beyond", rows().map(|g| u64::from(g.beyond)))
+        .i8("memory", rows().map(|g| u64::from(g.memory)))
+        .u4("share", rows().map(|g| g.share))
+        .i8("offered", rows().map(|g| u64::from(g.offered)))
+        .i8("bound", rows().map(|g| u64::from(g.bound)))
+        .i8("told", rows().map(|g| u64::from(g.told)))
 }
 
 fn drop_rows(drops: &[Dropped]) -> Table {

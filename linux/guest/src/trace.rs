@@ -1,4 +1,5 @@
-//! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set).
+//! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set), and what a reader
+//! drains in one RTT whenever it is more than before (tcp_rcvbuf_grow; the simulator's `ReceiveWindow::widen`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, Read, Result};
@@ -17,6 +18,29 @@ pub enum Event {
     State(u8),
 }
 
+/// A reader drained more in one RTT than ever before: what the receiver knew before its buffer grew. Bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// CLOCK_MONOTONIC, us.
+    pub us: u64,
+    pub flow: u32,
+    /// Since the last measure, us; and the receiver's own view of the RTT.
+    pub took_us: u32,
+    pub rtt_us: u32,
+    /// Read since then; received in order and not read; what was read in an RTT before; up to the end of what waits out of order.
+    pub copied: u32,
+    pub queued: u32,
+    pub space: u32,
+    pub beyond: u32,
+    /// Memory that packets may take, and its 256ths that are payload.
+    pub memory: u32,
+    pub share: u32,
+    /// The offer, its bound, and the window of the last ACK.
+    pub offered: u32,
+    pub bound: u32,
+    pub told: u32,
+}
+
 /// When and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
@@ -33,6 +57,7 @@ pub struct Trace {
     rest: Vec<u8>,
     /// Everything so far, in order.
     pub lines: Vec<Line>,
+    pub growths: Vec<Growth>,
 }
 
 const ROOT: &str = "/sys/kernel/tracing";
@@ -54,12 +79,18 @@ impl Trace {
             let one = format!("sport == {SENDER_PORT}");
             set("events/tcp/tcp_probe/filter", if level == TraceLevel::Flow { &one } else { &all })?;
             set("events/tcp/tcp_probe/enable", "1")?;
+            let theirs = |ours: &str| ours.replace("sport", "dport"); // the receiver's socket
+            set(
+                "events/tcp/tcp_rcvbuf_grow/filter",
+                &theirs(if level == TraceLevel::Flow { &one } else { &all }),
+            )?;
+            set("events/tcp/tcp_rcvbuf_grow/enable", "1")?;
         }
         let pipe = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(format!("{ROOT}/trace_pipe"))?;
-        Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new() })
+        Ok(Trace { pipe, rest: Vec::new(), lines: Vec::new(), growths: Vec::new() })
     }
 
     /// Take what the buffer holds.
@@ -79,29 +110,42 @@ impl Trace {
                     return Err(Error::other(format!("the trace is not complete: {text}")));
                 }
                 self.lines.extend(parse(&text));
+                self.growths.extend(parse_growth(&text));
             }
             self.rest.drain(..=end);
         }
     }
 }
 
-/// A line as the kernel prints it.
-fn parse(text: &str) -> Option<Line> {
+/// A line as the kernel prints it: when, which tracepoint of TCP, what it says.
+fn split(text: &str) -> Option<(u64, &str, &str)> {
     let (head, tail) = text.split_once(": tcp_")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
     let us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
     let (name, fields) = tail.split_once(": ")?;
-    let field = |name: &str| {
-        fields.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
-    };
-    let number = |name: &str| {
-        let text = field(name);
-        match text.strip_prefix("0x") {
-            Some(hex) => u32::from_str_radix(hex, 16).ok(),
-            None => text.parse().ok(),
-        }
-    };
-    let port = |name: &str| field(name).rsplit(':').next().and_then(|p| p.parse::<u16>().ok());
+    Some((us, name, fields))
+}
+
+fn field<'a>(fields: &'a str, name: &str) -> &'a str {
+    fields.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+}
+
+fn number(fields: &str, name: &str) -> Option<u32> {
+    let text = field(fields, name);
+    match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn port(fields: &str, name: &str) -> Option<u16> {
+    field(fields, name).rsplit(':').next()?.parse().ok()
+}
+
+fn parse(text: &str) -> Option<Line> {
+    let (us, name, fields) = split(text)?;
+    let number = |name: &str| number(fields, name);
+    let port = |name: &str| port(fields, name);
     let (ours, peer, event) = match name {
         "probe" => {
             let event = Event::Probe {
@@ -118,6 +162,26 @@ fn parse(text: &str) -> Option<Line> {
         _ => return None,
     };
     Some(Line { us, flow: ours.checked_sub(SENDER_PORT)? as u32, peer, event })
+}
+
+fn parse_growth(text: &str) -> Option<Growth> {
+    let (us, "rcvbuf_grow", fields) = split(text)? else { return None };
+    let number = |name: &str| number(fields, name);
+    Some(Growth {
+        us,
+        flow: port(fields, "dport")?.checked_sub(SENDER_PORT)? as u32,
+        took_us: number("time")?,
+        rtt_us: number("rtt_us")?,
+        copied: number("copied")?,
+        queued: number("inq")?,
+        space: number("space")?,
+        beyond: number("ooo")?,
+        memory: number("rcvbuf")?,
+        share: number("scaling_ratio")?,
+        offered: number("rcv_ssthresh")?,
+        bound: number("window_clamp")?,
+        told: number("rcv_wnd")?,
+    })
 }
 
 #[cfg(test)]
@@ -143,5 +207,12 @@ mod tests {
         let event = Event::State(3);
         assert_eq!(parse(text), Some(Line { us: 12_000_001, flow: 0, peer: 45_000, event }));
         assert_eq!(parse("CPU:0 [LOST 5 EVENTS]"), None);
+        let text = "  x-1 [000] b.s3.  12.000001: tcp_rcvbuf_grow: time=40100 rtt_us=40000 copied=43440 inq=1448 space=14480 ooo=0 \
+                    scaling_ratio=162 rcvbuf=131072 rcv_ssthresh=65000 window_clamp=82944 rcv_wnd=64256 family=AF_INET \
+                    sport=20000 dport=10002 saddr=10.1.0.1";
+        let growth = parse_growth(text).expect("a line of this tracepoint");
+        assert_eq!((growth.us, growth.flow, growth.took_us, growth.copied), (12_000_001, 2, 40_100, 43_440));
+        assert_eq!((growth.memory, growth.share, growth.told), (131_072, 162, 64_256));
+        assert_eq!(parse(text), None);
     }
 }

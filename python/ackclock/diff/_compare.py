@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SAMPLE_INTERVAL = "10 ms"
 """Between samples, where the scenario asks for none."""
 HALF_A_NANOSECOND = 0.5e-9
+A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 
 
@@ -258,10 +259,12 @@ def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | N
     columns = ("t_s", "event", "ack_no", "seq", "len", "rexmit", "sack_blocks", "cwnd_before", "ca_state")
     for row in rows.select(columns).iter_rows(named=True):
         if row["event"] == "ack":
-            if row["seq"] < acknowledged and not row["sack_blocks"]:
+            overtaken = row["seq"] < acknowledged
+            if overtaken and not row["sack_blocks"]:
                 continue
             acknowledged = max(acknowledged, row["seq"])
-            out.append({**row, "seq": acknowledged if end is None else min(acknowledged, end)})
+            seq = acknowledged if end is None else min(acknowledged, end)
+            out.append({**row, "seq": seq, "overtaken": overtaken})
         elif end is None or row["seq"] < end:
             length = row["len"] if end is None else min(row["len"], end - row["seq"])  # a FIN is no data
             for at in range(0, max(length, 1), segment or max(length, 1)):
@@ -278,22 +281,30 @@ def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | N
 def _walk(
     ours: list[Mapping[str, Any]], theirs: list[Mapping[str, Any]], names: tuple[str, str]
 ) -> tuple[int, Divergence | None]:
-    """Number of equal events at the beginning, and the first that is not."""
-    acks = 0
-    for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+    """Number of equal events at the beginning, and the first that is not.
+
+    An ACK that others overtook is what the network does, and only one table may have it: Linux notes it, then drops it by its old
+    timestamp unless it acknowledges what the last one did (`tcp_disordered_ack_check`). What it does to a sender that takes it shows behind it.
+    """
+    acks = i = j = equal = 0
+    while i < len(ours) and j < len(theirs):
+        a, b = ours[i], theirs[j]
         if b["event"] == "ack":
             acks = b["ack_no"]
+        apart = a["event"] != b["event"] or abs(a["t_s"] - b["t_s"]) > A_MICROSECOND
+        if apart and (b.get("overtaken") or a.get("overtaken")):
+            i, j = (i, j + 1) if b.get("overtaken") else (i + 1, j)
+            continue
         text = _difference(a, b, names[1])
         if text is not None:
-            return i, Divergence(t_s=b["t_s"], ack_no=acks, text=text)
-    shorter = min(len(ours), len(theirs))
-    if len(ours) == len(theirs):
-        return shorter, None
-    who, more = (names[0], ours) if len(ours) > len(theirs) else (names[1], theirs)
-    rest = more[shorter]
-    return shorter, Divergence(
-        t_s=rest["t_s"], ack_no=acks, text=f"{'the ' if names == BACKENDS else ''}{who} goes on: {_said(rest)}"
-    )
+            return equal, Divergence(t_s=b["t_s"], ack_no=acks, text=text)
+        i, j, equal = i + 1, j + 1, equal + 1
+    more = [*((names[0], row) for row in ours[i:]), *((names[1], row) for row in theirs[j:])]
+    for who, row in more:
+        if not row.get("overtaken"):
+            said = f"{'the ' if names == BACKENDS else ''}{who} goes on: {_said(row)}"
+            return equal, Divergence(t_s=row["t_s"], ack_no=acks, text=said)
+    return equal, None
 
 
 def _difference(a: Mapping[str, Any], b: Mapping[str, Any], other: str) -> str | None:

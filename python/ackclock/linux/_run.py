@@ -282,7 +282,7 @@ def _schema() -> dict[str, dict[str, str]]:
 
 
 def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
-    """The simulator's tables and columns, in its order; what the kernel does not tell is null."""
+    """The simulator's tables and columns, in its order; what the kernel does not tell is null. Then what only the kernel tells."""
     import numpy as np
 
     out: dict[str, Columns] = {}
@@ -293,7 +293,7 @@ def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
         empty = {name: (kind, [] if kind == "str" else b"") for name, kind in wanted.items()} if not rows else {}
         made = {name: told.get(name, empty.get(name, ("f8", np.full(rows, np.nan).tobytes()))) for name in wanted}
         out[table] = {**made, **{name: column for name, column in told.items() if name not in made}}
-    return out
+    return {**out, **{table: columns for table, columns in tables.items() if table not in out}}
 
 
 _SIZE = {"f8": 8, "i8": 8, "u4": 4, "n4": 4, "u1": 1, "bool": 1}

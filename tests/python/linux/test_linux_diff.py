@@ -8,6 +8,7 @@ import pytest
 
 import ackclock
 from ackclock import linux
+from ackclock._results.columns import plain
 from ackclock.diff import PATTERNS, _compare, compare, judge, over_seeds
 from ackclock.fidelity.drawn import drawn, listed
 from ackclock.fidelity.families import family
@@ -191,3 +192,24 @@ def test_cdg_is_the_kernels_where_no_draw_matters(
     result = compare(bulk(N2, "cdg", seconds=3).set("network.bottleneck.loss", lost))
     assert result.divergence is None, result.divergence
     assert result.kernel.flows["retransmissions"][0] > 0
+
+
+def test_a_receive_buffer_grows_by_what_is_read_in_a_round_trip(kernel: linux.Kernel) -> None:
+    scenario = bulk(N1, "reno", seconds=2).set("record.trace", "flow")
+    rows = linux.run(scenario, seed=1, network="qdisc").tables["receive_buffers"]
+    found = {name: plain(*column) for name, column in rows.items()}
+    assert len(found["t_s"]) > 2
+    for copied, queued, space in zip(found["copied"], found["queued"], found["space"], strict=True):
+        assert copied - queued > space  # Linux `tcp_rcv_space_adjust`
+    after = [copied - queued for copied, queued in zip(found["copied"], found["queued"], strict=True)]
+    assert all(later >= earlier for earlier, later in zip(after, found["space"][1:], strict=False))
+    for memory, share, bound in zip(found["memory"][1:], found["share"][1:], found["bound"][1:], strict=True):
+        assert abs((memory * share >> 8) - bound) <= 1  # Linux `tcp_win_from_space`
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("name", "number"), [("outages", 15), ("bursts", 3), ("steps", 10), ("reordering", 0)])
+def test_sacked_segments_take_the_memory_of_the_kernels(kernel: linux.Kernel, name: str, number: int) -> None:
+    one = list(family(name, 20261201, 20))[number]
+    result = compare(one.scenario, network=one.network)
+    assert result.divergence is None, str(result.divergence)

@@ -22,6 +22,13 @@ impl Scoreboard {
             while ranges.next_if(|r| r.1 <= n).is_some() {}
             assert_eq!(ranges.peek().is_some_and(|r| r.0 <= n), s.is(SACKED), "{n} in {:?}", board.sacked);
         }
+        let apart = |&n: &u64| n > board.first && board.get(n).is(SACKED) && board.get(n - 1).is(SACKED);
+        assert!(board.breaks.iter().all(apart), "{:?} in {:?}", board.breaks, board.sacked);
+        assert!(
+            board.breaks.iter().zip(board.breaks.iter().skip(1)).all(|(a, b)| a < b),
+            "{:?}",
+            board.breaks
+        );
         assert_eq!((board.lost_out, board.retrans_out), (lost, retrans + board.leaked));
         if sack {
             assert_eq!(board.sacked_out, sacked);

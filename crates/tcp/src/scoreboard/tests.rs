@@ -132,7 +132,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
         Op::Sack { from, segments, rfc_6675 } => {
             let a = pick(from);
             let mut reported = Vec::new();
-            board.add_sacked_range(a, a + segments, |board, n| {
+            board.add_sacked_range(a, a + segments, &Reported::new(), |board, n| {
                 assert!(board.mark_sacked(n, rfc_6675));
                 reported.push(n);
             });
@@ -436,7 +436,7 @@ proptest! {
         for (n, (_, kind)) in sizes.iter().enumerate() {
             let n = n as u64;
             match kind {
-                1 => board.add_sacked_range(n, n + 1, |board, n| { board.mark_sacked(n, false); }),
+                1 => board.add_sacked_range(n, n + 1, &Reported::new(), |board, n| { board.mark_sacked(n, false); }),
                 2 => { board.mark_lost(n); }
                 3 if !board.get(n).is(RETRANS) => { board.mark_lost(n); board.retransmitted(n, Time(100 + n), 0, true); }
                 _ => {}
@@ -520,7 +520,7 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     board.mark_lost(2);
     board.retransmitted(2, Time(9), 0, true);
     board.retransmitted(4, Time(9), 0, true); // under way all the same: alone
-    board.add_sacked_range(1, 6, |board, n| _ = board.mark_sacked(n, false));
+    board.add_sacked_range(1, 6, &Reported::new(), |board, n| _ = board.mark_sacked(n, false));
     let mut joined = Vec::new();
     board.join_sacked(|start, end| joined.push((start, end)));
     board.forget_sacks();
@@ -528,4 +528,36 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     let ever = |n: u64| board.get(n).is(EVER_RETRANS);
     assert_eq!([0, 1, 2, 3, 4, 5].map(ever), [false, true, true, true, true, false]);
     assert_eq!([1, 2, 3, 4, 5].map(|n| board.get(n).xmit.0), [2, 2, 2, 9, 6]);
+}
+
+/// Linux `tcp_shift_skb_data`, `tcp_sacktag_write_queue`.
+#[test]
+fn sacked_segments_share_a_buffer_as_in_linux() {
+    let sack = |board: &mut Scoreboard, a, b, known: &[(u32, u32)]| {
+        board.add_sacked_range(a, b, &known.into(), |board, n| _ = board.mark_sacked(n, false));
+        board.recount(true);
+        board.buffers()
+    };
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 4, 8, &[]), 9);
+    // the last of a hole, from the left: the block behind it was reported before, and is not looked at
+    assert_eq!(sack(&mut board, 3, 8, &[(4, 8)]), 9);
+    // a whole hole closes: what is behind joins, too
+    board.mark_lost(9);
+    board.retransmitted(9, Time(20), 0, true);
+    assert_eq!(sack(&mut board, 10, 12, &[(3, 8)]), 8);
+    assert_eq!(sack(&mut board, 8, 12, &[(10, 12), (3, 8)]), 5);
+    // reported again by an ACK after one that did not
+    assert_eq!(sack(&mut board, 3, 12, &[]), 4);
+    // sent again without being taken for lost: alone
+    let mut board = board_of(6);
+    board.retransmitted(3, Time(9), 0, true);
+    assert_eq!(sack(&mut board, 1, 6, &[]), 4);
+    assert!(board.pop_acked(3_000).is_some());
+    while board.pop_acked(5_000).is_some() {}
+    board.recount(true);
+    assert_eq!(board.buffers(), 1);
+    // no more than 524,280 bytes
+    let mut board = board_of(600);
+    assert_eq!(sack(&mut board, 1, 600, &[]), 3);
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::undo::echo_before;
 use super::{AckWork, Sender};
 use crate::config::Detection;
-use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
+use crate::scoreboard::{Reported, EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// Apply SACK blocks (RFC 2018, RFC 2883 for a DSACK in front).
@@ -28,6 +28,8 @@ impl Sender {
         // Ascending, so that two new blocks on one ACK do not look like reordering.
         blocks.sort_unstable();
         let una = self.snd_una.max(seg.ack);
+        let before = std::mem::take(&mut self.board.reported);
+        let known = if self.board.sacked_out > 0 { before } else { Reported::new() };
         for (start, end) in blocks {
             if start >= end || end > self.snd_nxt || start <= una {
                 continue; // a receiver that has what follows the ACK would acknowledge it
@@ -41,7 +43,8 @@ impl Sender {
                 queue.cut_sent(self.board.get(a).start()); // (Linux `tcp_match_skb_to_sack`)
                 queue.cut_sent(self.board.get(b - 1).end);
             }
-            self.sack_range(now, a, b, w);
+            self.board.reported.push((a as u32, b as u32));
+            self.sack_range(now, a, b, &known, w);
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
             self.check_reordering(reord, self.board.get(reord).start(), self.board.sacked_end());
@@ -116,13 +119,14 @@ impl Sender {
         }
     }
 
-    pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, w: &mut AckWork) {
+    /// Segments [a, b) are SACKed; the ACK before reported `known`.
+    pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Reported, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
         let rack = &mut self.rack;
         let mut rates = self.rates.as_deref_mut();
         let mut delivered = 0u32;
-        self.board.add_sacked_range(a, b, |board, n| {
+        self.board.add_sacked_range(a, b, known, |board, n| {
             let s = *board.get(n);
             if !board.mark_sacked(n, rfc_6675) {
                 return;

@@ -1,0 +1,153 @@
+//! The buffers that outstanding segments are in, where each was sent as one: SACKed ones side by side share one (Linux
+//! `tcp_shift_skb_data`), which frees what the others' heads take. Kept as the exceptions: SACKed segments that did not join the
+//! one before them.
+//!
+//! A segment joins the buffer before it when it is SACKed, if that is SACKed, both are of one length and neither was sent again
+//! without being taken for lost; then what is SACKed behind it joins, too. What fills the last of a hole from behind joins nothing,
+//! and Linux tries again only when a block comes that the ACK before did not report (`recv_sack_cache`). A buffer takes less than
+//! 8 x 65535 bytes (`tcp_skb_shift`).
+
+use ackclock_core::Time;
+use smallvec::SmallVec;
+
+use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
+
+/// Blocks of SACKed segments, by their numbers (low 32 bits).
+pub type Reported = SmallVec<[(u32, u32); 4]>;
+
+/// A buffer holds less (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
+const MOST_BYTES: u64 = 65_535 * 8;
+
+impl Scoreboard {
+    /// Buffers that the outstanding segments are in.
+    #[inline]
+    pub fn buffers(&self) -> u32 {
+        match self.sacked.len() as u32 {
+            0 => self.packets_out(),
+            ranges => self.packets_out() - self.sacked_out + ranges + self.breaks.len() as u32,
+        }
+    }
+
+    /// Segments [from, to) were SACKed: between them and around them, which buffers join? `before` and `behind` are the SACKed
+    /// ranges next to them.
+    pub(super) fn join_new(
+        &mut self,
+        from: u64,
+        to: u64,
+        before: Option<(u64, u64)>,
+        behind: Option<(u64, u64)>,
+        known: &Reported,
+    ) {
+        if from >= to {
+            return;
+        }
+        let meets = before.is_some_and(|range| range.1 == from);
+        let mut head = match before {
+            Some(range) if meets => self.buffer_start(from - 1, range.0),
+            _ => from,
+        };
+        let mut joined = false;
+        for n in from + !meets as u64..to {
+            joined = self.joins(head, n, n + 1);
+            if !joined {
+                self.part(n);
+                head = n;
+            }
+        }
+        let Some(behind) = behind.filter(|range| range.0 == to) else { return };
+        let walked = joined || !is_known(known, to);
+        if !walked || !self.joins(head, to, self.buffer_end(to, behind.1)) {
+            self.part(to);
+        }
+    }
+
+    /// The block [a, b) of SACKed segments is reported again: where the ACK before did not report it, buffers may join that did not.
+    #[inline]
+    pub(super) fn join_again(&mut self, a: u64, b: u64, known: &Reported) {
+        if !self.breaks.is_empty() && a < b {
+            self.join_parted(a, b, known);
+        }
+    }
+
+    #[cold]
+    fn join_parted(&mut self, a: u64, b: u64, known: &Reported) {
+        let mut i = self.breaks.partition_point(|&n| n <= a);
+        while let Some(&n) = self.breaks.get(i).filter(|&&n| n < b) {
+            let place = self.sacked.partition_point(|r| r.1 <= n);
+            let range = self.sacked[place];
+            let whole = is_known(known, n);
+            if !whole && self.joins(self.buffer_start(n - 1, range.0), n, self.buffer_end(n, range.1)) {
+                self.breaks.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// Whether the buffer from `head` on takes what is from `n` to `end`.
+    fn joins(&self, head: u64, n: u64, end: u64) -> bool {
+        let (before, next) = (self.get(n - 1), self.get(n));
+        let alike = before.len == next.len && !before.is(RETRANS) && !next.is(RETRANS);
+        alike && self.get(end - 1).end - self.get(head).start() < MOST_BYTES
+    }
+
+    /// First segment of the buffer that holds `n`, in a SACKed range from `start` on.
+    fn buffer_start(&self, n: u64, start: u64) -> u64 {
+        let i = self.breaks.partition_point(|&b| b <= n);
+        i.checked_sub(1).map_or(start, |i| self.breaks[i].max(start))
+    }
+
+    /// Number behind it, in a SACKed range up to `end`.
+    fn buffer_end(&self, n: u64, end: u64) -> u64 {
+        self.breaks.get(self.breaks.partition_point(|&b| b <= n)).map_or(end, |&b| b.min(end))
+    }
+
+    /// Segment `n` stays out of the buffer before it.
+    #[cold]
+    fn part(&mut self, n: u64) {
+        let i = self.breaks.partition_point(|&b| b < n);
+        self.breaks.insert(i, n);
+    }
+
+    /// SACKed segments side by side are in one buffer (Linux `tcp_shifted_skb`): if one of them was sent again, so was the whole,
+    /// and it was sent when the first one was. Calls `joined` with the offsets between which nothing is cut any more. A segment whose
+    /// retransmission is under way stays alone, and so does one of another length.
+    pub fn join_sacked(&mut self, mut joined: impl FnMut(u64, u64)) {
+        for i in 0..self.sacked.len() {
+            let (mut n, end) = self.sacked[i];
+            while n < end {
+                let head = *self.get(n);
+                let alike = |s: &Outstanding| s.len == head.len && !s.is(RETRANS);
+                let mut last = n + 1;
+                let alone = self.breaks.partition_point(|&b| b <= n);
+                let end = self.breaks.get(alone).map_or(end, |&b| b.min(end));
+                while alike(&head) && last < end && alike(self.get(last)) {
+                    last += 1;
+                }
+                let ever = (n..last).fold(0, |flags, n| flags | self.get(n).flags & EVER_RETRANS);
+                for n in n..last {
+                    let segment = self.get_mut(n);
+                    segment.flags |= ever;
+                    segment.xmit = head.xmit;
+                }
+                joined(head.start(), self.get(last - 1).end);
+                n = last;
+            }
+        }
+    }
+
+    /// An ACK ended within SACKed segments side by side: the rest of their buffer has its past, that one of them was `ever` sent
+    /// again, and `sent`, when the first one was.
+    pub fn cut_sacked(&mut self, ever: bool, sent: Time) {
+        if self.head().is_some_and(|head| head.is(SACKED) && !head.is(RETRANS)) {
+            let head = self.get_mut(self.first);
+            head.flags |= if ever { EVER_RETRANS } else { 0 };
+            head.xmit = sent;
+        }
+    }
+}
+
+/// Whether one of these blocks holds segment `n`.
+fn is_known(known: &Reported, n: u64) -> bool {
+    known.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
+}

@@ -1,0 +1,35 @@
+"""Which events `ackclock diff` takes for equal."""
+
+from ackclock.diff._compare import BACKENDS, _walk
+
+
+def _ack(number, seq, *, overtaken=False):
+    said = {"rexmit": 0, "cwnd_before": 10, "ca_state": "Open", "t_s": 0.1 * number}
+    return {**said, "event": "ack", "ack_no": number, "seq": seq, "overtaken": overtaken}
+
+
+def _sent(seq):
+    return {"event": "send", "seq": seq, "rexmit": 0, "ca_state": "Open", "t_s": 0.0, "ack_no": 0}
+
+
+def test_an_overtaken_ack_in_one_table_is_no_difference_and_what_follows_from_it_is():
+    ours = [_ack(1, 2001), _sent(5001)]
+    theirs = [_ack(1, 2001), _ack(2, 2001, overtaken=True), _sent(5001)]
+    assert _walk(ours, theirs, BACKENDS) == (2, None)
+    assert _walk(theirs, ours, BACKENDS) == (2, None)
+    later = [_ack(3, 2001), _sent(5001)]  # not the one that was overtaken, though it says the same
+    assert _walk([*ours[:1], *later], [*theirs[:2], *later], BACKENDS) == (3, None)
+    equal, found = _walk(ours, [*theirs[:2], _sent(6001)], BACKENDS)
+    assert equal == 1
+    assert found is not None
+    assert "kernel sends 6001" in found.text
+
+
+def test_an_ack_in_one_table_that_nothing_overtook_is_a_difference():
+    equal, found = _walk([_ack(1, 2001), _sent(5001)], [_ack(1, 2001), _ack(2, 2001), _sent(5001)], BACKENDS)
+    assert equal == 1
+    assert found is not None
+    equal, found = _walk([_ack(1, 2001)], [_ack(1, 2001), _ack(2, 3001)], BACKENDS)
+    assert equal == 1
+    assert found is not None
+    assert "goes on" in found.text
