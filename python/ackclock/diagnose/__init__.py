@@ -49,6 +49,13 @@ __all__ = [
 ]
 
 
+USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
+"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
+
+CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
+"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
     """A cause that held the sender back.
@@ -213,7 +220,10 @@ def diagnose(
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
     assert found.packets is not None
     server = row["way"] == "server"
-    mss = _segment(found.packets, server)
+    other = found.connections.filter(
+        (found.connections["connection"] == row["connection"]) & (found.connections["way"] != row["way"])
+    )
+    mss = _segment(found.packets, server, other["mss"][0] if other.height else None)
     packets = found.packets
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
@@ -282,23 +292,34 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
     return f"; {could}" if could else ""
 
 
-def _segment(packets: pl.DataFrame, server: bool) -> int:
-    """Payload of a full segment: the most common large one, which several make up where the card cuts them."""
+def _segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
+    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
+
+    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
+    is, or together with what the receiver has announced.
+    """
     import polars as pl
 
     own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
-    acks = packets.filter((pl.col("from_server") != server) & (pl.col("kind") == "sack"))
     if own.is_empty():
-        return 1448
-    lengths = own.filter(pl.col("length") >= 500)["length"]
+        return USUAL_SEGMENT
+    lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
     if lengths.is_empty():
         return int(own["length"].max())  # type: ignore[arg-type]
-    usual = int(lengths.mode().min())  # type: ignore[arg-type]
-    if usual <= 9000:
-        return usual
-    edges = acks["length"].to_list() if acks.height else []
-    least: int = min([1448, *(n for n in edges if n >= 500)])
-    return least
+    known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
+    most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
+    sizes = {
+        length // parts
+        for length, _ in known[:CANDIDATES]
+        for parts in range(1, length // LEAST_SEGMENT + 1)
+        if length % parts == 0
+    }
+    best, covers = 0, 0
+    for size in sorted((size for size in sizes if size <= most), reverse=True):
+        covered = sum(length * count for length, count in known if length % size == 0)
+        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
+            best, covers = size, covered
+    return best or USUAL_SEGMENT
 
 
 def _place(row: dict[str, Any]) -> str:
