@@ -325,6 +325,7 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             queue.offered_first(wnd as u64);
         }
+        self.note_opened(now);
         if let Some(buffer) = &mut self.buffer {
             buffer.offered(wnd as u64);
         }
