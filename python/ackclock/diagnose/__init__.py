@@ -20,8 +20,9 @@ from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._path import Path, estimate
-from ackclock.diagnose._replay import Replay, replay
+from ackclock.diagnose._replay import Replay, gap, replay
 from ackclock.diagnose._shift import as_sent
+from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
 from ackclock.errors import InputError
 from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
@@ -238,6 +239,10 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         return Diagnosis(
             connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
         )
+    if at == "receiver" or missed > 0:
+        moved, _ = with_repairs(moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0)
+    if at == "sender":
+        moved, _ = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
     shown = sent(moved, server=server, mss=mss)
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}

@@ -16,7 +16,7 @@ from ackclock._results.limits import CAUSES
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Instant", "Replay", "replay"]
+__all__ = ["Instant", "Replay", "gap", "replay"]
 
 PSH, FIN = 0x08, 0x01
 
@@ -100,7 +100,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
         Payload of a full segment, bytes.
     """
     chosen = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")
-    found = _Sender(server=server, mss=mss, gap=_gap(chosen.head(SLICE).rows(), server))
+    found = _Sender(server=server, mss=mss, gap=gap(chosen, server))
     for part in chosen.iter_slices(SLICE):  # plain values take ten times the memory of a frame
         for row in part.iter_rows():
             found.take(*row)
@@ -108,11 +108,19 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     return found.result()
 
 
-def _gap(rows: list[tuple[Any, ...]], server: bool) -> float:
-    """Three times what lies between an ACK and what it releases, as a rule."""
+def gap(packets: pl.DataFrame, server: bool) -> float:
+    """Three times what lies between an ACK and what it releases, as a rule, s.
+
+    Parameters
+    ----------
+    packets
+        As for `replay`.
+    server
+        Whether the data of the server's is looked at.
+    """
     waits: list[float] = []
     last = None
-    for t, from_server, kind, *_ in rows:
+    for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(SLICE).iter_rows():
         if from_server != server and kind == "ack":
             last = t
         elif from_server == server and kind == "data" and last is not None:
