@@ -34,7 +34,7 @@ WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 TAKEN_OUT = 0.01
 
 FINE = "5 ms"
-"""Between readings of the causes where a capture does not show the whole life of its sender."""
+"""Between readings of the causes: a capture does not show the whole life of its sender."""
 
 Row = dict[str, Any]
 
@@ -74,8 +74,7 @@ def thinned(path: Path, seed: int) -> None:
 
 def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) -> Row:
     """Capture, diagnose, and compare."""
-    every = FINE if way == "receiver" else scenario.duration
-    scenario = scenario.set_all({"record.limits_interval": every, "record.drops": True})
+    scenario = scenario.set_all({"record.limits_interval": FINE, "record.drops": True})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
         scenario = scenario.set("record.trace", "all")
@@ -97,8 +96,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     truth = held(flow)
     if truth is None:  # datagrams, or several connections at a time
         return {**row, "refused": "the run does not tell"}
-    if way == "receiver":
-        truth = _as_far(run, flow["flow"], found, truth)
+    truth = _as_far(run, flow["flow"], found, truth)
     life = sum(value for cause, value in truth.items() if cause != "idle")
     off = {cause: found.replay.seconds[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
     worst = max(off, key=lambda cause: abs(off[cause]))
@@ -110,7 +108,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
 
 
 def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
-    """The causes as far as the capture goes: what left within the last round trip had not come when it ended."""
+    """The causes as far as the capture goes: to its last packet; at the receiver, what left within the last round trip had not come then."""
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t

@@ -79,6 +79,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
     base = min(rtts, default=None)
     greatest = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
+    if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
+        base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
     full, random, between, queue = _losses(found, base, greatest)
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(

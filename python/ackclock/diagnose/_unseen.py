@@ -64,16 +64,23 @@ def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> l
     made: list[tuple[int, tuple[Any, ...]]] = []
     una, nxt, high = 1, 1, 0
     sacked: list[tuple[int, int]] = []
+    since = (0, 0.0)  # the hole, and when it was told of
     for index, row in enumerate(rows):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
+        if sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
+            # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
+            at = since[1] + wait
+            made.append((index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0)))
+            high = nxt
         if own:
             if kind not in ("sack", "dsack") and length:
-                if kind in ("retransmission", "needless") and seq < nxt:
-                    high = max(high, nxt)  # a repair is under way
+                if kind in ("retransmission", "needless") and seq < nxt and una >= high:
+                    high = nxt  # a repair begins
                 nxt = max(nxt, seq + length)
             continue
         if kind == "sack":
             sacked = _merged(sacked, max(seq, una), seq + length)
+            since = since if since[0] == una else (una, t)
         elif kind != "dsack" and ack is not None and ack == ack and ack > una:
             una = int(ack)
             sacked = [(max(a, una), b) for a, b in sacked if b > una]
@@ -84,10 +91,8 @@ def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> l
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
-        times = repairs.get(una, [])
-        k = bisect_left(times, t - 1e-4)
-        if k < len(times) and times[k] <= t + wait:
-            continue
+        if bisect_left(times := repairs.get(una, []), t + wait):
+            continue  # it is due, or on its way
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, *row[6:7], 0, 0, 0)))
         high = nxt
     return made
@@ -130,7 +135,7 @@ def _missed_acks(rows: list[tuple[Any, ...]], server: bool, mss: int, gap_s: flo
     """Before which row each belongs."""
     alone: list[tuple[int, int, tuple[Any, ...]]] = []  # departures without an ACK: row, what was acknowledged, the ACK before
     steps: list[int] = []
-    reached: list[tuple[int, int]] = []  # of ACKs: row, what it acknowledges
+    reached: list[tuple[int, int]] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
     for index, row in enumerate(rows):
@@ -151,7 +156,8 @@ def _missed_acks(rows: list[tuple[Any, ...]], server: bool, mss: int, gap_s: flo
             if una > 1 and not blocks:
                 steps.append(int(ack) - una)
             una, before, blocks = int(ack), row, False
-            reached.append((index, una))
+            more = rows[index + 1][2] == "sack" if index + 1 < len(rows) else False
+            reached.append((index, una + mss * more))
     if not steps or len(alone) > MOST_ALONE * departures:
         return []
     steps.sort()
