@@ -8,6 +8,7 @@ of JSON for each is appended, and those that are there are not run again.
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import polars as pl
 import ackclock
 from ackclock._results.limits import CAUSES, COLUMNS, held
 from ackclock.diagnose import Diagnosis, diagnose
+from ackclock.diagnose._notes import together
 from ackclock.fidelity.drawn import drawn
 from ackclock.formats import read_capture
 
@@ -98,7 +100,9 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
         return {**row, "refused": "the run does not tell"}
     truth = _as_far(run, flow["flow"], found, truth)
     life = sum(value for cause, value in truth.items() if cause != "idle")
-    off = {cause: found.replay.seconds[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
+    truth, told = together(truth, found.paced), together(found.replay.seconds, found.paced)
+    row["paced"] = found.paced
+    off = {cause: told[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
     worst = max(off, key=lambda cause: abs(off[cause]))
     row |= {"limits_off": abs(off[worst]) / life if life else 0.0, "worst": worst, "truth": truth[worst]}
     row |= _losses(run, found, flow["flow"], again)
@@ -178,8 +182,9 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
     if path.wire_bps is not None:
         made["rate_off"] = path.wire_bps / (mbps * 1e6) - 1
     link = max(run.rows("links"), key=lambda link: link["dropped_queue"])
-    if path.queue_s is not None and link["dropped_queue"]:
-        made["queue_off"] = path.queue_s / link["max_wait_s"] - 1
+    if path.queue_s is not None and link["max_wait_s"]:  # never full: what it says is wrong, unless it is a bound
+        off = path.queue_s / (link["max_wait_s"] if link["dropped_queue"] else math.inf) - 1
+        made["queue_bound_off" if path.queue_bound else "queue_off"] = off
     made["full"] = link["dropped_queue"]
     return made
 

@@ -9,16 +9,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.limits import COLUMNS, sentence, shares
+from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._mirror import mirrored
+from ackclock.diagnose._notes import BOTH, notes, together
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, gap, replay
 from ackclock.diagnose._shift import as_sent
@@ -64,11 +65,11 @@ class Cause:
     Parameters
     ----------
     name
-        As in table `limits` of a run: `rwnd`, `cwnd`, ...
+        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well.
     seconds, share
         How long, and which part of the time that the transfer was not idle.
     lost_bytes
-        What the path could have carried in that time, without what it did; None where its rate is not known.
+        What the path could have carried in that time, without what it did; None where its rate is not known, a lower bound where that is one.
     """
 
     name: str
@@ -105,6 +106,8 @@ class Diagnosis:
         The sender as it is read from the capture, instant by instant; None if refused.
     sent
         Its transmissions, and which were lost; None if refused.
+    notes
+        What the capture does not tell, or tells only roughly.
     """
 
     connection: dict[str, Any]
@@ -118,6 +121,12 @@ class Diagnosis:
     mss: int = 0
     replay: Replay | None = field(default=None, repr=False)
     sent: Sent | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def paced(self) -> bool:
+        """Whether the sender paces: then `pacing` among the causes is the congestion window as well."""
+        return self.replay is not None and self.replay.paced
 
     def table(self) -> pl.DataFrame:
         """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
@@ -166,6 +175,7 @@ class Diagnosis:
             "idle_s": self.idle_s,
             "causes": [asdict(cause) for cause in self.causes],
             "path": None if self.path is None else asdict(self.path),
+            "notes": list(self.notes),
         }
 
 
@@ -239,10 +249,11 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         return Diagnosis(
             connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
         )
+    acks = repairs = 0
     if at == "receiver" or missed > 0:
-        moved, _ = with_repairs(moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0)
+        moved, repairs = with_repairs(moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0)
     if at == "sender":
-        moved, _ = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
+        moved, acks = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
     shown = sent(moved, server=server, mss=mss)
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
@@ -250,8 +261,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)
-    causes = _weighed(played, path)
-    said = sentence(played.seconds)
+    held = together(played.seconds, played.paced)
+    causes = _weighed(held, together(played.carried, played.paced), path)
+    said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
     return Diagnosis(
         connection=row,
@@ -265,14 +277,15 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         mss=mss,
         replay=played,
         sent=shown,
+        notes=notes(played, path, at=at, missed=missed, inferred=(acks, repairs), row=row),
     )
 
 
-def _weighed(played: Replay, path: Path) -> tuple[Cause, ...]:
+def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: Path) -> tuple[Cause, ...]:
     made = []
-    for name, part in shares(played.seconds):
-        spent = played.seconds[name]
-        lost = None if path.rate_bps is None else max(path.rate_bps / 8 * spent - played.carried[name], 0.0)
+    for name, part in shares(seconds):
+        spent = seconds[name]
+        lost = None if path.rate_bps is None else max(path.rate_bps / 8 * spent - carried[name], 0.0)
         made.append(Cause(name=name, seconds=spent, share=part, lost_bytes=lost))
     return tuple(made)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
+from ackclock.diagnose._notes import label
 from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
@@ -77,16 +78,16 @@ def _causes(found: Diagnosis) -> list[Section]:
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
             (
-                TableCell(text=CAUSES[cause.name], kind="head"),
+                TableCell(text=label(cause.name, found.paced), kind="head"),
                 seconds(cause.seconds),
                 share(cause.share),
-                NONE if cause.lost_bytes is None else f"{cause.lost_bytes / 1e6:,.3f}",
+                lost_cell(found, cause.lost_bytes),
             )
             for cause in found.causes
         ),
     )
     limits = found.limits()
-    blocks: list[Block] = [table]
+    blocks: list[Block] = [table, *(paragraph(note) for note in found.notes)]
     if limits.height > 1:
         blocks.append(
             Live(
@@ -104,6 +105,13 @@ def _causes(found: Diagnosis) -> list[Section]:
     return [Section(title="What was the limit", blocks=tuple(blocks)), Section(title="The path", blocks=(path,))]
 
 
+def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
+    """What was lost to a cause, as text."""
+    if lost_bytes is None or found.path is None:
+        return NONE
+    return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
+
+
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
     """Lines of the table of the path, as text."""
     from ackclock.text import rate
@@ -117,7 +125,7 @@ def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
         ("greatest round trip", seconds(path.greatest_rtt_s)),
         ("payload that the bottleneck carries", NONE if path.rate_bps is None else least + rate(path.rate_bps)),
         ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
-        ("queue, when it was full", seconds(path.queue_s)),
+        ("queue, when it was full", f"{'at least ' if path.queue_bound else ''}{seconds(path.queue_s)}"),
         ("segments lost, of those sent", f"{row['lost']:,} of {row['segments']:,}"),
         (
             "sent again at a full, a part full, an empty queue",

@@ -70,7 +70,9 @@ def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> l
         if sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
             # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
             at = since[1] + wait
-            made.append((index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0)))
+            made.append(
+                (index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0))
+            )
             high = nxt
         if own:
             if kind not in ("sack", "dsack") and length:
@@ -131,11 +133,17 @@ def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) ->
     return pl.DataFrame(made, schema=packets.schema, orient="row"), len(missed)
 
 
-def _missed_acks(rows: list[tuple[Any, ...]], server: bool, mss: int, gap_s: float) -> list[tuple[int, tuple[Any, ...]]]:
+def _missed_acks(
+    rows: list[tuple[Any, ...]], server: bool, mss: int, gap_s: float
+) -> list[tuple[int, tuple[Any, ...]]]:
     """Before which row each belongs."""
-    alone: list[tuple[int, int, tuple[Any, ...]]] = []  # departures without an ACK: row, what was acknowledged, the ACK before
+    alone: list[
+        tuple[int, int, tuple[Any, ...]]
+    ] = []  # departures without an ACK: row, what was acknowledged, the ACK before
     steps: list[int] = []
-    reached: list[tuple[int, int]] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
+    reached: list[
+        tuple[int, int]
+    ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
     for index, row in enumerate(rows):
