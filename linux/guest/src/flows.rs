@@ -111,7 +111,8 @@ impl End {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
         }
         if self.send_buffer > 0 {
-            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?; // it takes twice as much
+            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
+            // it takes twice as much
         }
         Ok(fd)
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
-from ackclock.diagnose._notes import label
+from ackclock.diagnose._notes import label as cause_label
 from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
@@ -78,7 +78,7 @@ def _causes(found: Diagnosis) -> list[Section]:
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
             (
-                TableCell(text=label(cause.name, found.paced), kind="head"),
+                TableCell(text=cause_label(cause.name, found.paced), kind="head"),
                 seconds(cause.seconds),
                 share(cause.share),
                 lost_cell(found, cause.lost_bytes),

@@ -28,8 +28,8 @@ FULL, EMPTY = 0.8, 0.2
 """Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
 
 
-SAME_QUEUE, SHORT = 1.03, 0.85
-"""The longest wait of all is the queue's if those before losses are within the first of it, or shorter than the second part of it."""
+SHORT = 0.85
+"""Part of the longest wait of all: if those before losses are shorter than it, they came too early to tell."""
 
 AGREEING = 2
 """Losses at a full queue that tell its length; a single one may have had another cause."""
@@ -167,9 +167,7 @@ def _queue(waits: list[float], most: float) -> float:
     The longest may be that of an ACK which came late; but a loss in slow start is noticed when the waits before it tell of a shorter queue.
     """
     longest = max(waits)
-    if most <= SAME_QUEUE * longest or longest < SHORT * most:
-        return most
-    return longest
+    return most if longest < SHORT * most else longest
 
 
 def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, list[float]]:

@@ -62,7 +62,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
     made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
     released = _released(own, sends, tick, acks.times, round_trip)
     last, nxt, more = float("-inf"), 1, False
-    for at, (row, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
+    for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
+        row = packet
         arrived, kind, seq, length = row[0], row[2], row[3], row[4]
         left = max(begins if heard is None else heard, last)
         before, last = last, left

@@ -93,7 +93,7 @@ def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> l
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
-        if bisect_left(times := repairs.get(una, []), t + wait):
+        if bisect_left(repairs.get(una, []), t + wait):
             continue  # it is due, or on its way
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, *row[6:7], 0, 0, 0)))
         high = nxt
@@ -173,9 +173,9 @@ def _missed_acks(
     made: list[tuple[int, tuple[Any, ...]]] = []
     behind = [index for index, _ in reached]
     known = 0
-    for index, acked, ack_row in alone:
+    for index, before_it, ack_row in alone:
         at = bisect_left(behind, index)
-        acked = max(acked, known)
+        acked = max(before_it, known)
         if at < len(reached) and reached[at][1] - acked >= usual + mss:
             known = acked + usual
             made.append((index, (rows[index][0], not server, "ack", *ack_row[3:5], float(known), *ack_row[6:])))
