@@ -10,6 +10,8 @@ from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
 __all__ = ["with_acks", "with_repairs"]
@@ -40,32 +42,55 @@ def with_repairs(packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float)
     """
     import polars as pl
 
-    rows = packets.rows()
-    due = _due(rows, server, mss, rtt_s)
-    if not due:
-        return packets, 0
-    made, at = [], 0
-    for index, row in enumerate(rows):
-        made.append(row)
-        while at < len(due) and due[at][0] == index:
-            made.append(due[at][1])
-            at += 1
-    return pl.DataFrame(made, schema=packets.schema, orient="row"), len(due)
-
-
-def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> list[tuple[int, tuple[Any, ...]]]:
-    """Behind which row each belongs."""
+    again = packets.filter((pl.col("from_server") == server) & pl.col("kind").is_in(["retransmission", "needless"]))
     repairs: dict[int, list[float]] = {}  # offset -> when it was sent again
-    for row in rows:
-        if row[1] == server and row[2] in ("retransmission", "needless"):
-            for seq in range(row[3], row[3] + max(row[4], 1), mss):
-                insort(repairs.setdefault(seq, []), row[0])
+    for t, first, length in again.select("t_s", "seq", "length").iter_rows():
+        for seq in range(first, first + max(length, 1), mss):
+            insort(repairs.setdefault(seq, []), t)
+    due = _due(packets, repairs, server, mss, rtt_s)
+    return _with(packets, due, 0.5), len(due)
+
+
+Rows = list[tuple[int, tuple[Any, ...]]]
+
+SLICE = 50_000
+"""Rows that are plain values at a time."""
+
+
+def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
+    """Each row with its number, and whether one of SACK follows from the same side."""
+    before: tuple[Any, ...] | None = None
+    index = 0
+    for part in packets.iter_slices(SLICE):
+        for row in part.iter_rows():
+            if before is not None:
+                yield index, before, row[2] in ("sack", "dsack") and row[1] == before[1]
+                index += 1
+            before = row
+    if before is not None:
+        yield index, before, False
+
+
+def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
+    """Put rows in, so far behind those that have the number."""
+    import polars as pl
+
+    if not rows:
+        return packets
+    more = pl.DataFrame([row for _, row in rows], schema=packets.schema, orient="row")
+    at = pl.Series([index + place for index, _ in rows], dtype=pl.Float64)
+    whole = packets.with_columns(at=pl.int_range(pl.len()).cast(pl.Float64))
+    return pl.concat([whole, more.with_columns(at=at)]).sort("at", maintain_order=True).drop("at")
+
+
+def _due(packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float) -> Rows:
+    """Behind which row each belongs."""
     wait = max(AT_ONCE * rtt_s, LEAST_WAIT_S)
-    made: list[tuple[int, tuple[Any, ...]]] = []
+    made: Rows = []
     una, nxt, high = 1, 1, 0
     sacked: list[tuple[int, int]] = []
     since = (0, 0.0)  # the hole, and when it was told of
-    for index, row in enumerate(rows):
+    for index, row, more in _stream(packets):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
         if sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
             # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
@@ -88,8 +113,8 @@ def _due(rows: list[tuple[Any, ...]], server: bool, mss: int, rtt_s: float) -> l
             sacked = [(max(a, una), b) for a, b in sacked if b > una]
         if una < high or not sacked or kind == "syn":
             continue
-        if index + 1 < len(rows) and rows[index + 1][1] != server and rows[index + 1][2] in ("sack", "dsack"):
-            continue  # more of the same ACK
+        if more:
+            continue  # of the same ACK
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
@@ -118,24 +143,11 @@ def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) ->
     gap_s
         From an ACK to what it releases, at most, s.
     """
-    import polars as pl
-
-    rows = packets.rows()
-    missed = _missed_acks(rows, server, mss, gap_s)
-    if not missed:
-        return packets, 0
-    made, at = [], 0
-    for index, row in enumerate(rows):
-        while at < len(missed) and missed[at][0] == index:
-            made.append(missed[at][1])
-            at += 1
-        made.append(row)
-    return pl.DataFrame(made, schema=packets.schema, orient="row"), len(missed)
+    missed = _missed_acks(packets, server, mss, gap_s)
+    return _with(packets, missed, -0.5), len(missed)
 
 
-def _missed_acks(
-    rows: list[tuple[Any, ...]], server: bool, mss: int, gap_s: float
-) -> list[tuple[int, tuple[Any, ...]]]:
+def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) -> Rows:
     """Before which row each belongs."""
     alone: list[
         tuple[int, int, tuple[Any, ...]]
@@ -146,7 +158,7 @@ def _missed_acks(
     ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
-    for index, row in enumerate(rows):
+    for index, row, more in _stream(packets):
         t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]
         if row[1] == server:
             if kind in ("sack", "dsack", "syn") or not length or seq + length <= nxt:
@@ -154,7 +166,7 @@ def _missed_acks(
             if t - left > gap_s:
                 departures += 1
                 if t - heard > gap_s and before is not None and una < nxt and not blocks:
-                    alone.append((index, una, before))
+                    alone.append((index, t, una, before))
             left, nxt = t, seq + length
             continue
         heard = t
@@ -164,21 +176,20 @@ def _missed_acks(
             if una > 1 and not blocks:
                 steps.append(int(ack) - una)
             una, before, blocks = int(ack), row, False
-            more = rows[index + 1][2] == "sack" if index + 1 < len(rows) else False
             reached.append((index, una + mss * more))
     if not steps or len(alone) > MOST_ALONE * departures:
         return []
     steps.sort()
     usual = max(steps[len(steps) // 2] // mss, 1) * mss
-    made: list[tuple[int, tuple[Any, ...]]] = []
+    made: Rows = []
     behind = [index for index, _ in reached]
     known = 0
-    for index, before_it, ack_row in alone:
+    for index, t, before_it, ack_row in alone:
         at = bisect_left(behind, index)
         acked = max(before_it, known)
         if at < len(reached) and reached[at][1] - acked >= usual + mss:
             known = acked + usual
-            made.append((index, (rows[index][0], not server, "ack", *ack_row[3:5], float(known), *ack_row[6:])))
+            made.append((index, (t, not server, "ack", *ack_row[3:5], float(known), *ack_row[6:])))
     return made
 
 
