@@ -31,8 +31,8 @@ FULL, EMPTY = 0.8, 0.2
 SHORT = 0.85
 """Part of the longest wait of all: if those before losses are shorter than it, they came too early to tell."""
 
-AGREEING = 2
-"""Losses at a full queue that tell its length; a single one may have had another cause."""
+AGREEING, AGREE = 2, 0.95
+"""Losses at a full queue that tell its length, and how near their waits are to the longest of them; a single one may have had another cause."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +100,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
-        queue_bound=queue is not None and (len(waits) < AGREEING or between > full),
+        queue_bound=queue is not None
+        and (not identified or sum(wait >= AGREE * max(waits) for wait in waits) < AGREEING or between > full),
         losses_full=full,
         losses_random=random,
         losses_between=between,
