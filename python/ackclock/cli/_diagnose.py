@@ -204,12 +204,12 @@ def _mirrored(path: Path, found: Diagnosis, mirror: Path, controller: str) -> Fi
 def _fit(fitted: Fit, title: str) -> Table:
     from rich.table import Table
 
-    from ackclock.diagnose._page import quantity_rows
+    from ackclock.diagnose._page import RATE_BOUND, quantity_rows
 
     table = Table(
         title=title,
         title_justify="left",
-        caption="least and most over seeds; of shares the error is the difference",
+        caption=f"least and most over seeds; of shares the error is the difference{'.' + RATE_BOUND if fitted.bound else ''}",
         caption_justify="left",
     )
     for head in ("quantity", "capture", "model", "least", "most", "error"):

@@ -24,6 +24,9 @@ BOUND = (
 )
 """Below a table of changes."""
 
+RATE_BOUND = " The path was never full: its rate and its queue in the model are the least that the capture allows."
+"""Below the table of such a model."""
+
 DRAWN = 2
 """Candidates beside the capture, in the figure."""
 
@@ -239,14 +242,17 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """A part, with its sign."""
-    return NONE if error is None else f"{error * 100:+.1f} %"
+    if error is None:
+        return NONE
+    return "0.0 %" if abs(error) < 0.0005 else f"{error * 100:+.1f} %"
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
     if fit is None:
         return []
     quantities = Table(
-        caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference.",
+        caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference."
+        + (RATE_BOUND if fit.bound else ""),
         header=("quantity", "capture", "model", "least", "most", "error"),
         rows=tuple((TableCell(text=name, kind="head"), *cells) for name, *cells in quantity_rows(fit)),
     )
