@@ -21,7 +21,7 @@ from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import BOTH, notes, together
 from ackclock.diagnose._path import Path, estimate
-from ackclock.diagnose._replay import Replay, gap, replay
+from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
@@ -53,6 +53,9 @@ __all__ = [
 
 USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
 """Payload of a full segment, bytes: without anything that tells, and its bounds."""
+
+MOST_UNEXPLAINED = 0.1
+"""Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
 
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
 """Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
@@ -251,13 +254,23 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         )
     acks = repairs = 0
     if at == "receiver" or missed > 0:
-        moved, repairs = with_repairs(moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0)
+        moved, repairs = with_repairs(
+            moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0, receiver=at == "receiver"
+        )
     if at == "sender":
         moved, acks = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
     shown = sent(moved, server=server, mss=mss)
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     played = replay(moved, server=server, mss=mss)
+    if at == "receiver" and unexplained(played) > MOST_UNEXPLAINED:
+        refused = (
+            "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
+            "and what a sender waits for shows only beside it: capture at the sender"
+        )
+        return Diagnosis(
+            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+        )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)

@@ -16,7 +16,7 @@ from ackclock._results.limits import CAUSES
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Instant", "Replay", "gap", "replay"]
+__all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 
 PSH, FIN = 0x08, 0x01
 
@@ -364,6 +364,24 @@ class _Sender:
             acks=self.acks,
             gap=self.gap,
         )
+
+
+def unexplained(found: Replay) -> float:
+    """Share of the time for which the application counts although the packet before did not end what it had written.
+
+    Parameters
+    ----------
+    found
+        A replay.
+    """
+    ended, _, _ = _last(found.instants)
+    life = sum(found.seconds.values()) - found.seconds["idle"]
+    spent = sum(
+        found.instants[i + 1].t - found.instants[i].t
+        for i, cause in enumerate(found.causes)
+        if cause == "application" and not ended[i]
+    )
+    return spent / life if life > 0 else 0.0
 
 
 def _is_paced(instants: list[Instant], mss: int) -> bool:

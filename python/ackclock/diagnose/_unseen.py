@@ -26,7 +26,9 @@ LEAST_WAIT_S = 4e-3
 """The same, at least: a capture at the receiver tells when packets left by ticks of a millisecond."""
 
 
-def with_repairs(packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float) -> tuple[pl.DataFrame, int]:
+def with_repairs(
+    packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
+) -> tuple[pl.DataFrame, int]:
     """The packets, and the repairs among them that the sender began with and the capture does not show; and how many those are.
 
     Parameters
@@ -39,6 +41,8 @@ def with_repairs(packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float)
         Payload of a full segment, bytes.
     rtt_s
         Least round trip, s.
+    receiver
+        Captured at the receiver: a repair that came shows, and a hole that none has closed was no loss.
     """
     import polars as pl
 
@@ -47,7 +51,7 @@ def with_repairs(packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float)
     for t, first, length in again.select("t_s", "seq", "length").iter_rows():
         for seq in range(first, first + max(length, 1), mss):
             insort(repairs.setdefault(seq, []), t)
-    due = _due(packets, repairs, server, mss, rtt_s)
+    due = _due(packets, repairs, server, mss, rtt_s, receiver)
     return _with(packets, due, 0.5), len(due)
 
 
@@ -83,7 +87,9 @@ def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
     return pl.concat([whole, more.with_columns(at=at)]).sort("at", maintain_order=True).drop("at")
 
 
-def _due(packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float) -> Rows:
+def _due(
+    packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float, receiver: bool
+) -> Rows:
     """Behind which row each belongs."""
     wait = max(AT_ONCE * rtt_s, LEAST_WAIT_S)
     made: Rows = []
@@ -92,7 +98,7 @@ def _due(packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, m
     since = (0, 0.0)  # the hole, and when it was told of
     for index, row, more in _stream(packets):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
-        if sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
+        if not receiver and sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
             # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
             at = since[1] + wait
             made.append(
@@ -118,7 +124,7 @@ def _due(packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, m
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
-        if bisect_left(repairs.get(una, []), t + wait):
+        if bisect_left(repairs.get(una, []), t + wait) or (receiver and una not in repairs):
             continue  # it is due, or on its way
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, *row[6:7], 0, 0, 0)))
         high = nxt
