@@ -301,10 +301,12 @@ impl Sender {
         }
     }
 
-    /// The handshake is over, and what was written without end waits.
-    pub(super) fn note_opened(&mut self, now: Time) {
+    /// The handshake is over, and the peer offers `window`. What was written without end waits from now on.
+    pub(super) fn open_queue(&mut self, now: Time, window: u64) {
         let waits = self.unsent() > 0;
-        if let Some(queue) = self.queue.as_mut().filter(|_| waits) {
+        let Some(queue) = &mut self.queue else { return };
+        queue.offered_first(window);
+        if waits {
             queue.writer.chrono.start(now, Limit::Busy);
         }
     }
