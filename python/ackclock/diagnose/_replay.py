@@ -376,9 +376,10 @@ def unexplained(found: Replay) -> float:
     """
     ended, _, _ = _last(found.instants)
     life = sum(found.seconds.values()) - found.seconds["idle"]
+    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
     spent = sum(
         found.instants[i + 1].t - found.instants[i].t
-        for i, cause in enumerate(found.causes)
+        for i, cause in enumerate(found.causes[:last])
         if cause == "application" and not ended[i]
     )
     return spent / life if life > 0 else 0.0

@@ -71,7 +71,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
             continue  # its hole stands for it
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
             # more was written than had come, and no ACK released it: it had left before, was lost, and a timer sent it again
-            lost = (arrived, server, "data", nxt, seq + length - nxt, row[5], row[6], 0, row[8], row[9])
+            lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))
             row = (*row[:2], "retransmission", *row[3:])
         elif length and seq > nxt:

@@ -156,7 +156,7 @@ def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) ->
 def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) -> Rows:
     """Before which row each belongs."""
     alone: list[
-        tuple[int, int, tuple[Any, ...]]
+        tuple[int, float, int, tuple[Any, ...]]
     ] = []  # departures without an ACK: row, what was acknowledged, the ACK before
     steps: list[int] = []
     reached: list[
