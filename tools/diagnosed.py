@@ -8,6 +8,7 @@ of JSON for each is appended, and those that are there are not run again.
 from __future__ import annotations
 
 import json
+import math
 import random
 import sys
 import tempfile
@@ -16,11 +17,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import ackclock
-from ackclock._results.limits import CAUSES, held
+from ackclock._results.limits import CAUSES, COLUMNS, held
 from ackclock.diagnose import Diagnosis, diagnose
+from ackclock.diagnose._notes import together
 from ackclock.fidelity.drawn import drawn
 from ackclock.formats import read_capture
 
@@ -31,6 +34,9 @@ LONGEST = "10 s"
 WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 
 TAKEN_OUT = 0.01
+
+FINE = "5 ms"
+"""Between readings of the causes: a capture does not show the whole life of its sender."""
 
 Row = dict[str, Any]
 
@@ -70,7 +76,7 @@ def thinned(path: Path, seed: int) -> None:
 
 def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) -> Row:
     """Capture, diagnose, and compare."""
-    scenario = scenario.set_all({"record.limits_interval": scenario.duration, "record.drops": True})
+    scenario = scenario.set_all({"record.limits_interval": FINE, "record.drops": True})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
         scenario = scenario.set("record.trace", "all")
@@ -84,22 +90,51 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
             thinned(file, seed)
         found = diagnose(file)
         again = {} if found.refused else _again(file, found)
+        alone = _alone(file, found)
     row |= {"refused": found.refused, "missed": found.missed}
     if found.refused or found.replay is None or found.sent is None or found.path is None:
         return row
+    if not alone:
+        return {**row, "refused": "the run tells of several connections together"}
     flow = _flow(run, found)
     row["controller"] = flow.get("congestion_control")
     truth = held(flow)
     if truth is None:  # datagrams, or several connections at a time
         return {**row, "refused": "the run does not tell"}
+    truth = _as_far(run, flow["flow"], found, truth)
     life = sum(value for cause, value in truth.items() if cause != "idle")
-    off = {cause: found.replay.seconds[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
+    truth, told = together(truth, found.paced), together(found.replay.seconds, found.paced)
+    row["paced"] = found.paced
+    off = {cause: told[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
     worst = max(off, key=lambda cause: abs(off[cause]))
     row |= {"limits_off": abs(off[worst]) / life if life else 0.0, "worst": worst, "truth": truth[worst]}
     row |= _losses(run, found, flow["flow"], again)
     if kind != "shipped":
         row |= _path(run, found, name)
     return row
+
+
+def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, float]) -> dict[str, float]:
+    """The causes as far as the capture goes: to its last packet; at the receiver, what left within the last round trip had not come then."""
+    assert found.replay is not None
+    instants = found.replay.instants
+    life = instants[-1].t - instants[0].t
+    if sum(whole.values()) <= life:
+        return whole
+    rows = run.limits.filter(pl.col("flow") == flow)
+    times = rows["t_s"].to_numpy()
+    begin = times[0] - sum(rows.select(COLUMNS.values()).row(0))
+    told = {}
+    for name, column in COLUMNS.items():
+        spent = np.concatenate([[0.0], rows[column].cum_sum().to_numpy()])
+        told[name] = float(np.interp(begin + life, np.concatenate([[begin], times]), spent))
+    return told
+
+
+def _alone(file: Path, found: Diagnosis) -> bool:
+    """Whether the flow has no other connection, of which the run tells together."""
+    own = read_capture(file).connections.filter(pl.col("from_address") == found.connection["from_address"])
+    return own.filter(pl.col("bytes") > 0).height <= 1
 
 
 def _again(file: Path, found: Diagnosis) -> dict[int, int]:
@@ -125,9 +160,12 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     """Those of the capture that the network did not drop, and the other way round, where a retransmission makes them visible."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
-    real = set(mine.select("seg_no", "rexmit").iter_rows())
     if not run.acks.is_empty():
-        real = _segments(run, flow, found.mss, real)
+        real = _segments(run, flow, found.mss, set(mine.select("seg_no", "rexmit").iter_rows()))
+    else:
+        full = found.mss + 66  # on the wire; a router that merges packets loses several segments with one
+        packets = mine.select("seg_no", "rexmit", "bytes").iter_rows()
+        real = {(n + i, which) for n, which, size in packets for i in range(max(round(size / full), 1))}
     told = set(found.sent.lost)
     seen = {(n, which) for n, which in real if which < again.get(n, 0)}
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}
@@ -156,8 +194,9 @@ def _path(run: ackclock.Run, found: Diagnosis, name: str) -> Row:
     if path.wire_bps is not None:
         made["rate_off"] = path.wire_bps / (mbps * 1e6) - 1
     link = max(run.rows("links"), key=lambda link: link["dropped_queue"])
-    if path.queue_s is not None and link["dropped_queue"]:
-        made["queue_off"] = path.queue_s / link["max_wait_s"] - 1
+    if path.queue_s is not None and link["max_wait_s"]:  # never full: what it says is wrong, unless it is a bound
+        off = path.queue_s / (link["max_wait_s"] if link["dropped_queue"] else math.inf) - 1
+        made["queue_bound_off" if path.queue_bound else "queue_off"] = off
     made["full"] = link["dropped_queue"]
     return made
 

@@ -128,6 +128,7 @@ def rows() -> list[Row]:
         Row(key=STACK + "initial_window", value=3),
         Row(key=STACK + "min_rto", value="50 ms", given={**TAIL, STACK + "tlp": False}),
         Row(key=STACK + "receive_buffer", value="40000 bytes"),
+        Row(key=STACK + "send_buffer", value="60000 bytes"),
         Row(key=STACK + "max_pacing_rate", value="5 Mbit/s"),
         Row(key=STACK + "small_queues", value=False, given=OWN, network="qdisc"),
         Row(

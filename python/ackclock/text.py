@@ -50,10 +50,12 @@ def share(value: float) -> str:
 
     Examples
     --------
-    >>> share(0.9734), share(0.0023)
-    ('97 %', '0.23 %')
+    >>> share(0.9734), share(0.0023), share(3.8e-7)
+    ('97 %', '0.23 %', 'less than 0.01 %')
     """
     percent = value * 100
+    if 0 < percent < 0.01:
+        return "less than 0.01 %"
     return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.2g} %"
 
 

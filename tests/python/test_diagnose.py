@@ -391,3 +391,109 @@ def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
         assert all(cause.seconds >= 0 for cause in found.causes)
         assert found.limits().height in (0, 200)
     assert ends == {"refused", "conclusions", "no conclusions"}
+
+
+def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **flow: object) -> ackclock.Scenario:
+    """Over 10 Mbit/s and 40 ms; `drops`: segments, and which of their transmissions."""
+    link: dict[str, object] = {
+        "rate": "10 Mbit/s",
+        "delay": "20 ms",
+        "queue": {"kind": "drop-tail", "limit": "60 packets"},
+    }
+    if drops:
+        link["loss"] = {"kind": "scripted", "drops": [{"first": n, "transmission": which} for n, which in drops]}
+    return ackclock.Scenario.from_dict(
+        {
+            "duration": duration,
+            "network": {"bottleneck": link},
+            "flows": [{"congestion_control": "reno", "workload": {"kind": "bulk"}, **flow}],
+        }
+    )
+
+
+def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
+    """Most packets are of two segments: taken for one, they put the rate 1.7 % off, and every loss on another segment."""
+    scenario = one_flow(stack={"tso": True}).set("record.drops", True)
+    run, path = captured(tmp_path, scenario.set("record.trace", "all"))
+    found = diagnose(path)
+    agree(run, found)
+    assert found.mss == 1448
+    assert found.path is not None
+    assert found.path.wire_bps == pytest.approx(10e6, rel=0.002)
+    assert found.path.base_rtt_s == pytest.approx(40e-3 + 1514 * 8 / 10e6, rel=0.005)
+    assert found.path.queue_s == pytest.approx(run.rows("links")[0]["max_wait_s"], rel=0.05)
+    assert found.sent is not None
+    assert found.sent.lost
+
+
+def test_a_paced_sender_behind_a_card_is_no_application_that_waits(tmp_path):
+    """Each of its packets carries PSH, which elsewhere ends a write."""
+    run, path = captured(tmp_path, one_flow(congestion_control="bbr", stack={"tso": True}))
+    found = diagnose(path)
+    truth = exact(run, found)
+    assert found.paced
+    assert found.replay is not None
+    assert found.replay.seconds["application"] < 0.01
+    causes = {cause.name: cause.seconds for cause in found.causes}
+    assert "cwnd" not in causes  # counted with pacing, because they are not told apart
+    assert causes["pacing"] == pytest.approx(truth["pacing"] + truth["cwnd"], abs=0.05)
+    assert "pacing or the congestion window" in found.sentence
+    assert any("paces" in note for note in found.notes)
+
+
+def seen_by(path: Path, run: ackclock.Run) -> tuple[dict[str, float], Diagnosis]:
+    """By how much of the time each cause is off, as far as a capture at the receiver goes."""
+    found = diagnose(path)
+    assert found.replay is not None
+    instants = found.replay.instants
+    life = instants[-1].t - instants[0].t
+    own = run.limits.filter(run.limits["t_s"] <= life)
+    return {
+        name: abs(found.replay.seconds[name] - own[column].sum()) / life
+        for name, column in COLUMNS.items()
+        if name != "idle"
+    }, found
+
+
+@pytest.mark.parametrize(
+    ("drops", "again"),
+    [(((40, 0), (40, 1)), ((40, 0), (40, 1))), (((100, 0),), ((100, 0),))],
+    ids=["a repair that was lost", "the last segment"],
+)
+def test_the_receiver_does_not_see_what_was_lost_on_the_way(tmp_path, drops, again):
+    scenario = one_flow("3 s", drops, workload={"kind": "transfer", "bytes": f"{1448 * 100} B"})
+    path = tmp_path / "transfer.pcapng"
+    run = ackclock.run(scenario.set("record.limits_interval", "1 ms"), pcap=path, pcap_at="receiver", snaplen=96)
+    off, found = seen_by(path, run)
+    assert max(off.values()) < 0.01, off
+    assert found.sent is not None
+    assert found.sent.lost == again
+    assert any("receiver" in note for note in found.notes)
+
+
+def test_acks_that_the_capture_has_missed_are_no_pauses_of_the_application(tmp_path):
+    run, path = captured(tmp_path, one_flow(workload={"kind": "transfer", "bytes": "3 MB"}))
+    raw, kept, at, acks = path.read_bytes(), bytearray(), 0, 0
+    while at < len(raw):
+        size = int.from_bytes(raw[at + 4 : at + 8], "little")
+        packet = raw[at : at + 4] == b"\x06\0\0\0"
+        acks += packet and size < 120 + 32 and acks >= 0
+        if not (packet and int.from_bytes(raw[at + 24 : at + 28], "little") < 90 and acks % 40 == 39):
+            kept += raw[at : at + size]
+        at += size
+    path.write_bytes(kept)
+    found = diagnose(path)
+    agree(run, found)
+    assert any("ACKs" in note for note in found.notes)
+
+
+def test_a_queue_that_slow_start_has_filled(tmp_path):
+    """The loss is noticed when the waits before it tell of half the queue."""
+    scenario = (
+        one_flow("6 s").set("network.bottleneck.queue.limit", "100 packets").set("network.bottleneck.delay", "60 ms")
+    )
+    run, path = captured(tmp_path, scenario.set("flows.0.congestion_control", "htcp"))
+    found = diagnose(path)
+    assert found.path is not None
+    assert found.path.queue_s == pytest.approx(run.rows("links")[0]["max_wait_s"], rel=0.02)
+    assert not found.path.queue_bound

@@ -322,9 +322,7 @@ impl Sender {
         rtt: Option<Span>,
     ) {
         self.snd_wnd = wnd as u64;
-        if let Some(queue) = &mut self.queue {
-            queue.offered_first(wnd as u64);
-        }
+        self.open_queue(now, wnd as u64);
         if let Some(buffer) = &mut self.buffer {
             buffer.offered(wnd as u64);
         }

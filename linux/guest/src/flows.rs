@@ -39,6 +39,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             controller: job.hosts[flow.group].congestion_control.clone(),
             mss: job.hosts[flow.group].mss,
             max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
+            send_buffer: job.hosts[flow.group].send_buffer,
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
         };
@@ -92,6 +93,7 @@ struct End {
     controller: String,
     mss: u32,
     max_pacing_rate: u64,
+    send_buffer: u32,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,
 }
@@ -107,6 +109,10 @@ impl End {
         }
         if self.max_pacing_rate > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
+        }
+        if self.send_buffer > 0 {
+            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
+            // it takes twice as much
         }
         Ok(fd)
     }

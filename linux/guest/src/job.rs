@@ -118,6 +118,8 @@ pub struct Host {
     pub cards: [Card; 2],
     /// TCP_WINDOW_CLAMP of receivers, bytes; 0 = none.
     pub window_clamp: u32,
+    /// Memory that a sender's socket may take (SO_SNDBUF as the kernel keeps it, twice what is asked for), bytes; 0 = it grows.
+    pub send_buffer: u32,
     /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = none.
     pub max_pacing_rate: u64,
 }

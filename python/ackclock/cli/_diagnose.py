@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ackclock import _files
-from ackclock._results.limits import CAUSES
 from ackclock.cli import _terminal
 from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
-from ackclock.text import NONE, seconds, share
+from ackclock.text import seconds, share
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -205,12 +204,12 @@ def _mirrored(path: Path, found: Diagnosis, mirror: Path, controller: str) -> Fi
 def _fit(fitted: Fit, title: str) -> Table:
     from rich.table import Table
 
-    from ackclock.diagnose._page import quantity_rows
+    from ackclock.diagnose._page import RATE_BOUND, quantity_rows
 
     table = Table(
         title=title,
         title_justify="left",
-        caption="least and most over seeds; of shares the error is the difference",
+        caption=f"least and most over seeds; of shares the error is the difference{'.' + RATE_BOUND if fitted.bound else ''}",
         caption_justify="left",
     )
     for head in ("quantity", "capture", "model", "least", "most", "error"):
@@ -276,6 +275,9 @@ def _show(found: Diagnosis) -> None:
         return
     from rich.table import Table
 
+    from ackclock.diagnose._notes import label
+    from ackclock.diagnose._page import lost_cell
+
     table = Table(
         caption=f"share: of the time that it was not idle ({seconds(found.idle_s)}); bytes lost to it: what the path could have carried, without what it did",
         caption_justify="left",
@@ -283,9 +285,11 @@ def _show(found: Diagnosis) -> None:
     for head in ("what held the sender back", "time", "share", "MB lost to it"):
         table.add_column(head, justify="left" if head.startswith("what") else "right", overflow="fold")
     for cause in found.causes:
-        lost = NONE if cause.lost_bytes is None else f"{cause.lost_bytes / 1e6:,.3f}"
-        table.add_row(CAUSES[cause.name], seconds(cause.seconds), share(cause.share), lost)
+        lost = lost_cell(found, cause.lost_bytes)
+        table.add_row(label(cause.name, found.paced), seconds(cause.seconds), share(cause.share), lost)
     _terminal.show(table)
+    for note in found.notes:
+        _terminal.say(note)
     _terminal.show(_path(found))
 
 

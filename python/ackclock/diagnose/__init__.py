@@ -9,19 +9,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.limits import COLUMNS, sentence, shares
+from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, model
 from ackclock.diagnose._mirror import mirrored
+from ackclock.diagnose._notes import BOTH, notes, together
 from ackclock.diagnose._path import Path, estimate
-from ackclock.diagnose._replay import Replay, replay
+from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._shift import as_sent
+from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
 from ackclock.errors import InputError
 from ackclock.formats.capture import MOST_MISSED, Capture, read_capture
@@ -49,6 +51,16 @@ __all__ = [
 ]
 
 
+USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
+"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
+
+MOST_UNEXPLAINED = 0.1
+"""Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
+
+CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
+"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
     """A cause that held the sender back.
@@ -56,11 +68,11 @@ class Cause:
     Parameters
     ----------
     name
-        As in table `limits` of a run: `rwnd`, `cwnd`, ...
+        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well.
     seconds, share
         How long, and which part of the time that the transfer was not idle.
     lost_bytes
-        What the path could have carried in that time, without what it did; None where its rate is not known.
+        What the path could have carried in that time, without what it did; None where its rate is not known, a lower bound where that is one.
     """
 
     name: str
@@ -97,6 +109,8 @@ class Diagnosis:
         The sender as it is read from the capture, instant by instant; None if refused.
     sent
         Its transmissions, and which were lost; None if refused.
+    notes
+        What the capture does not tell, or tells only roughly.
     """
 
     connection: dict[str, Any]
@@ -110,6 +124,12 @@ class Diagnosis:
     mss: int = 0
     replay: Replay | None = field(default=None, repr=False)
     sent: Sent | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def paced(self) -> bool:
+        """Whether the sender paces: then `pacing` among the causes is the congestion window as well."""
+        return self.replay is not None and self.replay.paced
 
     def table(self) -> pl.DataFrame:
         """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
@@ -158,6 +178,7 @@ class Diagnosis:
             "idle_s": self.idle_s,
             "causes": [asdict(cause) for cause in self.causes],
             "path": None if self.path is None else asdict(self.path),
+            "notes": list(self.notes),
         }
 
 
@@ -213,7 +234,10 @@ def diagnose(
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
     assert found.packets is not None
     server = row["way"] == "server"
-    mss = _segment(found.packets, server)
+    other = found.connections.filter(
+        (found.connections["connection"] == row["connection"]) & (found.connections["way"] != row["way"])
+    )
+    mss = _segment(found.packets, server, other["mss"][0] if other.height else None)
     packets = found.packets
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
@@ -228,15 +252,31 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         return Diagnosis(
             connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
         )
+    acks = repairs = 0
+    if at == "receiver" or missed > 0:
+        moved, repairs = with_repairs(
+            moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0, receiver=at == "receiver"
+        )
+    if at == "sender":
+        moved, acks = with_acks(moved, server=server, mss=mss, gap_s=gap(moved, server))
     shown = sent(moved, server=server, mss=mss)
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     played = replay(moved, server=server, mss=mss)
+    if at == "receiver" and unexplained(played) > MOST_UNEXPLAINED:
+        refused = (
+            "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
+            "and what a sender waits for shows only beside it: capture at the sender"
+        )
+        return Diagnosis(
+            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+        )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header)
-    causes = _weighed(played, path)
-    said = sentence(played.seconds)
+    held = together(played.seconds, played.paced)
+    causes = _weighed(held, together(played.carried, played.paced), path)
+    said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
     return Diagnosis(
         connection=row,
@@ -250,14 +290,15 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         mss=mss,
         replay=played,
         sent=shown,
+        notes=notes(played, path, at=at, missed=missed, inferred=(acks, repairs), row=row),
     )
 
 
-def _weighed(played: Replay, path: Path) -> tuple[Cause, ...]:
+def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: Path) -> tuple[Cause, ...]:
     made = []
-    for name, part in shares(played.seconds):
-        spent = played.seconds[name]
-        lost = None if path.rate_bps is None else max(path.rate_bps / 8 * spent - played.carried[name], 0.0)
+    for name, part in shares(seconds):
+        spent = seconds[name]
+        lost = None if path.rate_bps is None else max(path.rate_bps / 8 * spent - carried[name], 0.0)
         made.append(Cause(name=name, seconds=spent, share=part, lost_bytes=lost))
     return tuple(made)
 
@@ -282,23 +323,34 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
     return f"; {could}" if could else ""
 
 
-def _segment(packets: pl.DataFrame, server: bool) -> int:
-    """Payload of a full segment: the most common large one, which several make up where the card cuts them."""
+def _segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
+    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
+
+    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
+    is, or together with what the receiver has announced.
+    """
     import polars as pl
 
     own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
-    acks = packets.filter((pl.col("from_server") != server) & (pl.col("kind") == "sack"))
     if own.is_empty():
-        return 1448
-    lengths = own.filter(pl.col("length") >= 500)["length"]
+        return USUAL_SEGMENT
+    lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
     if lengths.is_empty():
         return int(own["length"].max())  # type: ignore[arg-type]
-    usual = int(lengths.mode().min())  # type: ignore[arg-type]
-    if usual <= 9000:
-        return usual
-    edges = acks["length"].to_list() if acks.height else []
-    least: int = min([1448, *(n for n in edges if n >= 500)])
-    return least
+    known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
+    most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
+    sizes = {
+        length // parts
+        for length, _ in known[:CANDIDATES]
+        for parts in range(1, length // LEAST_SEGMENT + 1)
+        if length % parts == 0
+    }
+    best, covers = 0, 0
+    for size in sorted((size for size in sizes if size <= most), reverse=True):
+        covered = sum(length * count for length, count in known if length % size == 0)
+        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
+            best, covers = size, covered
+    return best or USUAL_SEGMENT
 
 
 def _place(row: dict[str, Any]) -> str:

@@ -210,9 +210,11 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
     InputError
         If there is no model.
     """
-    from ackclock.diagnose._mirror import mirrored
+    from ackclock.diagnose._mirror import mirrored, with_window
 
     scenario = (mirrored if mirror else model)(found, controller=controller)
+    if not mirror:
+        scenario = with_window(scenario, found.connection["most_window"])
     runs = [_measured(scenario, seed) for seed in range(1, seeds + 1)]
     own = _measures(found)
     made = [_quantity(name, unit, own[name, unit], [run.get((name, unit), 0.0) for run in runs]) for name, unit in own]

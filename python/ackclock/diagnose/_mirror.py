@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ackclock.diagnose._replay import Replay
     from ackclock.scenario import Scenario
 
-__all__ = ["mirrored"]
+__all__ = ["mirrored", "with_window"]
 
 SYN_BYTES = 60
 """With its options."""
@@ -83,11 +83,19 @@ def mirrored(
             values["network.bottleneck.delay"] = f"{delay} ns"
     if found.replay.paced:
         values["flows.0.stack.pacing"] = True
-    return _with_window(scenario.set_all(values), found.connection["most_window"])
+    return with_window(scenario.set_all(values), found.connection["most_window"])
 
 
-def _with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """A receiver's buffer offers a little less than its size: one trial tells how much."""
+def with_window(scenario: Scenario, most: float | None) -> Scenario:
+    """A receiver's buffer offers a little less than its size: one trial tells how much.
+
+    Parameters
+    ----------
+    scenario
+        With a receive buffer, or without.
+    most
+        The largest window of the capture, bytes.
+    """
     import ackclock
     from ackclock import units
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
+from ackclock.diagnose._notes import label as cause_label
 from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
@@ -22,6 +23,9 @@ BOUND = (
     "where it does something else there."
 )
 """Below a table of changes."""
+
+RATE_BOUND = " The path was never full: its rate and its queue in the model are the least that the capture allows."
+"""Below the table of such a model."""
 
 DRAWN = 2
 """Candidates beside the capture, in the figure."""
@@ -77,16 +81,16 @@ def _causes(found: Diagnosis) -> list[Section]:
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
             (
-                TableCell(text=CAUSES[cause.name], kind="head"),
+                TableCell(text=cause_label(cause.name, found.paced), kind="head"),
                 seconds(cause.seconds),
                 share(cause.share),
-                NONE if cause.lost_bytes is None else f"{cause.lost_bytes / 1e6:,.3f}",
+                lost_cell(found, cause.lost_bytes),
             )
             for cause in found.causes
         ),
     )
     limits = found.limits()
-    blocks: list[Block] = [table]
+    blocks: list[Block] = [table, *(paragraph(note) for note in found.notes)]
     if limits.height > 1:
         blocks.append(
             Live(
@@ -104,6 +108,13 @@ def _causes(found: Diagnosis) -> list[Section]:
     return [Section(title="What was the limit", blocks=tuple(blocks)), Section(title="The path", blocks=(path,))]
 
 
+def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
+    """What was lost to a cause, as text."""
+    if lost_bytes is None or found.path is None:
+        return NONE
+    return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
+
+
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
     """Lines of the table of the path, as text."""
     from ackclock.text import rate
@@ -117,7 +128,7 @@ def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
         ("greatest round trip", seconds(path.greatest_rtt_s)),
         ("payload that the bottleneck carries", NONE if path.rate_bps is None else least + rate(path.rate_bps)),
         ("the same with headers", NONE if path.wire_bps is None else least + rate(path.wire_bps)),
-        ("queue, when it was full", seconds(path.queue_s)),
+        ("queue, when it was full", f"{'at least ' if path.queue_bound else ''}{seconds(path.queue_s)}"),
         ("segments lost, of those sent", f"{row['lost']:,} of {row['segments']:,}"),
         (
             "sent again at a full, a part full, an empty queue",
@@ -231,14 +242,17 @@ def _told(value: float, unit: str) -> str:
 
 def percent(error: float | None) -> str:
     """A part, with its sign."""
-    return NONE if error is None else f"{error * 100:+.1f} %"
+    if error is None:
+        return NONE
+    return "0.0 %" if abs(error) < 0.0005 else f"{error * 100:+.1f} %"
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
     if fit is None:
         return []
     quantities = Table(
-        caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference.",
+        caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference."
+        + (RATE_BOUND if fit.bound else ""),
         header=("quantity", "capture", "model", "least", "most", "error"),
         rows=tuple((TableCell(text=name, kind="head"), *cells) for name, *cells in quantity_rows(fit)),
     )

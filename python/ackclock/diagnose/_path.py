@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +28,13 @@ FULL, EMPTY = 0.8, 0.2
 """Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
 
 
+SHORT = 0.85
+"""Part of the longest wait of all: if those before losses are shorter than it, they came too early to tell."""
+
+AGREEING, AGREE = 2, 0.95
+"""Losses at a full queue that tell its length, and how near their waits are to the longest of them; a single one may have had another cause."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
     """The path of one direction.
@@ -45,6 +51,8 @@ class Path:
         The same with headers of IP and TCP.
     queue_s
         Wait in the queue when it was full, s; None if no loss tells.
+    queue_bound
+        Of the losses at a full queue no two agree on its length: it is at least so long.
     losses_full, losses_random, losses_between
         Segments lost where the RTT was near its greatest, near its base, in between.
     segments_per_ack
@@ -61,6 +69,7 @@ class Path:
     losses_random: int
     losses_between: int
     segments_per_ack: float | None
+    queue_bound: bool = False
 
 
 def estimate(found: Replay, *, mss: int, header: int) -> Path:
@@ -79,7 +88,10 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
     base = min(rtts, default=None)
     greatest = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
-    full, random, between, queue = _losses(found, base, greatest)
+    if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
+        base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
+    full, random, between, waits = _losses(found, base, greatest)
+    queue = _queue(waits, greatest - base) if waits and base is not None and greatest is not None else None
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
@@ -88,6 +100,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
+        queue_bound=queue is not None
+        and (not identified or sum(wait >= AGREE * max(waits) for wait in waits) < AGREEING or between > full),
         losses_full=full,
         losses_random=random,
         losses_between=between,
@@ -148,10 +162,19 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     return best if best > 0 else None
 
 
-def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, float | None]:
+def _queue(waits: list[float], most: float) -> float:
+    """How long a full queue is, by the waits before losses at one, and by the longest of all.
+
+    The longest may be that of an ACK which came late; but a loss in slow start is noticed when the waits before it tell of a shorter queue.
+    """
+    longest = max(waits)
+    return most if longest < SHORT * most else longest
+
+
+def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, list[float]]:
     """Where the RTT stood when what was lost had been noticed."""
     if base is None or greatest is None:
-        return 0, len(found.losses), 0, None
+        return 0, len(found.losses), 0, []
     high = max(greatest - base, 0.0)
     samples = [(now.t, now.rtt, now.recovering) for now in found.instants if now.rtt is not None]
     counts = [0, 0, 0]
@@ -176,4 +199,4 @@ def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[
         if kind == 0:
             fresh = recently and recently[-1][0] >= t - greatest
             (waits if fresh else late).append((recently[0][1] if fresh else recent) - base)
-    return counts[0], counts[1], counts[2], median(waits or late) if waits or late else None
+    return counts[0], counts[1], counts[2], waits or late

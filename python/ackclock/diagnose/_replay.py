@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Instant", "Replay", "replay"]
+__all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 
 PSH, FIN = 0x08, 0x01
 
@@ -34,6 +34,9 @@ BURST_S = 3e-3
 
 CLOCKED = 0.25
 """Share of departures that ACKs release, from which on cwnd may have held a paced sender as well."""
+
+LEAST_FULL, MARKED = 100, 0.8
+"""Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
 
 PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
@@ -64,6 +67,8 @@ class Instant:
     recovering: bool = False
     established: bool = True
     rtt: float | None = None
+    size: int = 0
+    """Bytes of the packet that it is of."""
     delivered: int = 0
 
 
@@ -100,7 +105,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
         Payload of a full segment, bytes.
     """
     chosen = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")
-    found = _Sender(server=server, mss=mss, gap=_gap(chosen.head(SLICE).rows(), server))
+    found = _Sender(server=server, mss=mss, gap=gap(chosen, server), marks=_marks(chosen, server, mss))
     for part in chosen.iter_slices(SLICE):  # plain values take ten times the memory of a frame
         for row in part.iter_rows():
             found.take(*row)
@@ -108,11 +113,19 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     return found.result()
 
 
-def _gap(rows: list[tuple[Any, ...]], server: bool) -> float:
-    """Three times what lies between an ACK and what it releases, as a rule."""
+def gap(packets: pl.DataFrame, server: bool) -> float:
+    """Three times what lies between an ACK and what it releases, as a rule, s.
+
+    Parameters
+    ----------
+    packets
+        As for `replay`.
+    server
+        Whether the data of the server's is looked at.
+    """
     waits: list[float] = []
     last = None
-    for t, from_server, kind, *_ in rows:
+    for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(SLICE).iter_rows():
         if from_server != server and kind == "ack":
             last = t
         elif from_server == server and kind == "data" and last is not None:
@@ -123,11 +136,22 @@ def _gap(rows: list[tuple[Any, ...]], server: bool) -> float:
     return min(max(3 * usual, 1e-6), LONGEST_GAP_S)
 
 
+def _marks(packets: pl.DataFrame, server: bool, mss: int) -> bool:
+    """Whether PSH tells where a write ended: a sender that hands several segments at a time to its card marks nearly all of them."""
+    import polars as pl
+
+    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") >= mss))
+    full = own.filter(pl.col("length") % mss == 0)
+    if full.height < LEAST_FULL or not (full["length"] > mss).any():
+        return True
+    return float((full["flags"] & PSH > 0).mean()) < MARKED  # type: ignore[arg-type]
+
+
 class _Sender:
     """The sender as far as its packets show it."""
 
-    def __init__(self, *, server: bool, mss: int, gap: float) -> None:
-        self.server, self.mss, self.gap = server, mss, gap
+    def __init__(self, *, server: bool, mss: int, gap: float, marks: bool) -> None:
+        self.server, self.mss, self.gap, self.marks = server, mss, gap, marks
         self.done: list[Instant] = []
         self.now: Instant | None = None
         self.una, self.nxt, self.edge = 1, 1, 1
@@ -136,7 +160,7 @@ class _Sender:
         self.after_timeout = 0
         self.high = 0
         self.again_to = 0  # end of what was sent again
-        self.sent_at: dict[int, tuple[float, int]] = {}  # end -> when it was sent first, how often
+        self.sent_at: dict[int, tuple[float, int, int]] = {}  # end -> when it was sent first, how often, its length
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
         self.syn_at: float | None = None
@@ -188,19 +212,20 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        now.pushed = bool(flags & PSH) or (end - seq) % self.mss != 0
+        now.pushed = bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt  # a tail loss probe with new data
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
-        self.sent_at[end] = (t, 1)
+        self.sent_at[end] = (t, 1, end - seq)
         self.order.append(end)
 
     def _again(self, now: Instant, t: float, seq: int, end: int) -> None:
         now.again += end - seq
         self.losses.append(t)
         if end in self.sent_at:
-            self.sent_at[end] = (self.sent_at[end][0], self.sent_at[end][1] + 1)
+            first, times, size = self.sent_at[end]
+            self.sent_at[end] = (first, times + 1, size)
         self.again_to = max(self.again_to, end)
         head = seq <= self.una
         last = end >= self.nxt
@@ -228,7 +253,7 @@ class _Sender:
             self.quiet_since = t
 
     def _first_probe(self, end: int) -> bool:
-        return self.sent_at.get(end, (0.0, 2))[1] <= 2
+        return self.sent_at.get(end, (0.0, 2, 0))[1] <= 2
 
     def _sack(self, now: Instant, t: float, start: int, end: int) -> None:
         start = max(start, self.una)
@@ -289,7 +314,7 @@ class _Sender:
                 self.recovering, self.after_timeout = False, 0
 
     def _once(self, end: int) -> bool:
-        return self.sent_at.get(end, (0.0, 2))[1] == 1
+        return self.sent_at.get(end, (0.0, 2, 0))[1] == 1
 
     def _sample(self, now: Instant, t: float, end: int) -> bool:
         """A round trip, and whether what was newly told of was sent only once."""
@@ -297,7 +322,7 @@ class _Sender:
         if sent is None or sent[1] > 1:
             return False
         rtt = t - sent[0]
-        now.rtt = rtt
+        now.rtt, now.size = rtt, sent[2]
         self._smooth(rtt)
         return True
 
@@ -339,6 +364,25 @@ class _Sender:
             acks=self.acks,
             gap=self.gap,
         )
+
+
+def unexplained(found: Replay) -> float:
+    """Share of the time for which the application counts although the packet before did not end what it had written.
+
+    Parameters
+    ----------
+    found
+        A replay.
+    """
+    ended, _, _ = _last(found.instants)
+    life = sum(found.seconds.values()) - found.seconds["idle"]
+    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
+    spent = sum(
+        found.instants[i + 1].t - found.instants[i].t
+        for i, cause in enumerate(found.causes[:last])
+        if cause == "application" and not ended[i]
+    )
+    return spent / life if life > 0 else 0.0
 
 
 def _is_paced(instants: list[Instant], mss: int) -> bool:

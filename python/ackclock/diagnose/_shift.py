@@ -4,8 +4,9 @@ Two things are unknown there: when a packet left, and when an ACK came. Timestam
 sender had heard last, and its own timestamp the tick in which it left; so a packet that left with an ACK is told from one that waited
 for its time or for the application. All times are those at which a packet would have come over an empty path.
 
-What was lost on the way is not in the capture: a hole stands for it, which left just before what shows the hole. A retransmission that
-was lost is not seen at all, nor is what was lost behind the last packet.
+What was lost on the way is not in the capture: a hole stands for it, which left just before what shows the hole. What was lost behind the
+last packet of a flight shows when a timer sends it again, if that packet said that more was written (no PSH). A repair that was lost
+is found by `with_repairs`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
 NEAR = 0.1
 """A measured tick may be this part off."""
 
-FIN = 0x01
+FIN, PSH = 0x01, 0x08
+
+SILENCE = 1.5
+"""Round trips without a packet, from which on a timer may have ended them: a tail loss probe waits for two."""
 
 LEAST_TICKS = 50
 
@@ -57,16 +61,24 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
         return None
     made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
     released = _released(own, sends, tick, acks.times, round_trip)
-    last, nxt = float("-inf"), 1
-    for at, (row, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
+    last, nxt, more = float("-inf"), 1, False
+    for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
+        row = packet
         arrived, kind, seq, length = row[0], row[2], row[3], row[4]
         left = max(begins if heard is None else heard, last)
-        last = left
+        before, last = last, left
         if kind == "late":
             continue  # its hole stands for it
-        if length and seq > nxt:
+        if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
+            # more was written than had come, and no ACK released it: it had left before, was lost, and a timer sent it again
+            lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
+            made.append((before, 2, at, lost))
+            row = (*row[:2], "retransmission", *row[3:])
+        elif length and seq > nxt:
             made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, row[8], row[9])))
         made.append((left, 1, at, row))
+        if length and seq + length >= nxt:
+            more = not row[7] & (PSH | FIN)
         nxt = max(nxt, seq + length if length else nxt)
     if not any(
         row[7] & FIN for row in own

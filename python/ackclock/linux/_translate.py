@@ -22,6 +22,9 @@ START_NS = 5_088_000_000
 RMEM = (4096, 131_072, 67_108_864)
 """Bytes of a receive buffer: least, first, greatest (`tcp_rmem`)."""
 
+LEAST_SEND_BUFFER, MOST_SEND_BUFFER = 4608, 2**31 - 2
+"""Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and what an int holds. The kernel keeps twice what is asked for."""
+
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
 """256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
 
@@ -248,6 +251,11 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
     if min_rto % 1_000_000:
         raise refuse("stack.min_rto", f"{min_rto} ns", "whole milliseconds")
     window = stack.pop("receive_buffer", 0)
+    memory = stack.pop("send_buffer", 0)
+    if memory and (workload == "transactions" or memory % 2 or not LEAST_SEND_BUFFER <= memory <= MOST_SEND_BUFFER):
+        allowed = f"an even number of {LEAST_SEND_BUFFER:,} to {MOST_SEND_BUFFER:,} bytes"
+        allowed = "no send_buffer" if workload == "transactions" else allowed
+        raise refuse("stack.send_buffer", Stack.shown("send_buffer", memory), allowed)
     pacing_rate = stack.pop("max_pacing_rate", 0)
     if pacing_rate and workload == "transactions":
         raise refuse("stack.max_pacing_rate", Stack.shown("max_pacing_rate", pacing_rate), "no max_pacing_rate")
@@ -272,6 +280,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "mtu": max(1500, smss + 52),
         "tso": group.get("stack", {}).get("tso", False),
         "window_clamp": min(window, 2**31 - 1),
+        "send_buffer": memory,
         "max_pacing_rate": max(pacing_rate // 8, 1) if pacing_rate else 0,
         "small_queues": small_queues,
     }
@@ -374,6 +383,7 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         "mtu": max(1500, payload + UDP_IP),
         "tso": False,
         "window_clamp": 0,
+        "send_buffer": 0,
         "max_pacing_rate": 0,
         "small_queues": True,
     }

@@ -38,19 +38,34 @@ def scenario(*lost: int, **flow: Any) -> ackclock.Scenario:
 
 
 @pytest.mark.parametrize(
-    ("one", "limited"),
+    ("one", "limited", "starved"),
     [
-        (scenario(workload=MANY, stack=SMALL), 1.0),
-        (scenario(60, 200, 201, 500, workload=MANY, stack=SMALL), 0.05),
-        (scenario(workload=PAUSES), 0.0),
-        (scenario(workload=PAUSES, stack={"receive_buffer": "40 KiB"}), 1.0),
-        (scenario(60, 200, 201, 500, 900, workload=MANY), 0.001),
-        (scenario(), 0.0),
+        (scenario(workload=MANY, stack=SMALL), 1.0, 0.0),
+        (scenario(60, 200, 201, 500, workload=MANY, stack=SMALL), 0.05, 0.0),
+        (scenario(workload=PAUSES), 0.0, 0.0),
+        (scenario(workload=PAUSES, stack={"receive_buffer": "40 KiB"}), 1.0, 0.0),
+        (scenario(60, 200, 201, 500, 900, workload=MANY), 0.001, 0.0),
+        (scenario(), 0.0, 0.0),
+        (scenario(workload=MANY, stack={"send_buffer": "40 kB", "receive_buffer": "24 KiB"}), 0.5, 1.3),
+        (scenario(workload=MANY, stack={"send_buffer": "80 kB", "receive_buffer": "48 KiB"}), 0.2, 1.6),
+        (scenario(workload=MANY, stack={"send_buffer": "100 kB", "receive_buffer": "48 KiB"}), 0.9, 0.8),
+        (scenario(workload=MANY, stack={"send_buffer": "60 kB"}), 0.0, 0.0),
     ],
-    ids=["window", "window-losses", "pauses", "pauses-window", "losses", "bulk"],
+    ids=[
+        "window",
+        "window-losses",
+        "pauses",
+        "pauses-window",
+        "losses",
+        "bulk",
+        "send-40",
+        "send-80",
+        "send-100",
+        "send-60",
+    ],
 )
 def test_the_stop_watches_are_the_kernels_to_the_tick(
-    kernel: linux.Kernel, one: ackclock.Scenario, limited: float
+    kernel: linux.Kernel, one: ackclock.Scenario, limited: float, starved: float
 ) -> None:
     """At each hundredth of a second, as TCP_INFO tells them."""
     ours, theirs = ackclock.run(one), linux.run(one, network="relay")
@@ -60,6 +75,7 @@ def test_the_stop_watches_are_the_kernels_to_the_tick(
         apart = (both[name] - both[f"{name}_kernel"]).abs().max()
         assert apart < 1e-6, name  # type: ignore[operator]
     assert theirs.flows["rwnd_limited_s"][0] >= limited
+    assert theirs.flows["sndbuf_limited_s"][0] >= starved
     assert ours.flows.select(WATCHES).row(0) == pytest.approx(theirs.flows.select(WATCHES).row(0), abs=1e-6)
 
 

@@ -126,9 +126,10 @@ impl Sender {
     /// Time by cause so far, and what the kernel's stop watches say; none where nobody asked for it.
     pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
         let limits = self.limits.as_deref()?;
+        let at = if limits.over { limits.since } else { now };
         let (busy, rwnd_limited, sndbuf_limited) = match &self.queue {
-            Some(_) => self.limits(now),
-            None => limits.chrono.spent(if limits.over { limits.since } else { now }),
+            Some(_) => self.limits(at),
+            None => limits.chrono.spent(at),
         };
         Some((limits.spent(now), Times { busy, rwnd_limited, sndbuf_limited }))
     }
@@ -148,6 +149,7 @@ impl Sender {
         let (unsent, full) = (self.unsent() > 0, self.lacks_room());
         let empty = !unsent && self.board.packets_out() == 0;
         let established = !self.stream.is_closed();
+        let limited = limited || self.usage.is_limited(&self.window); // in slow start half of it suffices
         let fills = full && !unsent && !limited && established && self.usage.last_sent() == now;
         let plain = self.queue.is_none();
         let Some(limits) = &mut self.limits else { return };

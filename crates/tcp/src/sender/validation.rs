@@ -64,7 +64,7 @@ impl Usage {
 
     /// Whether the window is what limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
     #[inline]
-    fn is_limited(&self, window: &Window) -> bool {
+    pub(super) fn is_limited(&self, window: &Window) -> bool {
         self.limited || (window.in_slow_start() && window.cwnd < 2 * self.most_out)
     }
 }
@@ -131,13 +131,16 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             limited |= std::mem::take(&mut queue.cwnd_limited);
             queue.round = Round::Plain;
-            self.note_limits(now, sent, limited);
+            self.note_receiver(now);
         }
         if !(sent || (limited && self.has_new_data())) {
             return;
         }
         let packets_out = self.board.packets_out();
         self.usage.note_round(limited, packets_out, self.snd_una, self.snd_nxt);
+        if sent && self.queue.is_some() && !self.usage.is_limited(&self.window) {
+            self.note_starved(now);
+        }
         if self.cwnd_limited() {
             self.usage.used = 0;
             self.usage.window_changed(now);

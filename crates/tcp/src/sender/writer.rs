@@ -88,8 +88,8 @@ impl Sender {
     pub(super) fn begin_writing(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
         let nothing = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
-        if nothing {
-            queue.writer.chrono.start(now, Limit::Busy);
+        if nothing && queue.open {
+            queue.writer.chrono.start(now, Limit::Busy); // before, whoever writes waits for the end of the handshake
         }
         if bytes > ENDLESS && queue.writer.limit.is_none() {
             self.stream.append(bytes);
@@ -301,19 +301,34 @@ impl Sender {
         }
     }
 
-    /// A round of sending is over: what held the rest back? (Linux ends of `tcp_write_xmit` and `tcp_cwnd_validate`.)
-    pub(super) fn note_limits(&mut self, now: Time, sent: bool, cwnd_limited: bool) {
-        let (established, unsent) = (!self.stream.is_closed(), self.unsent());
-        let empty = unsent == 0 && self.board.packets_out() == 0;
+    /// The handshake is over, and the peer offers `window`. What was written without end waits from now on.
+    pub(super) fn open_queue(&mut self, now: Time, window: u64) {
+        let waits = self.unsent() > 0;
+        let Some(queue) = &mut self.queue else { return };
+        queue.offered_first(window);
+        if waits {
+            queue.writer.chrono.start(now, Limit::Busy);
+        }
+    }
+
+    /// A round of sending is over: was the receiver's window what held the rest back? (Linux end of `tcp_write_xmit`.)
+    pub(super) fn note_receiver(&mut self, now: Time) {
+        let empty = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
         let by_receiver = std::mem::take(&mut queue.rwnd_limited);
-        let writer = &mut queue.writer;
+        let chrono = &mut queue.writer.chrono;
         match by_receiver {
-            true => writer.chrono.start(now, Limit::Receiver),
-            false => writer.chrono.stop(now, Limit::Receiver, empty),
+            true => chrono.start(now, Limit::Receiver),
+            false => chrono.stop(now, Limit::Receiver, empty),
         }
-        if sent && !cwnd_limited && unsent == 0 && writer.nospace && established {
-            writer.chrono.start(now, Limit::SendBuffer);
+    }
+
+    /// Something left, cwnd has room, nothing waits, and whoever writes has found no room (Linux `tcp_cwnd_validate`).
+    pub(super) fn note_starved(&mut self, now: Time) {
+        let (established, unsent) = (!self.stream.is_closed(), self.unsent());
+        let Some(queue) = &mut self.queue else { return };
+        if unsent == 0 && queue.writer.nospace && established {
+            queue.writer.chrono.start(now, Limit::SendBuffer);
         }
     }
 

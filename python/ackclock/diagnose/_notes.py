@@ -1,0 +1,97 @@
+"""What a diagnosis cannot know, said beside what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ackclock.text import seconds as told_seconds
+from ackclock.text import share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ackclock.diagnose._path import Path
+    from ackclock.diagnose._replay import Replay
+
+__all__ = ["BOTH", "label", "notes", "together"]
+
+BOTH = "pacing or the congestion window"
+"""What held a paced sender back: which of the two, a capture does not show."""
+
+
+def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
+    """The same with the time of the congestion window under `pacing`, where the sender paces.
+
+    Parameters
+    ----------
+    seconds
+        By cause.
+    paced
+        Whether packets leave by a timer.
+    """
+    made = dict(seconds)
+    if paced:
+        made["pacing"] += made["cwnd"]
+        made["cwnd"] = 0
+    return made
+
+
+def label(name: str, paced: bool) -> str:
+    """A cause in words.
+
+    Parameters
+    ----------
+    name
+        As in `CAUSES`.
+    paced
+        Whether the sender paces.
+    """
+    from ackclock._results.limits import CAUSES
+
+    return f"{BOTH}, not told apart" if paced and name == "pacing" else CAUSES[name]
+
+
+def notes(
+    played: Replay, path: Path, *, at: str, missed: float, inferred: tuple[int, int], row: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Sentences.
+
+    Parameters
+    ----------
+    played, path
+        What was found.
+    at
+        Where the capture was taken.
+    missed
+        Share of the data that it has missed.
+    inferred
+        ACKs and repairs that it does not show, and that were put in.
+    row
+        The connection.
+    """
+    acks, repairs = inferred
+    made = []
+    if at == "receiver":
+        trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
+        made.append(
+            f"Captured at the receiver: what the sender did in the last round trip ({told_seconds(trip)} at most) is not in it. Where the last segments of "
+            "a flight were lost, some of the repair may count as the congestion window or the application."
+        )
+        if repairs:
+            made.append(
+                f"{repairs:,} repairs were lost on their way to the capture; they show in what the sender did next."
+            )
+    elif missed > 0 or acks or repairs:
+        made.append(
+            f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from what "
+            "happened next; of a short transfer the shares of causes may be off by some percent."
+        )
+    if played.paced:
+        made.append(
+            "The sender paces: a capture does not tell a wait for the next time from one for the congestion window. Both count together."
+        )
+    if path.rate_bps is not None and not path.identified:
+        made.append("No queue stood for long: the rate is a lower bound, and so is what was lost to each cause.")
+    if path.queue_s is not None and path.queue_bound:
+        made.append("Losses at a full queue do not agree on its length: what is told of it is a lower bound.")
+    return tuple(made)

@@ -1,0 +1,212 @@
+"""What a sender must have sent although the capture does not show it.
+
+Where SACK tells that three segments have come behind a hole, a sender repairs it at once (RFC 6675, RFC 8985). If the capture shows that
+repair only later, or not at all, there was another one before: lost on the way to a capture at the receiver, or missed by the capture.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+__all__ = ["with_acks", "with_repairs"]
+
+DEGREE = 3
+"""Segments behind a hole, from which on it is repaired."""
+
+AT_ONCE = 0.3
+"""Part of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
+
+LEAST_WAIT_S = 4e-3
+"""The same, at least: a capture at the receiver tells when packets left by ticks of a millisecond."""
+
+
+def with_repairs(
+    packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
+) -> tuple[pl.DataFrame, int]:
+    """The packets, and the repairs among them that the sender began with and the capture does not show; and how many those are.
+
+    Parameters
+    ----------
+    packets
+        In the order and at the times of their sender.
+    server
+        Whether the data is the server's.
+    mss
+        Payload of a full segment, bytes.
+    rtt_s
+        Least round trip, s.
+    receiver
+        Captured at the receiver: a repair that came shows, and a hole that none has closed was no loss.
+    """
+    import polars as pl
+
+    again = packets.filter((pl.col("from_server") == server) & pl.col("kind").is_in(["retransmission", "needless"]))
+    repairs: dict[int, list[float]] = {}  # offset -> when it was sent again
+    for t, first, length in again.select("t_s", "seq", "length").iter_rows():
+        for seq in range(first, first + max(length, 1), mss):
+            insort(repairs.setdefault(seq, []), t)
+    due = _due(packets, repairs, server, mss, rtt_s, receiver)
+    return _with(packets, due, 0.5), len(due)
+
+
+Rows = list[tuple[int, tuple[Any, ...]]]
+
+SLICE = 50_000
+"""Rows that are plain values at a time."""
+
+
+def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
+    """Each row with its number, and whether one of SACK follows from the same side."""
+    before: tuple[Any, ...] | None = None
+    index = 0
+    for part in packets.iter_slices(SLICE):
+        for row in part.iter_rows():
+            if before is not None:
+                yield index, before, row[2] in ("sack", "dsack") and row[1] == before[1]
+                index += 1
+            before = row
+    if before is not None:
+        yield index, before, False
+
+
+def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
+    """Put rows in, so far behind those that have the number."""
+    import polars as pl
+
+    if not rows:
+        return packets
+    more = pl.DataFrame([row for _, row in rows], schema=packets.schema, orient="row")
+    at = pl.Series([index + place for index, _ in rows], dtype=pl.Float64)
+    whole = packets.with_columns(at=pl.int_range(pl.len()).cast(pl.Float64))
+    return pl.concat([whole, more.with_columns(at=at)]).sort("at", maintain_order=True).drop("at")
+
+
+def _due(
+    packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float, receiver: bool
+) -> Rows:
+    """Behind which row each belongs."""
+    wait = max(AT_ONCE * rtt_s, LEAST_WAIT_S)
+    made: Rows = []
+    una, nxt, high = 1, 1, 0
+    sacked: list[tuple[int, int]] = []
+    since = (0, 0.0)  # the hole, and when it was told of
+    for index, row, more in _stream(packets):
+        t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
+        if not receiver and sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
+            # never repaired, as far as the capture shows: RACK waits for a quarter of a round trip
+            at = since[1] + wait
+            made.append(
+                (index - 1, (at, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0))
+            )
+            high = nxt
+        if own:
+            if kind not in ("sack", "dsack") and length:
+                if kind in ("retransmission", "needless") and seq < nxt and una >= high:
+                    high = nxt  # a repair begins
+                nxt = max(nxt, seq + length)
+            continue
+        if kind == "sack":
+            sacked = _merged(sacked, max(seq, una), seq + length)
+            since = since if since[0] == una else (una, t)
+        elif kind != "dsack" and ack is not None and ack == ack and ack > una:
+            una = int(ack)
+            sacked = [(max(a, una), b) for a, b in sacked if b > una]
+        if una < high or not sacked or kind == "syn":
+            continue
+        if more:
+            continue  # of the same ACK
+        behind = sum(-(-(b - a) // mss) for a, b in sacked)
+        if behind < DEGREE or sacked[0][0] <= una:
+            continue
+        if bisect_left(repairs.get(una, []), t + wait) or (receiver and una not in repairs):
+            continue  # it is due, or on its way
+        made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, *row[6:7], 0, 0, 0)))
+        high = nxt
+    return made
+
+
+MOST_ALONE = 0.1
+"""Share of departures without an ACK, beyond which the application or pacing makes them, not ACKs that were missed."""
+
+
+def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) -> tuple[pl.DataFrame, int]:
+    """The packets of a capture at the sender, and the ACKs among them that it has missed; and how many those are.
+
+    Parameters
+    ----------
+    packets
+        In the order and at the times of their sender.
+    server
+        Whether the data is the server's.
+    mss
+        Payload of a full segment, bytes.
+    gap_s
+        From an ACK to what it releases, at most, s.
+    """
+    missed = _missed_acks(packets, server, mss, gap_s)
+    return _with(packets, missed, -0.5), len(missed)
+
+
+def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) -> Rows:
+    """Before which row each belongs."""
+    alone: list[
+        tuple[int, float, int, tuple[Any, ...]]
+    ] = []  # departures without an ACK: row, what was acknowledged, the ACK before
+    steps: list[int] = []
+    reached: list[
+        tuple[int, int]
+    ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
+    una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
+    before: tuple[Any, ...] | None = None
+    for index, row, more in _stream(packets):
+        t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]
+        if row[1] == server:
+            if kind in ("sack", "dsack", "syn") or not length or seq + length <= nxt:
+                continue
+            if t - left > gap_s:
+                departures += 1
+                if t - heard > gap_s and before is not None and una < nxt and not blocks:
+                    alone.append((index, t, una, before))
+            left, nxt = t, seq + length
+            continue
+        heard = t
+        if kind in ("sack", "dsack"):
+            blocks = True
+        elif ack is not None and ack == ack and ack > una and kind != "syn":
+            if una > 1 and not blocks:
+                steps.append(int(ack) - una)
+            una, before, blocks = int(ack), row, False
+            reached.append((index, una + mss * more))
+    if not steps or len(alone) > MOST_ALONE * departures:
+        return []
+    steps.sort()
+    usual = max(steps[len(steps) // 2] // mss, 1) * mss
+    made: Rows = []
+    behind = [index for index, _ in reached]
+    known = 0
+    for index, t, before_it, ack_row in alone:
+        at = bisect_left(behind, index)
+        acked = max(before_it, known)
+        if at < len(reached) and reached[at][1] - acked >= usual + mss:
+            known = acked + usual
+            made.append((index, (t, not server, "ack", *ack_row[3:5], float(known), *ack_row[6:])))
+    return made
+
+
+def _merged(known: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    if start >= end:
+        return known
+    kept = []
+    for a, b in known:
+        if b < start or a > end:
+            kept.append((a, b))
+        else:
+            start, end = min(a, start), max(b, end)
+    insort(kept, (start, end))
+    return kept
