@@ -56,6 +56,12 @@ def begin() -> None:
     _inputs = []
 
 
+def end() -> None:
+    """The command is over: who called it from a program may write what it has read."""
+    global _inputs  # noqa: PLW0603 - a command is one process
+    _inputs = None
+
+
 def reads(*paths: str | Path) -> None:
     """Note what is read. A folder stands for every file in it."""
     if _inputs is not None:

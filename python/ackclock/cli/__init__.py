@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error.name} is not installed; run `make setup`", 3)
     except Exception as error:
         return _unforeseen(error)
+    finally:
+        _files.end()
 
 
 def _unforeseen(error: Exception) -> int:

@@ -127,7 +127,7 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, rule, players, LASTS_S),
             keys={"arm": arm.name, "rule": rule, "players": players},
             stream=f"video {players}",
-            seeds=plan.count(quick=5, paper=40 if arm is CUBIC else 10),
+            seeds=plan.count(quick=6, paper=40 if arm is CUBIC else 10),
             needs=NEEDS,
             keep={
                 "players": partial(reduce, capacity_bps=arm.carried(players * SHARE_MBPS * 1e6), duration_s=LASTS_S),

@@ -265,3 +265,9 @@ def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Pat
         one.join()
     assert not wrong
     assert not list(tmp_path.iterdir())
+
+
+def test_a_command_that_is_over_guards_nothing(made):
+    """A program that calls `main` may write what the command has read, as one that never called it may."""
+    assert main(["check", str(made / "x.toml")]) == 0
+    _files.check_file(made / "x.toml", "x.toml")
