@@ -23,7 +23,8 @@ from ackclock.report.run import page, watched
 
 UNITS = {"Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s": 1e3, "bit/s": 1.0, "s": 1.0, "ms": 1e-3, "%": 0.01, "": 1.0}
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?"
-AMOUNT = rf"({NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
+TINY = "less than 0.01 %"
+AMOUNT = rf"({TINY}|{NUMBER} (?:[GMk]?bit/s|ms|s|%)|–)"
 COUNT = rf"({NUMBER}|no)"
 LIMITED = (
     rf"(?:it was idle for {AMOUNT} of its life; )?{AMOUNT} of the (?:rest|time) [a-z' ]+ w(?:as|ere) the limit"
@@ -64,6 +65,8 @@ def agrees(text: str, value: float | None) -> bool:
         return False
     if text == "no":
         return value == 0
+    if text == TINY:
+        return 0 < value < 1e-4
     number, _, unit = text.partition(" ")
     number = number.replace(",", "").replace("−", "-")
     decimals = len(number.partition(".")[2])
