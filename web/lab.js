@@ -110,6 +110,12 @@ class Runner {
     this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
   }
 
+  // What was asked is wanted no more: an answer that is still under way would be shown over what was said since.
+  forget() {
+    this.next = null;
+    if (this.job && !this.job.check) this.drop();
+  }
+
   // End what runs: its worker goes, and another comes.
   drop() {
     this.worker.terminate();
@@ -152,12 +158,19 @@ function changed(wait = PAUSE_MS) {
 
 function ask() {
   further.stop();
-  if (!mine.trusted) { say("the link brings a controller, which waits for your word: see \"Own controller\"", true); return; }
+  if (!mine.trusted) { refuse("the link brings a controller, which waits for your word: see \"Own controller\""); return; }
   const text = at("text").value;
-  if (text.length > LONGEST) { say(`found ${text.length} characters; allowed: at most ${LONGEST}`, true); return; }
+  if (text.length > LONGEST) { refuse(`found ${text.length} characters; allowed: at most ${LONGEST}`); return; }
   const seed = /^[0-9]{1,16}$/.test(at("seed").value) ? Number(at("seed").value) : NaN;
-  if (!(seed <= Number.MAX_SAFE_INTEGER)) { say("seed: allowed: a whole number from 0 to 9007199254740991", true); return; }
+  if (!(seed <= Number.MAX_SAFE_INTEGER)) { refuse("seed: allowed: a whole number from 0 to 9007199254740991"); return; }
   runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
+}
+
+// What was asked cannot be run.
+function refuse(text) {
+  runner.forget();
+  busy(false);
+  say(text, true);
 }
 
 function say(text, bad = false) {
@@ -671,7 +684,8 @@ async function begin() {
   if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
   put(text, seed);
   if (lesson) state.sliders = [...lesson.sliders];
-  if (mistaken) { say(mistaken, true); } else ask();
+  if (mistaken) refuse(mistaken);
+  else ask();
 }
 
 function put(text, seed = at("seed").value) {

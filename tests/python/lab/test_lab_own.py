@@ -306,6 +306,11 @@ def test_a_reader_writes_a_controller_checks_it_and_hands_it_on(tab, tmp_path):
     # a controller that came with a link waits for its reader
     tab.wait("!at('mine-trust').hidden && at('state').textContent.startsWith('the link brings a controller')")
     assert tab.run("runner.own") == ""
+    # what cannot be run ends what was asked before: its answer would be shown over the refusal
+    assert tab.run("runner.ask({ text: at('text').value, seed: 1, budget_ms: 9e3, memory: MEMORY, asked: 0 }); ask(); [runner.job, runner.next]") == [
+        None,
+        None,
+    ]
     tab.run("at('mine-trust').click()")
     tab.wait(f"document.body.dataset.digest === {shown!r}")
     opened(tab, saved)
