@@ -307,7 +307,9 @@ def test_a_reader_writes_a_controller_checks_it_and_hands_it_on(tab, tmp_path):
     tab.wait("!at('mine-trust').hidden && at('state').textContent.startsWith('the link brings a controller')")
     assert tab.run("runner.own") == ""
     # what cannot be run ends what was asked before: its answer would be shown over the refusal
-    assert tab.run("runner.ask({ text: at('text').value, seed: 1, budget_ms: 9e3, memory: MEMORY, asked: 0 }); ask(); [runner.job, runner.next]") == [
+    assert tab.run(
+        "runner.ask({ text: at('text').value, seed: 1, budget_ms: 9e3, memory: MEMORY, asked: 0 }); ask(); [runner.job, runner.next]"
+    ) == [
         None,
         None,
     ]
