@@ -432,7 +432,7 @@ class Run(_Result):
             If the disk is full.
         """
         folder = Path(folder)
-        check_folder(folder)
+        _files.check_folder(folder, sorted(names()), MARKS, whose="run")
         about = {**self.summary(), "provenance": dict(self.provenance), "scenario": self.scenario.to_dict()}
         try:
             with staged(folder, marks=MARKS) as part:
@@ -493,17 +493,6 @@ def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
 def names() -> set[str]:
     """Names of all files that a run can write into its folder."""
     return {"run.json", *(f"{table}.parquet" for table in TABLES)}
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder in which a run would overwrite or remove what no run has written.
-
-    Raises
-    ------
-    InputError
-        If there is such a file.
-    """
-    _files.check_folder(folder, sorted(names()), MARKS, whose="run")
 
 
 @contextmanager

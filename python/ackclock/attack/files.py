@@ -13,7 +13,6 @@ from ackclock.attack.confirm import Confirmed
 from ackclock.attack.explain import Parting, figures
 from ackclock.attack.runs import Scored
 from ackclock.attack.shrink import NEIGHBOURS
-from ackclock.errors import InputError
 from ackclock.text import csv, xml
 
 SCHEMA = "ackclock.attack/1"
@@ -21,22 +20,6 @@ SCHEMA = "ackclock.attack/1"
 WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own")
 MARKS = ("attack.json",)
 """What an attack leaves in its folder beside the journal, and what shows that a folder is one of an attack."""
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder in which an attack would replace what none has written, before anything runs.
-
-    Raises
-    ------
-    InputError
-        If there is such a file.
-    """
-    from ackclock import _files
-
-    try:
-        _files.check_folder(folder, WRITTEN, MARKS, whose="attack")
-    except InputError as error:
-        raise InputError(f"--out {error}") from None
 
 
 def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed | None, at_most: float | None) -> Path:

@@ -114,8 +114,7 @@ def attack_(
     )
     most = _at_most(at_most)
     folder = out or Path(f"{Path(target.partition(':')[2] or target).name}.attack")
-    files.check_folder(folder)
-    _terminal.writable_folder(folder)
+    _terminal.own_folder(folder, files.WRITTEN, files.MARKS, whose="attack")
     folder.mkdir(parents=True, exist_ok=True)
     stop = threading.Event()
     with _terminal.progress() as tell:

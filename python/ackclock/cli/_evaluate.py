@@ -164,9 +164,7 @@ def _run(controller: str, asked: Options) -> int:
     statements = _statements(asked.statement)
     plan = replace(_plan(controller, asked), stated=tuple(statements))
     folder = asked.out or Path(f"{_stem(controller)}.evaluate")
-    page.check_folder(folder)
-    if not folder.is_dir():
-        _terminal.writable_folder(folder)
+    _terminal.own_folder(folder, page.WRITTEN, page.MARKS, whose="evaluation")
     stop = threading.Event()
     with _terminal.progress() as tell:
 

@@ -115,7 +115,7 @@ def run(
     use(kernel)
     # Length: each option is checked before anything runs
     from ackclock import units
-    from ackclock._results.result import check_folder, names
+    from ackclock._results.result import MARKS, names
     from ackclock._results.run import run as simulate
     from ackclock.cli._tables import tables
     from ackclock.scenario import load
@@ -153,11 +153,7 @@ def run(
         except ScenarioError as error:
             raise ScenarioError(key="--trace", found=error.found, allowed=error.allowed) from None
     if out is not None:
-        _terminal.writable_folder(out)
-        try:
-            check_folder(out)
-        except InputError as error:
-            raise InputError(f"--out {error}") from None
+        _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
     if pcap_at not in (None, "sender", "receiver"):
         raise InputError(f"--pcap-at: found {quote(pcap_at)}; allowed: sender, receiver")
     if pcap_at is not None and pcap is None:

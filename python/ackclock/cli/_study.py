@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._options import (
     NOTHING,
@@ -123,11 +122,7 @@ def study_folder(folder: Path) -> None:
     """Refuse a folder that cannot be written, or in which a report would replace what no study has written."""
     from ackclock.study.result import MARKS, WRITTEN
 
-    _terminal.writable_folder(folder)
-    try:
-        _files.check_folder(folder, WRITTEN, MARKS, whose="study")
-    except InputError as error:
-        raise InputError(f"--out {error}") from None
+    _terminal.own_folder(folder, WRITTEN, MARKS, whose="study")
 
 
 def run(

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock._files import check_file, refused
+from ackclock._files import check_file, check_folder, refused
 from ackclock.cli._sheet import plain
-from ackclock.errors import shown
+from ackclock.errors import InputError, shown
 from ackclock.text import printable
 
 if TYPE_CHECKING:
@@ -245,6 +245,26 @@ def writable_folder(folder: Path) -> None:
                 pass
     except (OSError, ValueError) as error:
         raise refused(error, f"--out {folder}", instead="a folder that can be written") from None
+
+
+def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
+    """Refuse an --out that cannot be written, or in which something would be replaced that nobody of us has written; before anything runs.
+
+    Parameters
+    ----------
+    folder, names, marks, whose
+        Of `ackclock._files.check_folder`.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If it is such a folder.
+    """
+    writable_folder(folder)
+    try:
+        check_folder(folder, names, marks, whose=whose)
+    except InputError as error:
+        raise InputError(f"--out {error}") from None
 
 
 def writable_file(path: Path, option: str) -> None:

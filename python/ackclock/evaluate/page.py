@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ackclock import report
-from ackclock.errors import InputError
 from ackclock.evaluate import figures, kernel
 from ackclock.evaluate.files import (
     alarms,
@@ -45,22 +44,6 @@ WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "r
 
 MARKS = ("evaluate.json",)
 """What shows that a folder is that of an evaluation."""
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder in which an evaluation would replace what none has written, before anything runs.
-
-    Raises
-    ------
-    InputError
-        If there is such a file.
-    """
-    from ackclock import _files
-
-    try:
-        _files.check_folder(folder, WRITTEN, MARKS, whose="evaluation")
-    except InputError as error:
-        raise InputError(f"--out {error}") from None
 
 
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:
