@@ -67,6 +67,8 @@ pub struct Receiver {
     waits: bool,
     turn_at: Time,
     unread: u64,
+    /// Where the first buffer ends that it has not read.
+    first_unread: u64,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
     /// See [`Receiver::stamp_otherwise`].
@@ -153,6 +155,7 @@ impl Receiver {
             waits: config.application_waits,
             turn_at: Time::NEVER,
             unread: 0,
+            first_unread: 0,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
@@ -211,8 +214,9 @@ impl Receiver {
         self.window.negotiated(self.timestamps);
     }
 
-    /// The handshake is over.
+    /// The handshake is over; the pace of data is measured from then (Linux `tcp_finish_connect`: `lrcvtime`).
     pub fn begin(&mut self, now: Time) {
+        self.last_data = now;
         self.window.begin(now);
     }
 
@@ -431,7 +435,7 @@ impl Receiver {
         }
         if PLAIN {
             self.window.take(arrived);
-            self.unread = arrived;
+            (self.unread, self.first_unread) = (arrived, end);
             return Some(end);
         }
         let gap = !self.out_of_order.is_empty();
@@ -444,6 +448,9 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.beyond());
         }
         if gap || linux {
+            if self.unread == 0 {
+                self.first_unread = buffer;
+            }
             self.unread += arrived + memory;
             self.window.take(self.memory(0));
             return Some(buffer);
