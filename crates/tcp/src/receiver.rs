@@ -67,8 +67,6 @@ pub struct Receiver {
     waits: bool,
     turn_at: Time,
     unread: u64,
-    /// Where the first buffer ends that it has not read.
-    first_unread: u64,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
     /// See [`Receiver::stamp_otherwise`].
@@ -155,7 +153,6 @@ impl Receiver {
             waits: config.application_waits,
             turn_at: Time::NEVER,
             unread: 0,
-            first_unread: 0,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
@@ -435,7 +432,7 @@ impl Receiver {
         }
         if PLAIN {
             self.window.take(arrived);
-            (self.unread, self.first_unread) = (arrived, end);
+            self.unread = arrived;
             return Some(end);
         }
         let gap = !self.out_of_order.is_empty();
@@ -448,9 +445,6 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.beyond());
         }
         if gap || linux {
-            if self.unread == 0 {
-                self.first_unread = buffer;
-            }
             self.unread += arrived + memory;
             self.window.take(self.memory(0));
             return Some(buffer);

@@ -95,12 +95,12 @@ impl Receiver {
         }
     }
 
-    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what came first in this instant, or closed a
-    /// gap first. True: at the application's turn.
+    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what closed a gap first. True: at the
+    /// application's turn.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
         if self.waits {
-            (self.drains, self.turn_at) = (Some((now, self.first_unread)), now);
+            (self.drains, self.turn_at) = (Some((now, end)), now);
             return true;
         }
         self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());

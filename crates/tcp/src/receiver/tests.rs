@@ -399,17 +399,3 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
         assert_eq!(peer.receiver.quick, left, "{late:?} after the handshake, the RTO is 300 ms");
     }
 }
-
-/// Of what arrives in one instant the application reads the first buffer first, while all the others wait (Linux `tcp_rcv_space_adjust`).
-#[test]
-fn what_is_read_in_a_round_trip_is_measured_at_the_first_buffer_of_an_instant() {
-    let drained = |together: u64| {
-        let mut peer = Peer::with(true, 40);
-        peer.now += Span::from_secs(1);
-        (40..40 + together).for_each(|n| _ = peer.segment(n, false));
-        assert!(peer.receiver.awaits_turn(), "it is measured");
-        peer.wait();
-        peer.receiver.window.measured().1
-    };
-    assert_eq!((drained(1), drained(20)), (41 * SMSS, 22 * SMSS), "19 wait still");
-}
