@@ -33,6 +33,10 @@
 #include <linux/module.h>
 #include <net/tcp.h>
 
+/* FLAG_DATA_ACKED and FLAG_FORWARD_PROGRESS of net/ipv4/tcp_input.c, which no header has. */
+#define DATA_ACKED 0x04
+#define FORWARD_PROGRESS (DATA_ACKED | 0x10 | 0x20)
+
 enum rule { RATE_HALVING, RFC6675, PRR_UB, PRR_CRB, PRR_SSRB, PRR_9937, PRR_3_2 };
 
 struct controller {
@@ -145,22 +149,29 @@ static void reduce(struct sock *sk, struct recovery *r, const struct rate_sample
 	tcp_snd_cwnd_set(tp, max(cwnd, 1U));
 }
 
+/* As the kernel (tcp_may_raise_cwnd): with what is cumulatively acknowledged; once reordering was seen, with what is SACKed,
+ * too, but not with a DSACK, which rs->acked_sacked counts as well.
+ */
+static bool may_grow(const struct sock *sk, int flag)
+{
+	if (tcp_sk(sk)->reordering > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering))
+		return flag & FORWARD_PROGRESS;
+	return flag & DATA_ACKED;
+}
+
 static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	const struct controller *c = controller(sk);
 	struct recovery *r = recovery(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 delivered = max(rs->acked_sacked, 0);
 	bool advanced = tp->snd_una != r->una;
 
 	r->una = tp->snd_una;
 	r->segs_in = tp->segs_in;
 	if (r->reducing) {
 		reduce(sk, r, rs, advanced);
-	/* As the kernel: grow with what is cumulatively acknowledged; once reordering was seen, with what is SACKed. */
-	} else if (advanced ||
-		   (delivered && tp->reordering > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering))) {
-		c->base->cong_avoid(sk, ack, delivered);
+	} else if (may_grow(sk, flag)) {
+		c->base->cong_avoid(sk, ack, max(rs->acked_sacked, 0));
 		tp->snd_cwnd_stamp = tcp_jiffies32;
 	}
 	tcp_update_pacing_rate(sk);

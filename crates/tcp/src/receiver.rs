@@ -211,8 +211,9 @@ impl Receiver {
         self.window.negotiated(self.timestamps);
     }
 
-    /// The handshake is over.
+    /// The handshake is over; the pace of data is measured from then (Linux `tcp_finish_connect`: `lrcvtime`).
     pub fn begin(&mut self, now: Time) {
+        self.last_data = now;
         self.window.begin(now);
     }
 

@@ -61,6 +61,14 @@ impl Rtt {
         }
     }
 
+    /// The same with all of its digits: eighths of a microsecond in Linux.
+    pub fn exact_srtt(&self) -> Span {
+        match self.style {
+            RtoStyle::Linux => Span(125 * self.srtt),
+            RtoStyle::Rfc6298 => Span(self.srtt),
+        }
+    }
+
     /// What the RTO adds to srtt.
     pub fn rttvar(&self) -> Span {
         match self.style {

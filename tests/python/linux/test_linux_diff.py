@@ -208,6 +208,13 @@ def test_a_receive_buffer_grows_by_what_is_read_in_a_round_trip(kernel: linux.Ke
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize(("name", "number"), [("reordering", 11), ("offload", 5), ("offload", 15)])
+def test_drawn_scenarios_that_once_differed(kernel: linux.Kernel, name: str, number: int) -> None:
+    found = judge([list(family(name, 20261201, 20))[number]])[0]
+    assert found.identical, found.text
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "number"), [("outages", 15), ("bursts", 3), ("steps", 10), ("reordering", 0)])
 def test_sacked_segments_take_the_memory_of_the_kernels(kernel: linux.Kernel, name: str, number: int) -> None:
     one = list(family(name, 20261201, 20))[number]

@@ -66,7 +66,7 @@ impl Receiver {
 
     /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
     pub fn on_data_sent(&mut self, now: Time) {
-        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato && self.last_data > Time::ZERO {
+        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato {
             self.pingpong = true;
         }
     }

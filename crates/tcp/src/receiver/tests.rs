@@ -380,3 +380,22 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     assert_eq!(gap_closed(HandedOn, 16), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
     assert_eq!(gap_closed(Copied, 2), (41, 2 * 2304), "a device's memory joins nothing");
 }
+
+/// An ACK of what came behind a gap ends the quick ones and sets the ATO, so the first data in order is not the first of all; it is late
+/// only by what passed since the handshake (Linux `tcp_dec_quickack_mode`, `tcp_finish_connect`).
+#[test]
+fn the_pace_of_data_is_measured_from_the_handshake() {
+    for (late, left) in [(Span::from_ms(250), 0), (Span::from_ms(400), 16)] {
+        let config = Config::profile("linux-6").expect("a profile");
+        let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+        receiver.negotiated(true, true);
+        receiver.on_syn();
+        let begun = Time::ZERO + Span::from_secs(2);
+        receiver.begin(begun);
+        let mut peer = Peer { receiver, now: begun + Span::from_ms(20), echo: 1 };
+        assert_eq!(peer.segment(1, false), [(0, vec![(1, 2)])]);
+        peer.now = begun + late;
+        assert_eq!(peer.segment(0, false).len(), 1);
+        assert_eq!(peer.receiver.quick, left, "{late:?} after the handshake, the RTO is 300 ms");
+    }
+}

@@ -185,7 +185,7 @@ impl Sender {
                 return Attempt::None; // a record ends within
             }
             queue.begin(start, end, false);
-            queue.sent_up_to(end, self.snd_una);
+            queue.sent_up_to(now, end, self.snd_una);
         }
         let search = self.mtu_search.as_mut().expect("invariant: seen above");
         search.probe = Some(Probe { size: search.packet(len), start, end });

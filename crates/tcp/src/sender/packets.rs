@@ -54,15 +54,13 @@ impl Sender {
             self.queue.as_mut()?.rwnd_limited = true;
             return None;
         }
-        let waits = last
-            && !ends
-            && !probe // Nagle's algorithm is off for it (Linux `tcp_send_loss_probe`)
+        let small_waits = !probe // Nagle's algorithm is off for it (Linux `tcp_send_loss_probe`)
             && match round {
                 Round::Plain => self.waits_for_more(self.board.packets_out()),
                 Round::Corked => true,
                 _ => false,
             };
-        if ready < smss && waits {
+        if ready < smss && last && !ends && small_waits {
             return None;
         }
         let alone = probe || round == Round::One;
@@ -72,7 +70,7 @@ impl Sender {
         let length = if probe || ready <= smss {
             ready.min(smss)
         } else {
-            split(most * smss, ready, room, smss, last, waits)
+            split(most * smss, ready, room, smss, last, small_waits)
         };
         if self.patience.device != Takes::All && !self.device_takes(now, length as u32) {
             return None;
@@ -83,7 +81,7 @@ impl Sender {
         if round == Round::One {
             queue.round = Round::Over;
         }
-        queue.sent_up_to(start + length, una);
+        queue.sent_up_to(now, start + length, una);
         Some(length.min(smss) as u32)
     }
 
@@ -172,8 +170,10 @@ impl Sender {
         if limit >= self.tso_segments() * smss || (!last && limit >= ready) || enough {
             return false;
         }
-        let srtt = self.rtt.srtt();
-        if head.xmit + srtt > now + DEFER_MOST.min(srtt / 2) {
+        let srtt = self.rtt.exact_srtt();
+        let left =
+            self.queue.as_ref().filter(|_| head.rexmit == 0).and_then(|queue| queue.left_at(self.snd_una));
+        if left.unwrap_or(head.xmit) + srtt > now + DEFER_MOST.min(srtt / 2) {
             return false; // the ACK is too far away
         }
         let limited = limit <= ready;
@@ -187,15 +187,31 @@ impl Sender {
     }
 }
 
-/// Bytes of a packet that may hold `most`, where `ready` are queued and the receiver has `room`; the tail that `waits`
-/// is left out (Linux `tcp_mss_split_point`).
-fn split(most: u64, ready: u64, room: u64, smss: u64, last: bool, waits: bool) -> u64 {
+/// Bytes of a packet that may hold `most`, where `ready` are queued and the receiver has `room`; the tail is left out where a small
+/// segment waits, also in the middle of the queue, where the window cuts it off, and before a FIN (Linux `tcp_mss_split_point`).
+fn split(most: u64, ready: u64, room: u64, smss: u64, last: bool, small_waits: bool) -> u64 {
     let needed = ready.min(room);
     if most <= needed || (most <= room && !last) {
         return most.min(ready);
     }
     match needed % smss {
-        partial if partial > 0 && waits => needed - partial,
+        partial if partial > 0 && small_waits => needed - partial,
         _ => needed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_stays_behind_while_a_small_segment_is_out_wherever_it_lies() {
+        for last in [false, true] {
+            let cut = |ready, room, small_waits| split(8_000, ready, room, 1_000, last, small_waits);
+            assert_eq!((cut(20_000, 3_200, true), cut(20_000, 3_200, false)), (3_000, 3_200));
+            assert_eq!((cut(20_000, 9_200, true), cut(20_000, 9_200, false)), (8_000, 8_000));
+        }
+        assert_eq!(split(8_000, 2_200, 9_000, 1_000, true, true), 2_000);
+        assert_eq!(split(8_000, 2_200, 9_000, 1_000, false, true), 2_200, "it gets no more");
     }
 }

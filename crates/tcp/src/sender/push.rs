@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use ackclock_core::Time;
+
 use super::writer::Writer;
 use crate::config::Buffers;
 use crate::ticks::Ticks;
@@ -80,6 +82,8 @@ pub(super) struct SendQueue {
     single: bool,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
+    /// The same as they left the first time, and when; not in whole microseconds.
+    left: VecDeque<(u64, Time)>,
 }
 
 impl SendQueue {
@@ -100,6 +104,7 @@ impl SendQueue {
             writer: Writer::new(buffers, ticks),
             single: buffers.tso.is_none(),
             ends: VecDeque::new(),
+            left: VecDeque::new(),
         }
     }
 
@@ -223,11 +228,20 @@ impl SendQueue {
     }
 
     /// New data up to `end` leaves as one packet.
-    pub fn sent_up_to(&mut self, end: u64, snd_una: u64) {
+    pub fn sent_up_to(&mut self, now: Time, end: u64, snd_una: u64) {
         while self.ends.front().is_some_and(|&e| e <= snd_una) {
             self.ends.pop_front();
         }
         self.ends.push_back(end);
+        while self.left.front().is_some_and(|left| left.0 <= snd_una) {
+            self.left.pop_front();
+        }
+        self.left.push_back((end, now));
+    }
+
+    /// When the byte at `start` left for the first time.
+    pub fn left_at(&self, start: u64) -> Option<Time> {
+        self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
 
     /// What was sent is cut at `at`: its two parts never leave as one packet again (Linux `tcp_fragment`).
@@ -325,13 +339,14 @@ mod tests {
     #[test]
     fn what_was_cut_stays_cut_and_what_was_joined_is_one_packet() {
         let mut q = queue(1 << 20);
-        [2_001, 4_001, 6_001].iter().for_each(|&end| q.sent_up_to(end, 1));
+        [2_001, 4_001, 6_001].iter().for_each(|&end| q.sent_up_to(Time(end), end, 1));
         q.cut_sent(3_001);
         q.cut_sent(4_001);
         q.cut_sent(9_001); // never sent
         assert_eq!((q.sent_in(2_001), q.sent_in(3_001), q.packets_out(1)), (3_001, 4_001, 4));
         q.join_sent(1_001, 5_001);
         assert_eq!((q.sent_in(1), q.sent_in(1_001), q.sent_in(5_001)), (1_001, 5_001, 6_001));
+        assert_eq!((q.left_at(3_001), q.left_at(6_001)), (Some(Time(4_001)), None));
     }
 
     #[test]
