@@ -106,6 +106,14 @@ def test_a_key_without_a_row_is_refused(place: str) -> None:
     assert silent == []
 
 
+def test_a_table_that_the_backend_does_not_know_is_refused_by_name() -> None:
+    told = KEYS.scenario(
+        KEYS.Row(key=KEYS.STACK + "metrics_cache", value={"destination": "x", "cwnd": 20}), changed=True
+    )
+    with pytest.raises(ScenarioError, match=r"^flows\.0\.stack\.metrics_cache: .*no metrics_cache"):
+        _translate.job(json.loads(told.to_engine_json()), 1, "relay", CONTROLLERS)
+
+
 def test_every_switch_and_every_key_of_a_workload_has_a_row() -> None:
     rows = {(row.key, row.value) for row in ROWS.values() if not isinstance(row.value, dict | list)}
     for key, known in _translate.SWITCHES.items():
