@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,9 +15,6 @@ __all__ = ["applied", "compiled", "copied", "patched", "put", "read", "touched"]
 
 TOUCHED = ".ackclock-patched"
 """File of a copy that lists what the last patches touched."""
-
-MADE = frozenset({"generated", "config"})
-"""Folders of a built tree whose files are made."""
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
@@ -45,40 +41,17 @@ def read(files: Sequence[Path]) -> list[tuple[str, bytes]]:
 
 
 def copied(tree: Path, place: Path) -> None:
-    """Copy a built tree, dates included; a copy is whole or absent.
-
-    What a folder holds in which nothing was built is linked, not copied: `make` writes nothing there, and `put` writes no file in place.
-    """
+    """Copy a built tree, dates included; a copy is whole or absent."""
     if place.is_dir():
         return
     part = Path(tempfile.mkdtemp(prefix=".patched-", dir=place.parent))
     try:
-        if _call(["cp", "-al", str(tree), str(part / "tree")], part).returncode:
-            shutil.rmtree(part / "tree", ignore_errors=True)  # a file system without links
-            done = _call(["cp", "-a", "--reflink=auto", str(tree), str(part / "tree")], part)
-            if done.returncode:
-                raise UnavailableError(f"{tree}: cannot be copied: {done.stderr.strip()[:200]}")
-        else:
-            _part_from(part / "tree")
+        done = _call(["cp", "-a", "--reflink=auto", str(tree), str(part / "tree")], part)
+        if done.returncode:
+            raise UnavailableError(f"{tree}: cannot be copied: {done.stderr.strip()[:200]}")
         (part / "tree").replace(place)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def _part_from(copy: Path) -> None:
-    """Make links that `make` may write to files of the copy's own."""
-    for folder, _, names in os.walk(copy):
-        # what is generated has no record of its command everywhere
-        made = not MADE.isdisjoint(Path(folder).relative_to(copy).parts)
-        if not made and not any(name.endswith((".cmd", ".o", ".a")) for name in names):
-            continue
-        for name in names:
-            file = Path(folder, name)
-            if file.is_symlink():
-                continue
-            own = file.with_name(f"{name}.ackclock")
-            shutil.copy2(file, own)
-            own.replace(file)
 
 
 def patched(tree: Path, place: Path, patches: Sequence[tuple[str, bytes]], make: Callable[[], None]) -> None:

@@ -106,25 +106,3 @@ def test_kernels_have_names(tmp_path, monkeypatch):
     for bad in ("", "../x", "A", "x" * 65):
         with pytest.raises(InputError, match="--name"):
             _cache.check_name(bad)
-
-
-def test_a_copy_shares_sources_with_the_original_and_nothing_that_a_build_writes(tree, tmp_path):
-    made = {
-        "net/ipv4/tcp.o": "object",
-        "net/ipv4/.tcp.o.cmd": "gcc",
-        "include/generated/bounds.h": "7",
-        "sound/sound.c": "int s;\n",
-    }
-    for name, text in made.items():
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name).write_text(text, encoding="utf-8")
-        os.utime(tree / name, (2, 2))
-    place = tmp_path / "copy"
-    _patched.copied(tree, place)
-    for name in [*made, *ORIGINAL]:
-        assert (place / name).read_bytes() == (tree / name).read_bytes()
-        assert (place / name).stat().st_mtime == (tree / name).stat().st_mtime
-        assert (place / name).samefile(tree / name) == (name == "sound/sound.c")
-    assert not list(place.rglob("*.ackclock"))
-    built(tree, place, [("sound", patch("sound/sound.c", "int s;\n", "int X;\n"))])
-    assert (tree / "sound/sound.c").read_text(encoding="utf-8") == "int s;\n"
