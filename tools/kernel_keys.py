@@ -86,6 +86,16 @@ PHONE = {"flows.0": {"workload": {"kind": "voice"}}}
 PLAIN = {"flows.0": {"workload": {"kind": "constant-rate", "rate": "2 Mbit/s"}}}
 TALK = {"flows.0": {"workload": {"kind": "on-off", "rate": "2 Mbit/s", "on": "100 ms", "off": "100 ms"}}}
 SHAPED = {LINK + "rate": "5 Mbit/s", LINK + "queue": {"kind": "codel"}}
+SLOW = {LINK + "rate": "5 Mbit/s"}
+DRAWN = {
+    LINK + "capacity": {
+        "kind": "random", "every": "100 ms", "rate": {"kind": "uniform", "low": "5 Mbit/s", "high": "15 Mbit/s"}
+    }
+}  # fmt: skip
+TICKS = {LINK + "capacity": {"kind": "dummynet", "tick": "10 ms"}}
+OUT = {LINK + "outage": {"at": "300 ms", "lasts": "100 ms", "arrivals": "wait"}}
+STRIPS = {**MARKS, STACK + "ecn": "ask", LINK + "ecn_fault": {"what": "strip-ce", "at": "after"}}
+LATE = {LINK + "reorder": {"probability": "2 %", "extra_delay": "5 ms"}}
 
 
 def of_kind(queue: Changes, network: str, given: Changes, **keys: Any) -> Iterator[Row]:
@@ -329,6 +339,58 @@ def rows() -> list[Row]:
             step="5 ms",
             step_from=9,
         ),
+        *of_kind(
+            {"kind": "dualpi2", "classifier": "any-ect"}, "qdisc", {**SLOW, **ect, FLOW + "count": 2}, classic_share=0.5
+        ),
+        *of_kind(
+            {"kind": "dualpi2", "classifier": "any-ect"},
+            "qdisc",
+            {LINK + "rate": "1 Mbit/s", **ect, FLOW + "count": 8},
+            overload="overflow",
+        ),
+        *of_kind({"kind": "pie"}, "relay", SLOW, limit="20 packets", target="3 ms", update="3 ms", max_burst="10 ms"),
+        *of_kind({"kind": "pie"}, "relay", {**SLOW, **ect}, ecn=True),
+        *of_kind({"kind": "cake"}, "qdisc", SLOW, limit="15 kB", rtt="10 ms", bandwidth="3 Mbit/s"),
+        *of_kind({"kind": "cake", "bandwidth": "3 Mbit/s"}, "qdisc", SLOW, overhead=50, mpu=200, framing="atm"),
+        *of_kind({"kind": "cake", "bandwidth": "3 Mbit/s"}, "qdisc", SLOW, framing="ptm"),
+        *of_kind({"kind": "cake", "bandwidth": "3 Mbit/s"}, "qdisc", {**SLOW, FLOW + "count": 3}, isolation="flows"),
+        *(
+            Row(key=f"{LINK}{key}", value=value, given=given, network=network)
+            for key, value, given, network in (
+                (
+                    "capacity.steps",
+                    [{"at": "500 ms", "rate": "2 Mbit/s"}],
+                    {LINK + "capacity": {"kind": "schedule", "steps": [{"at": "500 ms", "rate": "5 Mbit/s"}]}},
+                    "relay",
+                ),
+                ("capacity.every", "300 ms", DRAWN, "relay"),
+                ("capacity.rate", {"kind": "uniform", "low": "2 Mbit/s", "high": "4 Mbit/s"}, DRAWN, "relay"),
+                ("capacity.delay", {"kind": "uniform", "low": "10 ms", "high": "30 ms"}, DRAWN, "relay"),
+                ("capacity.loss", {"kind": "uniform", "low": "1 %", "high": "5 %"}, DRAWN, "relay"),
+                ("capacity.tick", "30 ms", TICKS, "relay"),
+                ("capacity.keeps_credit", True, TICKS, "relay"),
+                ("outage.every", "400 ms", OUT, "relay"),
+                ("outage.arrivals", "lost", OUT, "relay"),
+                ("ecn_fault.probability", 0.5, STRIPS, "relay"),
+                ("ecn_fault.at", "before", STRIPS, "relay"),
+                ("reorder.probability", "9 %", LATE, "relay"),
+                ("reorder.extra_delay", "9 ms", LATE, "relay"),
+                ("wifi.mean", "4 ms", {LINK + "wifi": {"mean": "2 ms"}}, "relay"),
+                (
+                    "merging.gro_flush_timeout",
+                    "2 ms",
+                    {LINK + "merging": {"gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 5}},
+                    "qdisc",
+                ),
+                (
+                    "merging.napi_defer_hard_irqs",
+                    1,
+                    {LINK + "merging": {"gro_flush_timeout": "2 ms", "napi_defer_hard_irqs": 50}},
+                    "qdisc",
+                ),
+            )
+        ),
+        *(Row(key="network.framing", value="100 bytes", network=network) for network in ("relay", "qdisc")),
         # devices of hosts
         *(
             Row(key=f"hosts.0.{key}", value=value, given=given, network="qdisc")
@@ -420,10 +482,9 @@ def page() -> str:
         key = row.label or key
         flow = {**row.given.get("flows.0", {}), **({"workload": w} if (w := row.given.get(FLOW + "workload")) else {})}
         kind = flow["workload"]["kind"] if row.key.startswith(WORK) else None
-        queue = (
-            row.given.get(LINK + "queue", {}).get("kind") if ".queue." in row.key and row.key.startswith(LINK) else None
-        )
-        of = kind or queue
+        part = row.key.removeprefix(LINK).split(".")[0]
+        own = row.key.startswith(LINK) and part in ("queue", "capacity") and row.key != LINK + part
+        of = kind or (row.given[LINK + part]["kind"] if own else None)
         name = f"`{key}`{f' of {of}' if of else ''}"
         values = keys.setdefault(name, {}).setdefault("true" if row.label else shown(row.value), [])
         if row.network not in values:

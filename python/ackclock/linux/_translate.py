@@ -267,7 +267,7 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         sysctl[TIMESTAMPS] = "0"
     for key, value in stack.items():
         known = SWITCHES.get(key, {})
-        if value not in known:
+        if not known or value not in known:
             allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
             raise refuse(f"stack.{key}", Stack.shown(key, value), allowed)
         sysctl |= known[value]

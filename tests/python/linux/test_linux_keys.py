@@ -106,6 +106,49 @@ def test_a_key_without_a_row_is_refused(place: str) -> None:
     assert silent == []
 
 
+def parts() -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """Parts of a link that have keys of their own: name, kind, what else they need, key."""
+    for place, kinds in (("queue", "queues"), ("loss", "losses"), ("capacity", "capacities")):
+        for one in schema()[kinds]:
+            for key in one["keys"]:
+                yield place, one["kind"], {"kind": one["kind"]}, key
+    usual: dict[str, tuple[str, dict[str, Any]]] = {
+        "outage": ("outage", {"at": "500 ms", "lasts": "100 ms"}), "ecn-fault": ("ecn_fault", {"what": "strip-ce"}),
+        "reorder": ("reorder", {"probability": "2 %", "extra_delay": "5 ms"}), "wifi-jitter": ("wifi", {}),
+        "merging": ("merging", {"gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 5}),
+    }  # fmt: skip
+    for kind, (place, given) in usual.items():
+        for key in keys_of(kind):
+            yield place, "", given, key
+
+
+def test_a_key_of_a_part_of_a_link_without_a_row_is_refused() -> None:
+    shown = set()
+    for row in ROWS.values():
+        place, _, key = row.key.removeprefix(KEYS.LINK).partition(".")
+        given = row.given.get(KEYS.LINK + place) or {}
+        if key:
+            shown.add((place, given.get("kind", ""), key))
+        elif isinstance(row.value, dict):
+            shown |= {(place, row.value.get("kind", ""), key) for key in row.value}
+    silent = [
+        (place, kind, key["name"], value)
+        for place, kind, given, key in parts()
+        if (place, kind, key["name"]) not in shown
+        for value in values(key["takes"])
+        if accepted("link", place, {**given, key["name"]: value})
+    ]
+    assert silent == []
+
+
+def test_a_table_that_the_backend_does_not_know_is_refused_by_name() -> None:
+    told = KEYS.scenario(
+        KEYS.Row(key=KEYS.STACK + "metrics_cache", value={"destination": "x", "cwnd": 20}), changed=True
+    )
+    with pytest.raises(ScenarioError, match=r"^flows\.0\.stack\.metrics_cache: .*no metrics_cache"):
+        _translate.job(json.loads(told.to_engine_json()), 1, "relay", CONTROLLERS)
+
+
 def test_every_switch_and_every_key_of_a_workload_has_a_row() -> None:
     rows = {(row.key, row.value) for row in ROWS.values() if not isinstance(row.value, dict | list)}
     for key, known in _translate.SWITCHES.items():
