@@ -43,6 +43,19 @@ def test_one_of_all_is_named_and_without_it_none(tmp_path):
     assert without.sentence.startswith("None of the 5 congestion controls that are known here: reno comes nearest")
 
 
+@pytest.mark.parametrize(("controller", "others"), [("reno", ("dctcp",)), ("dctcp", ("reno", "cubic"))])
+def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controller, others):
+    """Without marks both answer to losses alike."""
+    scenario = ackclock.Scenario.from_dict(PATH)
+    _, path = captured(
+        tmp_path, scenario.set_all({"flows.0.congestion_control": controller, "flows.0.stack.ecn": "ask"})
+    )
+    told = identify(diagnose(path), among=[controller, *others])
+    assert told.names == (controller,)
+    assert told.others == ()
+    assert tuple(name for name, _ in told.left_out) == others
+
+
 def test_those_that_do_the_same_are_a_tie(tmp_path):
     """The receiver's window holds them before anything is lost; only Vegas looks at the queue that stands."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.stack.receive_buffer", "70 KiB")
