@@ -42,6 +42,10 @@ PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
 
 
+LONGER = 2
+"""How many times as long as the one before a wait for pacing may be."""
+
+
 @dataclass(slots=True)
 class Instant:
     """What happens at one time, and how things stand behind it."""
@@ -417,10 +421,12 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
     ended, sent_at, small = _last(instants)
-    waits = sorted(
-        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.clocked and not ended[i]
-    )
-    usual = 4 * waits[len(waits) // 2] if waits else 0.0
+    waits = [
+        (i, then.t - sent_at[i])
+        for i, then in enumerate(instants[1:])
+        if then.new and not then.clocked and not ended[i]
+    ]
+    usual = 4 * median(wait for _, wait in waits) if waits else 0.0
     new = [now.clocked for now in instants if now.new and not now.recovering]
     clocked = sum(new) > CLOCKED * len(new)
     filled = _filled(instants, mss) if paced and clocked else [False] * len(instants)
@@ -431,7 +437,10 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             pass
         elif then.new and not then.clocked:
             waited = then.t - sent_at[i]
-            follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
+            while waits and waits[-1][0] >= i:
+                waits.pop()
+            pace = max(usual, LONGER * waits[-1][1]) if waits else usual  # it changes: what came just before tells more
+            follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             follows = "application" if nagle else "cwnd"  # it waited for the ACK of another small one
