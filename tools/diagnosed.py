@@ -79,6 +79,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
     scenario = scenario.set_all({"record.limits_interval": FINE, "record.drops": True})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
+    if way == "offload" or kind == "shipped":  # several segments in a packet, or segments that are not full
         scenario = scenario.set("record.trace", "all")
     row: Row = {"kind": kind, "name": name, "way": way}
     with tempfile.TemporaryDirectory() as folder:
