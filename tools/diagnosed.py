@@ -120,8 +120,15 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     assert found.replay is not None
     instants = found.replay.instants
     life = instants[-1].t - instants[0].t
+    unseen = 0.0
+    if (found.connection["captured_at"], found.connection["way"]) == (
+        "server",
+        "server",
+    ):  # it does not see what its client waits for first
+        unseen = max(whole["handshake"] - found.replay.seconds["handshake"], 0.0)
+        life += unseen
     if sum(whole.values()) <= life:
-        return whole
+        return whole | {"handshake": whole["handshake"] - unseen}
     rows = run.limits.filter(pl.col("flow") == flow)
     times = rows["t_s"].to_numpy()
     begin = times[0] - sum(rows.select(COLUMNS.values()).row(0))
@@ -129,7 +136,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     for name, column in COLUMNS.items():
         spent = np.concatenate([[0.0], rows[column].cum_sum().to_numpy()])
         told[name] = float(np.interp(begin + life, np.concatenate([[begin], times]), spent))
-    return told
+    return told | {"handshake": told["handshake"] - unseen}
 
 
 def _alone(file: Path, found: Diagnosis) -> bool:
