@@ -169,7 +169,12 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     if not run.acks.is_empty():
-        real = _segments(run, flow, found.mss, set(mine.select("seg_no", "rexmit").iter_rows()))
+        real = _segments(
+            run,
+            flow,
+            found.mss,
+            {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()},
+        )
     else:
         full = found.mss + 66  # on the wire; a router that merges packets loses several segments with one
         packets = mine.select("seg_no", "rexmit", "bytes").iter_rows()
@@ -179,15 +184,16 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}
 
 
-def _segments(run: ackclock.Run, flow: int, mss: int, packets: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Packets of several segments as segments, and which transmission of each it was."""
+def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
+    """Packets of several segments as segments, and which transmission of each it was: lost as a whole, or behind a card that has cut them."""
     sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
     times: dict[int, int] = {}
     made = set()
     for number, again, seq, length in sent.select("seg_no", "rexmit", "seq", "len").iter_rows():
-        for at in range(seq, seq + length, mss):
+        whole = packets.get((number, again), 0) >= length
+        for part, at in enumerate(range(seq, seq + length, mss)):
             n = at // mss + 1
-            if (number, again) in packets:
+            if whole or (number + part, again) in packets:
                 made.add((n, times.get(n, 0)))
             times[n] = times.get(n, 0) + 1
     return made
