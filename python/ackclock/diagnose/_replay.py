@@ -491,7 +491,7 @@ def _filled(instants: list[Instant], mss: int) -> list[bool]:
 
 def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
     """Of the last packet with new data: whether it ended what was written, and when it left; where the last that did so ends; and what was
-    in flight with it.
+    in flight with it, if no repair has made the window smaller since.
     """
     ended, left, ends, flights = [], [], [], []
     pushed, at, end, flight = True, 0.0, 0, 0
@@ -499,6 +499,8 @@ def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], 
         if now.new:
             pushed, at, flight = now.pushed, now.t, now.nxt - now.delivered
             end = now.nxt if pushed else end
+        if now.recovering:
+            flight = 0
         ended.append(pushed)
         left.append(at)
         ends.append(end)
