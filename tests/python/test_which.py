@@ -93,6 +93,35 @@ def test_lost_acks_are_mirrored_as_well(tmp_path):
     assert told.candidates[0].distance < 1e-3
 
 
+def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path):
+    """Each segment behind a hole has an ACK of its own; one that tells of two stands for a lost one."""
+    lost = [72, 90, 91]
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "duration": "3 s",
+            "network.bottleneck.queue.limit": "300 packets",
+            "network.bottleneck.loss": {"kind": "scripted", "drops": [{"first": 80}]},
+            "network.reverse": {
+                "bottleneck": {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": lost}}
+            },
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    assert run.rows("flows")[0]["recoveries"] == 1
+    found = diagnose(path)
+    assert found.sent is not None
+    assert found.sent.lost_acks == tuple(lost)
+
+
+def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
+    """FAST paces its first rounds four times as slowly as the later ones, and one of its writes ends there."""
+    path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
+    flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
+    scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(scenario))
+    assert mirrored(diagnose(path)).flows[0].workload.kind == "transfer"
+
+
 def test_the_receivers_capture_names_it_too(tmp_path):
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH), at="receiver")
     found = diagnose(path)

@@ -153,6 +153,9 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
         steps[apart].append((count, news))
     lost: list[int] = []
     usual = {which: sorted(step for _, step in made)[len(made) // 2] if made else 0 for which, made in steps.items()}
+    usual[False] = max(
+        usual[False], 2 * mss
+    )  # data in order: every second segment (RFC 5681), though some may have ACKs of their own
     for number, step, ordinary in sorted((n, step, usual[which]) for which, made in steps.items() for n, step in made):
         missing = round(step / ordinary) - 1 if ordinary >= mss and step >= 2 * ordinary else 0
         lost += [number + len(lost) + i for i in range(min(missing, 20))]
