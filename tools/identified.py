@@ -73,7 +73,7 @@ def one(seed: int, controller: str, number: int) -> dict[str, Any]:
             (c.name, round(c.distance, 5), c.spread and round(c.spread, 5), c.ratio and float(f"{c.ratio:.3g}"))
             for c in told.candidates[:4]
         ],
-        "without": None if without is None else [without.names, without.nearest, without.candidates[0].distance],
+        "without": None if without is None else [without.names, without.nearest],
     }
 
 

@@ -123,6 +123,16 @@ def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
     agree(run, found, within=0.03)
 
 
+def test_a_write_that_an_answer_brings_has_not_waited_for_a_window(tmp_path):
+    """A player asks for the next chunk with the ACK of the last: the ACKs before it had made room, and nothing left."""
+    run, path = captured(tmp_path, ackclock.load("video").set("duration", "10 s"))
+    found = diagnose(path)
+    assert found.replay is not None
+    truth = exact(run, found)
+    assert truth["application"] > 0.5
+    assert found.replay.seconds["application"] == pytest.approx(truth["application"], abs=0.01)
+
+
 def test_the_receivers_window(tmp_path):
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW))
     found = diagnose(path)

@@ -43,6 +43,19 @@ def test_one_of_all_is_named_and_without_it_none(tmp_path):
     assert without.sentence.startswith("None of the 5 congestion controls that are known here: reno comes nearest")
 
 
+@pytest.mark.parametrize(("controller", "others"), [("reno", ("dctcp",)), ("dctcp", ("reno", "cubic"))])
+def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controller, others):
+    """Without marks both answer to losses alike."""
+    scenario = ackclock.Scenario.from_dict(PATH)
+    _, path = captured(
+        tmp_path, scenario.set_all({"flows.0.congestion_control": controller, "flows.0.stack.ecn": "ask"})
+    )
+    told = identify(diagnose(path), among=[controller, *others])
+    assert told.names == (controller,)
+    assert told.others == ()
+    assert tuple(name for name, _ in told.left_out) == others
+
+
 def test_those_that_do_the_same_are_a_tie(tmp_path):
     """The receiver's window holds them before anything is lost; only Vegas looks at the queue that stands."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.stack.receive_buffer", "70 KiB")
@@ -78,6 +91,35 @@ def test_lost_acks_are_mirrored_as_well(tmp_path):
     told = identify(found, among=["bic", "cubic", "htcp", "copa"])
     assert told.names == ("bic",)
     assert told.candidates[0].distance < 1e-3
+
+
+def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path):
+    """Each segment behind a hole has an ACK of its own; one that tells of two stands for a lost one."""
+    lost = [72, 90, 91]
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "duration": "3 s",
+            "network.bottleneck.queue.limit": "300 packets",
+            "network.bottleneck.loss": {"kind": "scripted", "drops": [{"first": 80}]},
+            "network.reverse": {
+                "bottleneck": {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": lost}}
+            },
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    assert run.rows("flows")[0]["recoveries"] == 1
+    found = diagnose(path)
+    assert found.sent is not None
+    assert found.sent.lost_acks == tuple(lost)
+
+
+def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
+    """FAST paces its first rounds four times as slowly as the later ones, and one of its writes ends there."""
+    path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}
+    flow = {"congestion_control": "fast", "workload": {"kind": "bulk"}}
+    scenario = {"duration": "20 s", "network": {"bottleneck": path_of}, "flows": [flow]}
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(scenario))
+    assert mirrored(diagnose(path)).flows[0].workload.kind == "transfer"
 
 
 def test_the_receivers_capture_names_it_too(tmp_path):

@@ -50,8 +50,8 @@ pub struct Segment {
     pub payload: u32,
     /// Identification of the IPv4 header; 0 for IPv6.
     pub ip_id: u16,
-    /// Whether a router has marked it (CE).
-    pub ce: bool,
+    /// The ECN field of the IP header: 0 cannot be marked (Not-ECT), 3 is marked (CE).
+    pub ecn: u8,
     /// Maximum segment size, of a SYN.
     pub mss: Option<u16>,
     /// Shift of windows, of a SYN; at most 14.
@@ -163,7 +163,7 @@ fn ipv4(ip: &[u8], wire: u32) -> Content {
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
     let Some(length) = total.checked_sub(header as u32) else { return Content::Short };
     let Some(rest) = ip.get(header..) else { return Content::Short };
-    tcp(rest, length, address(12), address(16), u16_at(ip, 4), ip[1] & 3 == 3)
+    tcp(rest, length, address(12), address(16), u16_at(ip, 4), ip[1] & 3)
 }
 
 fn ipv6(ip: &[u8], wire: u32) -> Content {
@@ -195,12 +195,11 @@ fn ipv6(ip: &[u8], wire: u32) -> Content {
     }
     let Some(length) = payload.checked_sub(at as u32 - 40) else { return Content::Short };
     let Some(rest) = ip.get(at..) else { return Content::Short };
-    let ce = ip[1] >> 4 & 3 == 3;
-    tcp(rest, length, address(8), address(24), 0, ce)
+    tcp(rest, length, address(8), address(24), 0, ip[1] >> 4 & 3)
 }
 
 /// `length`: bytes of header and payload on the wire.
-fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ce: bool) -> Content {
+fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ecn: u8) -> Content {
     if b.len() < 20 {
         return Content::Short;
     }
@@ -217,7 +216,7 @@ fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ce: bool) ->
         window: u16_at(b, 14),
         payload: length - header,
         ip_id,
-        ce,
+        ecn,
         mss: None,
         wscale: None,
         sack_permitted: false,

@@ -51,6 +51,8 @@ pub struct Way {
     pub wscale: Option<u8>,
     /// Whether this side's SYN permits SACK.
     pub sack_permitted: bool,
+    /// Whether this side's SYN can be marked (ECT), as that of a sender which needs exact marks.
+    pub syn_ect: bool,
     /// Whether this side writes timestamps.
     pub timestamps: bool,
     /// The sequence number of offset 0.
@@ -112,7 +114,7 @@ impl Way {
     pub fn sends(&mut self, seg: &Segment, t_ns: i64, peer_mss: Option<u16>) -> (Kind, i64) {
         let is = |flag| seg.flags & flag != 0;
         self.counts.packets += 1;
-        self.counts.ce += u64::from(seg.ce);
+        self.counts.ce += u64::from(seg.ecn == 3);
         let syn = is(flags::SYN);
         if is(flags::RST) {
             let at = self.origin.map_or(0, |_| self.offset(seg.seq, false));
@@ -125,6 +127,7 @@ impl Way {
             self.mss = seg.mss;
             self.wscale = seg.wscale;
             self.sack_permitted = seg.sack_permitted;
+            self.syn_ect |= seg.ecn != 0;
         }
         self.timestamps |= seg.timestamps.is_some();
         let from = start + i64::from(syn);

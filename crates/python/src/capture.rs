@@ -152,6 +152,7 @@ fn connections(all: &[Connection], begins_ns: i64) -> Table {
         ("ce", count(&|one, w| one.ways[w].counts.ce as i64)),
         ("ece", count(&|one, w| one.ways[w].counts.ece as i64)),
         ("syn_again", count(&|one, w| one.ways[w].counts.syn_again as i64)),
+        ("syn_ect", flag(&|one, w| one.ways[w].syn_ect)),
         ("mss", of(&|one, w| maybe(one.ways[w].mss.map(f64::from)))),
         ("wscale", of(&|one, w| maybe(one.ways[w].wscale.map(f64::from)))),
         ("sack", flag(&|one, _| one.ways.iter().all(|way| way.sack_permitted))),

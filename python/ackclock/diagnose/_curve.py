@@ -124,30 +124,70 @@ MOST_ACKS = 200_000
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
-    """Where nothing is missing at the receiver, an ACK that covers several times as much as usual stands for those that were lost."""
+    """An ACK that tells of several times as much news as usual stands for those that were lost before it. While something is missing at the
+    receiver, each segment has an ACK of its own, and the blocks tell of it.
+    """
     import polars as pl
 
-    back = packets.filter(pl.col("from_server") != server).select("kind", "ack").head(2 * MOST_ACKS)
-    steps: list[tuple[int, int]] = []  # number of the packet, bytes that it newly covers
-    count, una, hole, pending = 0, 0, False, 0
-    for kind, ack in back.iter_rows():
-        if kind in ("sack", "dsack"):
-            hole, pending = True, 0
+    back = packets.filter(pl.col("from_server") != server).select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
+    steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # by hole: number of the packet, bytes of news
+    known = _Known()
+    count, una, news = 0, 0, 0
+    hole = apart = False  # before the packet; or since it
+    for kind, ack, seq, length in back.iter_rows():
+        if kind == "sack":
+            news = known.add(seq, seq + length) + (news if apart else 0)  # data in order may have waited for this ACK
+            hole = apart = True
             continue
-        if pending:
-            steps.append((count, pending))
-        count, pending = count + 1, 0
-        if ack is None or ack != ack or ack <= una:
+        if kind == "dsack":
             continue
-        if una > 0 and not hole:
-            pending = int(ack - una)
-        una, hole = ack, False
-    usual = sorted(step for _, step in steps)[len(steps) // 2] if steps else 0
+        if news:
+            steps[apart].append((count, news))
+        count, news, apart = count + 1, 0, hole
+        if ack is None or ack != ack:
+            continue
+        if una > 0 and ack > una:
+            news = int(ack - una) - known.drop(una, ack)
+        una, hole = max(una, ack), bool(known.starts)
+    if news:
+        steps[apart].append((count, news))
     lost: list[int] = []
-    for number, step in steps:
-        missing = round(step / usual) - 1 if usual >= mss and step >= 2 * usual else 0
+    usual = {which: sorted(step for _, step in made)[len(made) // 2] if made else 0 for which, made in steps.items()}
+    usual[False] = max(
+        usual[False], 2 * mss
+    )  # data in order: every second segment (RFC 5681), though some may have ACKs of their own
+    for number, step, ordinary in sorted((n, step, usual[which]) for which, made in steps.items() for n, step in made):
+        missing = round(step / ordinary) - 1 if ordinary >= mss and step >= 2 * ordinary else 0
         lost += [number + len(lost) + i for i in range(min(missing, 20))]
     return tuple(lost), count
+
+
+class _Known:
+    """What the blocks have told of, apart."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def add(self, start: int, end: int) -> int:
+        """Bytes of it that are new."""
+        i, j = bisect_left(self.ends, start), bisect_right(self.starts, end)
+        met = range(i, j)
+        new = end - start - sum(min(end, self.ends[k]) - max(start, self.starts[k]) for k in met)
+        if met:
+            start, end = min(start, self.starts[i]), max(end, self.ends[j - 1])
+        self.starts[i:j], self.ends[i:j] = [start], [end]
+        return new
+
+    def drop(self, start: int, end: int) -> int:
+        """Bytes of it that are known; all before its end is over."""
+        j = bisect_left(self.starts, end)
+        known = sum(max(min(end, self.ends[k]) - max(start, self.starts[k]), 0) for k in range(j))
+        rest = self.ends[j - 1] if j and self.ends[j - 1] > end else None
+        del self.starts[: j - (rest is not None)], self.ends[: j - (rest is not None)]
+        if rest is not None:
+            self.starts[0] = int(end)
+        return int(known)
 
 
 def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:

@@ -42,6 +42,13 @@ PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
 
 
+DRAINED = 0.5
+"""Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
+
+LONGER = 2
+"""How many times as long as the one before a wait for pacing may be."""
+
+
 @dataclass(slots=True)
 class Instant:
     """What happens at one time, and how things stand behind it."""
@@ -374,7 +381,7 @@ def unexplained(found: Replay) -> float:
     found
         A replay.
     """
-    ended, _, _ = _last(found.instants)
+    ended = _last(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
     last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
     spent = sum(
@@ -416,11 +423,13 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     """The cause of each wait; backwards, because it shows when the wait ends."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
     follows = "application"  # behind the last packet there was nothing more to send
-    ended, sent_at, small = _last(instants)
-    waits = sorted(
-        then.t - sent_at[i] for i, then in enumerate(instants[1:]) if then.new and not then.clocked and not ended[i]
-    )
-    usual = 4 * waits[len(waits) // 2] if waits else 0.0
+    ended, sent_at, small, flights = _last(instants)
+    waits = [
+        (i, then.t - sent_at[i])
+        for i, then in enumerate(instants[1:])
+        if then.new and not then.clocked and not ended[i]
+    ]
+    usual = 4 * median(wait for _, wait in waits) if waits else 0.0
     new = [now.clocked for now in instants if now.new and not now.recovering]
     clocked = sum(new) > CLOCKED * len(new)
     filled = _filled(instants, mss) if paced and clocked else [False] * len(instants)
@@ -431,10 +440,15 @@ def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             pass
         elif then.new and not then.clocked:
             waited = then.t - sent_at[i]
-            follows = "pacing" if paced and (not ended[i] or waited < usual) else "application"
+            while waits and waits[-1][0] >= i:
+                waits.pop()
+            pace = max(usual, LONGER * waits[-1][1]) if waits else usual  # it changes: what came just before tells more
+            follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
-            follows = "application" if nagle else "cwnd"  # it waited for the ACK of another small one
+            drained = ended[i] and now.nxt - now.delivered < DRAINED * flights[i]
+            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room
+            follows = "application" if nagle or drained else "cwnd"
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -475,15 +489,20 @@ def _filled(instants: list[Instant], mss: int) -> list[bool]:
     return made
 
 
-def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int]]:
-    """Of the last packet with new data: whether it ended what was written, and when it left; and where the last that did so ends."""
-    ended, left, ends = [], [], []
-    pushed, at, end = True, 0.0, 0
+def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
+    """Of the last packet with new data: whether it ended what was written, and when it left; where the last that did so ends; and what was
+    in flight with it, if no repair has made the window smaller since.
+    """
+    ended, left, ends, flights = [], [], [], []
+    pushed, at, end, flight = True, 0.0, 0, 0
     for now in instants:
         if now.new:
-            pushed, at = now.pushed, now.t
+            pushed, at, flight = now.pushed, now.t, now.nxt - now.delivered
             end = now.nxt if pushed else end
+        if now.recovering:
+            flight = 0
         ended.append(pushed)
         left.append(at)
         ends.append(end)
-    return ended, left, ends
+        flights.append(flight)
+    return ended, left, ends, flights

@@ -202,7 +202,9 @@ def identify(
         return Identity(refused=str(error))
     shown = found.sent
     assert shown is not None
-    names, left_out = _fitting(among or candidates(), shown)
+    names, left_out = _fitting(among or candidates(), shown, found)
+    if not names:
+        return Identity(refused="found no candidate whose SYN looks like the capture's", left_out=tuple(left_out))
     cells = max(20, min(CELLS, whole // found.mss // SEGMENTS_PER_CELL))
     own = curve(shown.ends, shown.flights, whole=whole, cells=cells, mss=found.mss)
     runs: dict[str, list[Curve]] = {name: [] for name in names}
@@ -267,16 +269,21 @@ def _compared(found: Diagnosis) -> int:
     return whole
 
 
-def _fitting(names: Sequence[str], shown: Sent) -> tuple[list[str], list[tuple[str, str]]]:
-    """Those whose SYN looks like the capture's."""
+def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
+    """Those whose SYN looks like the capture's. One that needs exact marks lets its SYN be marked too (ECT), unless a router has cleared that."""
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
+    ect, as_sent = found.connection["syn_ect"], found.at == "sender"
     fitting, left_out = [], []
     for name in names:
         ecn, asks = needs.get(name, (shown.ecn, ""))
-        if ecn == shown.ecn:
-            fitting.append(name)
-        else:
+        if ecn != shown.ecn:
             left_out.append((name, f"asks for {asks}, which this sender did not"))
+        elif name not in needs and ect:
+            left_out.append((name, "sends a SYN that cannot be marked, which this sender did not"))
+        elif name in needs and as_sent and not ect:
+            left_out.append((name, "sends a SYN that can be marked, which this sender did not"))
+        else:
+            fitting.append(name)
     return fitting, left_out
 
 
