@@ -327,9 +327,9 @@ impl Connection {
         self.state == State::Established && self.receiver.awaits_turn()
     }
 
-    /// Whether ACKs that were held back, or a paced segment, leave at `now`: before what arrives in this nanosecond, because
-    /// the timer goes off first (Linux `tcp_compressed_ack_kick`, `tcp_pace_kick`). ACKs this far apart let go of segments
-    /// this far apart, and ACKs return as far apart as segments left, so it is no rare coincidence.
+    /// Whether ACKs that were held back or delayed, or a paced segment, leave at `now`: before what arrives in this nanosecond, because
+    /// the timer goes off first (Linux `tcp_compressed_ack_kick`, `tcp_delack_timer`, `tcp_pace_kick`). ACKs this far apart let go of
+    /// segments this far apart, and ACKs return as far apart as segments left, so it is no rare coincidence.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
         self.receiver.releases(now) || self.sender.now().is_some_and(|sender| sender.pacing_due(now))

@@ -32,17 +32,14 @@ MODULES = {
 } | {"westwood": "westwood-plus"}  # fmt: skip
 """Name of a module -> of our controller."""
 
-TIE, SACKS, BUFFER = "two events of one nanosecond", "ACKs that the receiver holds back", "growth of the receive buffer"
-MEMORY = "what the receiver's packets weigh"
-PARTS: dict[str, dict[int, str]] = {
-    "westwood": {14: TIE}, "illinois": {12: TIE}, "nv": {9: TIE}, "veno": {12: TIE}, "yeah": {9: BUFFER}, "scalable": {9: BUFFER},
-    "hybla": {12: MEMORY, 14: BUFFER, 17: BUFFER, 27: BUFFER},
-}  # fmt: skip
-"""Paths on which the module in the simulator parts from the kernel, and why: the effect goes with a delay that is longer by 13.7 us (`TIE`),
-without compression of SACKs (`SACKS`), with a receive buffer of a fixed size (`BUFFER`), or only with one of 300 kB (`MEMORY`)."""
+BUFFER, MEMORY = "growth of the receive buffer", "what the receiver's packets weigh"
+PARTS: dict[str, dict[int, str]] = {"hybla": {12: MEMORY, 14: BUFFER, 17: BUFFER, 27: BUFFER}}
+"""Paths on which the module in the simulator parts from the kernel, and why: the effect goes with a receive buffer of a fixed size (`BUFFER`),
+or only with one of 300 kB (`MEMORY`)."""
 DRAWS = {"bbr": 9, "cdg": 5}
 """Modules that draw random numbers, which are the kernel's own there, and on how many paths that does not matter. With a constant in place of
-the draw, on both sides, BBR is the kernel's on 25 (2, 24, 26 and 27 are `SACKS`, 25 is `TIE`) and CDG on 28 (2 and 14 are `TIE`)."""
+the draw, on both sides, BBR was the kernel's on 25 (2, 24, 26 and 27 with it where no SACK is compressed, 25 with a delay that is longer by 13.7 us)
+and CDG on 28 (2 and 14 likewise by the delay)."""
 
 
 def _folder() -> Path | None:

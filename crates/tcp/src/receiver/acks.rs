@@ -221,15 +221,21 @@ impl Receiver {
     /// Earliest deadline of this half.
     #[inline]
     pub fn deadline(&self) -> Time {
-        let held_back = self.compress_at != Time::NEVER;
-        let runs = if held_back { self.delack_runs } else { Time::NEVER };
-        self.delack_at.min(self.compress_at).min(self.turn_at).min(runs)
+        self.ack_at().min(self.turn_at)
     }
 
-    /// Whether what is held back leaves at `now`.
+    /// When what is held back, or a delayed ACK, leaves.
+    #[inline]
+    fn ack_at(&self) -> Time {
+        let held_back = self.compress_at != Time::NEVER;
+        let runs = if held_back { self.delack_runs } else { Time::NEVER };
+        self.delack_at.min(self.compress_at).min(runs)
+    }
+
+    /// Whether it leaves at `now`.
     #[inline]
     pub fn releases(&self, now: Time) -> bool {
-        self.compress_at <= now
+        self.ack_at() <= now
     }
 
     /// Timers that are due make an ACK due.

@@ -139,6 +139,7 @@ fn a_timer_of_delayed_acks_that_runs_on_releases_what_is_held_back() {
         peer.receiver.quick = 0;
         peer.segment(n, false);
     }
+    assert!(!peer.receiver.releases(Time(armed.0 - 1)) && peer.receiver.releases(armed));
     assert_eq!(peer.wait(), armed, "not a millisecond after the arrival");
     assert_eq!(peer.acks(), [(42, vec![(43, 47)])]);
 }
@@ -180,6 +181,18 @@ fn what_is_held_back_leaves_before_a_segment_of_the_same_nanosecond() {
     assert_eq!(peer.acks(), [(40, vec![(41, 45)])], "the held-back ACK knows nothing of the segment");
     peer.receiver.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "which is held back in its turn");
+}
+
+#[test]
+fn a_delayed_ack_leaves_before_a_segment_of_the_same_nanosecond() {
+    let mut peer = Peer::after(40);
+    assert!(peer.segment(40, false).is_empty());
+    let due = peer.receiver.deadline();
+    assert!(!peer.receiver.releases(Time(due.0 - 1)) && peer.receiver.releases(due));
+    peer.now = due;
+    peer.receiver.on_timer(due, Span::from_ms(300));
+    assert_eq!(peer.acks(), [(41, vec![])]);
+    assert!(!peer.receiver.releases(due), "once");
 }
 
 #[test]
