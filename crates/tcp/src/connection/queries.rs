@@ -91,6 +91,10 @@ impl Connection {
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
     }
+    /// The least RTT that this end sampled, or the greatest span.
+    pub fn min_rtt(&self) -> Span {
+        self.sender.now().map_or(Span::MAX, |sender| sender.rtt.min_rtt())
+    }
     /// SYNs or SYN-ACKs that this end sent again.
     pub fn syn_retransmissions(&self) -> u64 {
         self.syn_retransmissions as u64
