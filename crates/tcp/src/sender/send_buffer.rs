@@ -216,16 +216,10 @@ impl Sender {
     }
 
     /// Nothing more may leave. True if the writer brought something to send.
-    #[inline(always)]
+    #[inline]
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
-        self.buffer.as_ref().is_some_and(SendBuffer::is_due) && self.write_more(now)
-    }
-
-    /// The same of a writer that has something to do.
-    #[inline(never)]
-    fn write_more(&mut self, now: Time) -> bool {
         let filled = self.board.pipe() >= self.window.cwnd;
-        let Some(buffer) = &mut self.buffer else { return false };
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.is_due()) else { return false };
         if buffer.expanded.1 != self.smss {
             (buffer.check, buffer.expanded, buffer.sleeps_to) = (true, (0, self.smss), 0);
         }
