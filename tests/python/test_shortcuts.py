@@ -27,6 +27,7 @@ SHORTCUTS = (
     "fills",
     "predicts",
     "turns",
+    "tells",
     "rests",
 )
 DRAWN_SEEDS = range(1, 6)

@@ -292,7 +292,7 @@ impl Sums {
         self.rtt_sum_ns += stats.rtt_sum_ns;
         self.rtt_samples += stats.rtt_samples;
         if stats.rtt_samples > 0 {
-            self.min_rtt = self.min_rtt.min(sender.info().min_rtt);
+            self.min_rtt = self.min_rtt.min(sender.min_rtt());
         }
         self.slow_start = self.slow_start.or(stats.slow_start);
         self.failed |= sender.has_failed() || receiver.has_failed();

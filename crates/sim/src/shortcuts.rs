@@ -29,6 +29,8 @@ pub struct Shortcuts {
     pub predicts: bool,
     /// A reader has its turn without an event, where nothing else happens in that nanosecond.
     pub turns: bool,
+    /// An application is told of an end only from so many bytes on, where it says so, and when the peer closes.
+    pub tells: bool,
     /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
     pub rests: bool,
 }
@@ -46,6 +48,7 @@ impl Shortcuts {
         fills: true,
         predicts: true,
         turns: true,
+        tells: true,
         rests: true,
     };
 
@@ -61,6 +64,7 @@ impl Shortcuts {
         fills: false,
         predicts: false,
         turns: false,
+        tells: false,
         rests: false,
     };
 
@@ -100,7 +104,7 @@ impl Shortcuts {
 
 type Place = fn(&mut Shortcuts) -> &mut bool;
 
-const PLACES: [(&str, Place); 11] = [
+const PLACES: [(&str, Place); 12] = [
     ("events", |all| &mut all.events),
     ("ahead", |all| &mut all.ahead),
     ("told_late", |all| &mut all.told_late),
@@ -111,6 +115,7 @@ const PLACES: [(&str, Place); 11] = [
     ("fills", |all| &mut all.fills),
     ("predicts", |all| &mut all.predicts),
     ("turns", |all| &mut all.turns),
+    ("tells", |all| &mut all.tells),
     ("rests", |all| &mut all.rests),
 ];
 

@@ -278,6 +278,16 @@ impl Transport {
         self.tcp().is_some_and(Connection::reads_later)
     }
 
+    /// Whether the application may wait for something that has come: TCP's data in order up to `offset`, the peer's FIN, or the end
+    /// of the connection.
+    #[inline(always)]
+    pub fn has_come_to(&self, offset: u64) -> bool {
+        match self {
+            Transport::Tcp(tcp) => tcp.has_come_to(offset),
+            Transport::Datagram(_) => true,
+        }
+    }
+
     /// The deadline has come.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {

@@ -295,7 +295,7 @@ impl World {
             }
             end.arm_at(deadline, index, &mut self.net.agenda);
         }
-        if end.watched && !end.transport.reads_later() {
+        if end.tells() && !end.transport.reads_later() {
             let flow = end.flow;
             app.progress(self, ConnId(conn), flow, host);
         }
@@ -351,7 +351,7 @@ impl World {
         end.transport.on_timer(now);
         let (conn, flow) = (ConnId(end.conn), end.flow);
         // A paced sender has a timer for every packet, so an unwatched end reports only failure.
-        let tells = end.watched || end.transport.has_failed();
+        let tells = end.tells() || end.transport.has_failed();
         self.flush(index);
         if tells {
             app.progress(self, conn, flow, index & 1);

@@ -116,7 +116,7 @@ COUNTED = (
         name="trace = all",
         cell=BenchCell(rate_mbps=100, flows=1, duration_s=4, record={"trace": "all"}),
         from_s=2,
-        most=PLAIN_MOST * 3,
+        most=PLAIN_MOST * 8 // 5,
     ),
     Counted(name="cubic", cell=BenchCell(rate_mbps=1000, flows=10_000, duration_s=1.5), from_s=1.25, most=5_270),
     Counted(name="cubic", cell=BenchCell(rate_mbps=10_000, flows=100_000, duration_s=1.2), from_s=1.1, most=7_060),

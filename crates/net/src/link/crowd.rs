@@ -44,15 +44,13 @@ impl Crowd {
         self.max_wait = self.max_wait.max(start - now);
     }
 
-    /// The same where nothing is new: no more than ever wait, each as the one before, and at no new whole second. There is room
-    /// behind `queue`. False: something is new.
+    /// The same where no more than ever wait, and at no new whole second. There is room behind `queue`. False: something is new.
     #[inline(always)]
     pub(super) fn wait_as_before(&mut self, queue: &DropTail, now: Time, start: Time, load: Load) -> bool {
-        let wait = Span(start.0 - now.0);
-        let room = queue.has_room_at_sight(load, &self.backlog);
-        let as_before = room && !self.instants.lie_before(start) && self.backlog.follows(start, wait, load);
+        let as_before = queue.has_room_at_sight(load, &self.backlog) && !self.instants.lie_before(start);
         if as_before {
-            self.backlog.push_follower(start, wait, load);
+            let wait = Span(start.0 - now.0);
+            self.backlog.push(start, wait, load);
             if wait > self.max_wait {
                 self.max_wait = wait;
             }

@@ -108,30 +108,13 @@ impl Backlog {
     /// A packet starts to wait, for so long, until `start`; it was expected.
     #[inline]
     pub(crate) fn push(&mut self, start: Time, wait: Span, load: Load) {
-        if self.run.load != load || self.run.gap(start) != self.run.step {
-            self.begin_run(start, wait, load);
+        let (alike, gap) = (self.run.load == load, self.run.gap(start));
+        if !alike || gap != self.run.step {
+            match alike && gap >= wait && self.earlier.is_empty() {
+                true => (self.packets, self.bytes, self.run.packets) = (0, 0, 0), // a run like it, when all have gone
+                false => self.begin_run(start, wait, load),
+            }
         }
-        self.enter(start, wait, load);
-    }
-
-    /// Whether it continues the run as it is, or begins one like it when all have gone.
-    #[inline]
-    pub(crate) fn follows(&self, start: Time, wait: Span, load: Load) -> bool {
-        let gap = self.run.gap(start);
-        self.run.load == load && (gap == self.run.step || gap >= wait && self.earlier.is_empty())
-    }
-
-    /// [`Backlog::push`] of such a packet.
-    #[inline]
-    pub(crate) fn push_follower(&mut self, start: Time, wait: Span, load: Load) {
-        if self.run.gap(start) != self.run.step {
-            (self.packets, self.bytes, self.run.packets) = (0, 0, 0);
-        }
-        self.enter(start, wait, load);
-    }
-
-    #[inline]
-    fn enter(&mut self, start: Time, wait: Span, load: Load) {
         self.run.last = start;
         self.run.packets += 1;
         self.packets += load.segments();
@@ -232,13 +215,8 @@ mod tests {
                 now += passed;
                 start = (start + step).max(now + 1);
                 let load = Load::new(Class::Data, 1 + kind, 100 + kind);
-                match backlog.held_before(load.segments()) && backlog.follows(Time(start), Span(start - now), load) {
-                    true => backlog.push_follower(Time(start), Span(start - now), load),
-                    false => {
-                        backlog.expect(Time(now), load.segments());
-                        backlog.push(Time(start), Span(start - now), load);
-                    }
-                }
+                backlog.expect(Time(now), load.segments());
+                backlog.push(Time(start), Span(start - now), load);
                 list.push((start, load));
                 waited += (start - now) as u128 * load.segments() as u128;
                 let there: Vec<_> = list.iter().copied().filter(|&(start, _)| start > now).collect();

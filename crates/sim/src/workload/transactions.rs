@@ -221,8 +221,10 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     fn ask<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         let entry = &mut self.entries[at];
         entry.asking = true;
-        let bytes = self.plan.params.request;
-        cx.write(entry.conn, RECEIVER, bytes);
+        let (conn, before) = (entry.conn, entry.expected - entry.row.bytes);
+        cx.await_bytes(conn, SENDER, entry.asked);
+        cx.await_bytes(conn, RECEIVER, before + 1);
+        cx.write(conn, RECEIVER, self.plan.params.request);
     }
 
     /// The client has read a response.
@@ -420,6 +422,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         let before = entry.expected - entry.row.bytes;
         if entry.row.first_byte == Time::NEVER && received > before {
             entry.row.first_byte = cx.now();
+            cx.await_bytes(conn, RECEIVER, entry.expected);
         }
         if received >= entry.expected && entry.row.completed == Time::NEVER {
             self.complete(cx, at);
@@ -435,6 +438,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
         if !entry.answered && server.received >= entry.asked {
             let bytes = entry.row.bytes;
             self.entries[at].answered = true;
+            cx.await_bytes(conn, SENDER, u64::MAX); // the next request, or its FIN
             cx.write(conn, SENDER, bytes);
             if self.plan.params.close == CloseFirst::Server && !self.goes_on(at) {
                 self.entries[at].ended = true;

@@ -38,7 +38,7 @@ impl World {
                 flow,
                 conn: conn.0,
                 ordinal: self.opened,
-                watched: true,
+                told_from: 0,
                 transport: Transport::new(config, flow, host, initiator, self.seed, self.over.pop()),
                 process: None,
             });
@@ -103,8 +103,16 @@ impl World {
 
     /// Whether anything happening at this end is reported to the application.
     pub fn watch(&mut self, conn: ConnId, host: usize, watched: bool) {
-        let index = end_index(conn, host);
-        self.ends[index].as_mut().expect("invariant: open").watched = watched;
+        self.end_at(end_index(conn, host)).told_from = if watched { 0 } else { NEVER_TOLD };
+    }
+
+    /// Nothing that happens at this end matters to the application until it has `bytes` of the peer's, or the peer has closed, or the
+    /// connection is over.
+    pub fn watch_from(&mut self, conn: ConnId, host: usize, bytes: u64) {
+        if self.net.shortcuts.tells {
+            let offset = bytes.saturating_add(1).min(NEVER_TOLD as u64 - 1); // data starts at 1
+            self.end_at(end_index(conn, host)).told_from = offset as u32;
+        }
     }
 
     /// Whether connections may be opened that nothing else limits.
@@ -160,7 +168,8 @@ pub(super) struct End {
     pub(super) flow: FlowId,
     pub(super) conn: u32,
     pub(super) ordinal: u32,
-    pub(super) watched: bool,
+    /// The application is told of what happens here from this offset of the peer's data on (see [`World::watch_from`]), or never.
+    told_from: u32,
     /// What it is on a host that is not perfect.
     pub(super) process: Option<Box<Process>>,
 }
@@ -169,6 +178,17 @@ impl End {
     /// Tells it from all other ends of the run.
     pub(super) fn key(&self, side: usize) -> u64 {
         (self.ordinal as u64) << 1 | side as u64
+    }
+
+    /// Whether the application is ever told of what happens here.
+    pub(super) fn is_watched(&self) -> bool {
+        self.told_from != NEVER_TOLD
+    }
+
+    /// Whether the application is to be told of what happened here.
+    #[inline(always)]
+    pub(super) fn tells(&self) -> bool {
+        self.is_watched() && self.transport.has_come_to(self.told_from as u64)
     }
 
     /// Whether its timer is to fire.
@@ -352,6 +372,9 @@ pub(super) fn end_index(conn: ConnId, host: usize) -> usize {
 const SLOT_BITS: u32 = 20;
 pub(super) const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
+
+/// No offset: the application is told nothing.
+const NEVER_TOLD: u32 = u32::MAX;
 
 /// Ends of connections that are over, whose memory is kept for the next ones.
 const MOST_OVER: usize = 16;

@@ -199,7 +199,7 @@ impl World {
         loop {
             // the application's callback may close the connection
             let Some(end) = self.ends[index].as_mut() else { return };
-            let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.watched);
+            let (conn, flow, watched) = (ConnId(end.conn), end.flow, end.is_watched());
             let due = end.transport.next_deadline() <= now;
             let process = end.process.as_mut().expect("invariant: asked for processes only");
             let at = process.host as usize;

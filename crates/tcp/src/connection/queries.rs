@@ -60,6 +60,11 @@ impl Connection {
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }
+    /// The peer's data is here in order up to `offset`, or its FIN is, or the connection is over.
+    #[inline(always)]
+    pub fn has_come_to(&self, offset: u64) -> bool {
+        self.receiver.next() >= offset || self.is_done() || self.peer_closed()
+    }
     /// The peer's FIN arrived in order.
     pub fn peer_closed(&self) -> bool {
         self.receiver.fin_received()
@@ -90,6 +95,10 @@ impl Connection {
     /// Running sums.
     pub fn stats(&self) -> &Stats {
         self.sender.stats()
+    }
+    /// The least RTT that this end sampled, or the greatest span.
+    pub fn min_rtt(&self) -> Span {
+        self.sender.now().map_or(Span::MAX, |sender| sender.rtt.min_rtt())
     }
     /// SYNs or SYN-ACKs that this end sent again.
     pub fn syn_retransmissions(&self) -> u64 {

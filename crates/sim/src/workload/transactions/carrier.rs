@@ -44,6 +44,8 @@ pub trait Carrier {
     fn counts(&self, conn: Self::Conn) -> Counts;
     /// The application writes so many bytes.
     fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);
+    /// There is nothing to do at an end before it has so many bytes of the other end's, or that has closed.
+    fn await_bytes(&mut self, _conn: Self::Conn, _host: usize, _bytes: u64) {}
     /// The application closes: a FIN follows what was written.
     fn close(&mut self, conn: Self::Conn, host: usize);
     /// The client sees its connection established.
@@ -139,6 +141,9 @@ impl Carrier for Context<'_> {
     }
     fn write(&mut self, conn: ConnId, host: usize, bytes: u64) {
         self.world.act(conn, host, |tcp, now| tcp.write(now, bytes));
+    }
+    fn await_bytes(&mut self, conn: ConnId, host: usize, bytes: u64) {
+        self.world.watch_from(conn, host, bytes);
     }
     fn close(&mut self, conn: ConnId, host: usize) {
         self.world.act(conn, host, |tcp, now| tcp.close(now));
