@@ -271,10 +271,10 @@ def test_a_run_that_fails_is_exit_code_4_and_says_why(tmp_path: Path, capsys: py
     file = tmp_path / "late.py"
     file.write_text(LATE)
     out = tmp_path / "out"
-    argv = ["evaluate", f"{file}:Late", "--quick", "--rows", "12", "--jobs", "1", "--out", str(out)]
+    argv = ["evaluate", f"{file}:Late", "--quick", "--rows", "2", "--jobs", "1", "--out", str(out)]
     assert main(argv) == 4
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "runs failed, the first in row 12, 10 Mbit/s, 40 ms, 1 BDP, seed 1: " in error
+    assert "runs failed, the first in row 2, 10 Mbit/s, 40 ms, 8 BDP, 1 flow, seed 1: " in error
     assert "controller Late" in error
     assert "enough of this" in error
     assert [p.name for p in out.iterdir()] == ["store"]
