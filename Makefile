@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # All cores; a file of tests, which may share fixtures, runs on one of them.
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
+# Without the guest of the linux backend and the examples, which alone need `ackclock-sim` compiled as a library: `make test-deep` has them.
+CARGO_TEST := cargo test --workspace --exclude ackclock-guest --locked --quiet
 WASM := wasm32-unknown-unknown
 LAB := python/ackclock/_lab/lab.html
 RUST := Cargo.toml Cargo.lock $(shell find crates -path crates/wasm -prune -o '(' -name '*.rs' -o -name Cargo.toml ')' -print)
@@ -35,11 +37,13 @@ reproduce: setup ## re-run the study of Proportional Rate Reduction and write re
 # The engine and the tests of Rust share nothing that is built, and each alone leaves a core idle for half of its time.
 test: $(VENV)/.packages ## everything that guards behaviour, Rust and Python; it names what it leaves out
 	@$(MAKE) --no-print-directory -j2 setup rust-tests $(VENV)/.collected
-	cargo test --workspace --locked --quiet
+	$(CARGO_TEST) --tests
+	cargo test --package ackclock-link --doc --locked --quiet
+	@echo 'left out: Rust tests of the guest of the linux backend, run by `make test-deep`'
 	$(PYTEST)
 
 rust-tests: $(VENV)/.packages
-	cargo test --workspace --locked --quiet --no-run
+	$(CARGO_TEST) --tests --no-run
 
 # PROPTEST_CASES stands above what a test asks for. Those of PCC's theorems are six long simulations each, and hold for most starts.
 test-deep: setup $(VENV)/.dev ## what takes longer: whole studies and their causes, every cell of the benchmark, the real kernel at length

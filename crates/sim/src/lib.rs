@@ -13,6 +13,15 @@
 //! [`batch`] does this for many seeds, [`estimate`] says beforehand how much memory it takes. Modules are public where the
 //! Python binding and the guest of the linux backend use them.
 
+// Not a program of its own: the engine would be compiled once more, as the library that it is linked with.
+#[cfg(test)]
+extern crate self as ackclock_sim;
+#[cfg(test)]
+#[path = "../tests/main.rs"]
+mod outside;
+#[cfg(test)]
+use outside::common;
+
 mod app;
 pub mod batch;
 pub mod bounds;

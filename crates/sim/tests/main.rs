@@ -1,8 +1,8 @@
-//! The engine through its public face: scenario in, tables out. One program: each one is linked with the whole engine.
+//! The engine through its public face: scenario in, tables out. Each names what it uses as `ackclock_sim::`, as any user does.
 
 mod bounds;
 mod burst_table;
-mod common;
+pub(crate) mod common;
 mod determinism;
 mod fetches;
 mod flows;

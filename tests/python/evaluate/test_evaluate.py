@@ -56,6 +56,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("evaluate")
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without pictures: they take most of the time of a small evaluation."""
+    monkeypatch.setattr(page, "_svg", lambda _: b"<svg/>")
+
+
 def found(evaluation: Evaluation, name: str) -> RowVerdict:
     return next(r for r in evaluation.rows if r.row.id == name)
 
@@ -204,11 +210,12 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "statement missing" in html
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_exit_codes_and_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     file = tmp_path / "late.py"
     file.write_text(LATE)
-    assert main(["evaluate", "cubic", "--quick", "--rows", "12", "--out", str(out)]) == 0
+    assert main(["evaluate", "cubic", "--quick", "--rows", "9", "--out", str(out)]) == 0
     capsys.readouterr()
     for argv, said in (
         (["cubicc"], "CONTROLLER: found"),
@@ -258,15 +265,16 @@ class Late:
 """
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_that_fails_is_exit_code_4_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CUBIC's runs are kept, no report is written, and the same command with a mended class goes on."""
     file = tmp_path / "late.py"
     file.write_text(LATE)
     out = tmp_path / "out"
-    argv = ["evaluate", f"{file}:Late", "--quick", "--rows", "12", "--jobs", "1", "--out", str(out)]
+    argv = ["evaluate", f"{file}:Late", "--quick", "--rows", "2", "--jobs", "1", "--out", str(out)]
     assert main(argv) == 4
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "runs failed, the first in row 12, 10 Mbit/s, 40 ms, 1 BDP, seed 1: " in error
+    assert "runs failed, the first in row 2, 10 Mbit/s, 40 ms, 8 BDP, 1 flow, seed 1: " in error
     assert "controller Late" in error
     assert "enough of this" in error
     assert [p.name for p in out.iterdir()] == ["store"]
@@ -302,6 +310,7 @@ def test_stopped_is_exit_code_130_and_says_that_it_goes_on(tmp_path: Path) -> No
     assert "the same command goes on from there" in said.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_strict_is_exit_code_1_where_a_must_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["evaluate", "reno", "--quick", "--rows", "5", "--json", "--out", str(tmp_path / "out")]
     assert main(argv) == 0
@@ -429,8 +438,8 @@ def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
     assert flows == ["candidate 1", "candidate 2"]
 
 
-def test_the_authors_words_are_in_the_report(tmp_path: Path) -> None:
-    evaluation = run(tmp_path, "cubic", "12")
+def test_the_authors_words_are_in_the_report(folder: Path) -> None:
+    evaluation = run(folder, "cubic", "12")
     assert to_json(evaluation)["search"] is None
     made = page.page(evaluation, statements={"5.3.2": "It can be deployed host by host <now>."})
     from ackclock import report

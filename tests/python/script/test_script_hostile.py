@@ -14,6 +14,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="resource limits
 SECONDS = 5
 BYTES = 500_000_000
 
+PART = 4
+"""What is as long as a script may be is played at a fourth of that, and has a fourth of the time; at full length among the `deep` tests."""
+
 OPEN = """
 0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0  bind(3, ..., ...) = 0
@@ -52,7 +55,6 @@ SCRIPTS = {
     "doubling tuple": OPEN + "".join(["+0 %{ x = (1, 2) }%\n", *["+0 %{ x = (x, x) }%\n"] * 60]),
     "doubling number": OPEN + "".join(["+0 %{ x = 10**9 }%\n", *["+0 %{ x = x * x }%\n"] * 60]),
     "prints": OPEN + "+0 %{ print('" + "a" * 900 + "') }%\n" * 200,
-    "many blocks": OPEN + "+0 %{ x = 1 }%\n" * 30_000,
     "endless range": OPEN + "+0~+999999999999999999999 > . 1:1(0) ack 1\n",
     "far range": OPEN + "+0~+999999 > . 1:1(0) ack 1\n",
     "endless wait": OPEN + "+999999 < . 1:1(0) ack 1 win 1\n" * 20_000,
@@ -64,25 +66,36 @@ SCRIPTS = {
     "large write": OPEN + "+0 write(4, ..., 67108864) = 67108864\n" + "+1000 < . 1:1(0) ack 1 win 65535\n" * 2_000,
     "many writes": OPEN + "+0 write(4, ..., 60000000) = 60000000\n" * 15_000,
     "many records": OPEN + "+0 send(4, ..., 1, MSG_EOR) = 1\n" * 25_000,
-    "many watched writes": OPEN.replace("+0  bind", "+0 setsockopt(3, SOL_SOCKET, SO_ZEROCOPY, [1], 4) = 0\n+0 bind")
-    + "+0 send(4, ..., 1, MSG_ZEROCOPY) = 1\n" * 25_000,
     "many holes": OPEN + "".join(f"+0 < . {n}:{n + 1}(1) ack 1 win 1\n" for n in range(3, 60_003, 2)),
     "many SACK blocks": OPEN
     + "+0 write(4, ..., 60000000) = 60000000\n"
     + "".join(f"+0 < . 1:1(0) ack 1 win 65535 <sack {n}01:{n + 1}01,nop,nop>\n" for n in range(2, 15_000, 2)),
-    "many watches": OPEN
-    + "+0 epoll_create(1) = 9\n"
-    + "".join(f"+0 socket(..., SOCK_STREAM, 0) = {n}\n" for n in range(10, 1_010))
-    + "".join(f"+0 epoll_ctl(9, EPOLL_CTL_ADD, {n}, {{events=EPOLLIN, fd={n}}}) = 0\n" for n in range(10, 1_010))
-    + "+0 epoll_wait(9, ..., 1, 0) = 1\n" * 20_000,
     "many descriptors": OPEN + "".join(f"+0 socket(..., SOCK_STREAM, 0) = {n}\n" for n in range(10, 9_010)),
     "long poll": OPEN + "+0...999999 poll([{fd=4, events=POLLIN, revents=0}], 1, 2000000000) = 0\n",
     "many events": "0 close(3) = 0\n" * 60_000,
-    "definitions": "".join(f"--define A{n}=A{n - 1}\n" for n in range(1, 20_000)) + OPEN,
     "no end": OPEN + "+0 %{ x = 1",
     "zeros": "\0" * 1_000_000,
     "odd bytes": "\udcff\udcfe" * 100_000,
 }
+
+
+def longest(part: int = 1) -> dict[str, str]:
+    """As long as they may be, or a part of that; each takes more of the time than all of the others."""
+    watches = range(10, 1_010)
+    return {
+        "many blocks": OPEN + "+0 %{ x = 1 }%\n" * (30_000 // part),
+        "many watched writes": OPEN.replace(
+            "+0  bind", "+0 setsockopt(3, SOL_SOCKET, SO_ZEROCOPY, [1], 4) = 0\n+0 bind"
+        )
+        + "+0 send(4, ..., 1, MSG_ZEROCOPY) = 1\n" * (25_000 // part),
+        "many watches": OPEN
+        + "+0 epoll_create(1) = 9\n"
+        + "".join(f"+0 socket(..., SOCK_STREAM, 0) = {n}\n" for n in watches)
+        + "".join(f"+0 epoll_ctl(9, EPOLL_CTL_ADD, {n}, {{events=EPOLLIN, fd={n}}}) = 0\n" for n in watches)
+        + "+0 epoll_wait(9, ..., 1, 0) = 1\n" * (20_000 // part),
+        "definitions": "".join(f"--define A{n}=A{n - 1}\n" for n in range(1, 20_000 // part)) + OPEN,
+    }
+
 
 GIGABYTE = "a gigabyte"
 
@@ -118,14 +131,15 @@ print(json.dumps([told, peak, opened]))
 """
 
 
-@pytest.fixture(scope="module", params=range(4))
+@pytest.fixture(scope="module", params=[PART, pytest.param(1, marks=pytest.mark.deep)])
 def outcome(request, tmp_path_factory):
-    """A fourth of the scripts, so that no process takes long."""
+    """What is said to the scripts, what they take, and whether they touch a file."""
     folder = tmp_path_factory.mktemp("hostile")
-    names = [*SCRIPTS, GIGABYTE][request.param :: 4]
+    scripts = {**SCRIPTS, **longest(request.param)} if request.param > 1 else longest()
+    names = [*scripts, *([GIGABYTE] if request.param > 1 else ())]
     for n, name in enumerate(names):
         file = folder / f"{n:02}.pkt"
-        file.write_text(SCRIPTS.get(name, ""), encoding="utf-8", errors="surrogateescape")
+        file.write_text(scripts.get(name, ""), encoding="utf-8", errors="surrogateescape")
         if name == GIGABYTE:
             os.truncate(file, 1 << 30)  # takes no room
     paths = sorted(folder.iterdir())
@@ -140,7 +154,10 @@ def outcome(request, tmp_path_factory):
     )
     assert child.returncode == 0, child.stderr
     told, peak, opened = json.loads(child.stdout)
-    return dict(zip(names, told.values(), strict=True)), peak, opened, sorted(folder.iterdir()) == paths
+    told = dict(zip(names, told.values(), strict=True))
+    for name in longest(request.param):
+        told[name][2] *= request.param
+    return told, peak, opened, sorted(folder.iterdir()) == paths
 
 
 def test_each_ends_in_time_with_a_clear_answer(outcome):
