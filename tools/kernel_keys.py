@@ -3,6 +3,8 @@
 Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that does not heed the key
 leaves the same tables bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row
 is refused. Without `--run` the table in docs/how-to/run-in-the-linux-kernel.md is renewed; `--check` says whether it is stale.
+
+Length: a row for each key.
 """
 
 from __future__ import annotations

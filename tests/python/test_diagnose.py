@@ -1,4 +1,7 @@
-"""What a capture tells of a transfer, beside what the run knows: causes, path, and what it refuses to say."""
+"""What a capture tells of a transfer, beside what the run knows: causes, path, and what it refuses to say.
+
+Length: each test makes its own capture.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 //! The receiving half: reassembly, what to acknowledge and when.
 //!
-//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an
-//! ACK at once when a gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the
-//! block of the latest arrival first; DSACK: RFC 2883. The window grows by receive-buffer autotuning (`rwnd.rs`),
-//! and while it grows Linux acknowledges every segment: that is what makes its early ACK trains.
+//! Delayed ACKs follow RFC 1122/5681 or Linux (`__tcp_ack_snd_check`: quick ACKs at the start, adaptive timeout, an ACK at once when a
+//! gap closes, compression of duplicate ACKs after the first three). SACK blocks: RFC 2018, the block of the latest arrival first; DSACK:
+//! RFC 2883. The window grows by autotuning (`rwnd.rs`), and while it grows Linux acknowledges every segment: its early ACK trains.
 
 mod accurate;
 mod acks;

@@ -1,17 +1,12 @@
-"""One direction of a connection, replayed as its sender has seen it: between two packets, what held it back.
-
-The rule is the sender's own. Where an ACK comes and releases data, the window had stopped it; where new data leaves without an ACK,
-the application or pacing had. So the cause of a wait shows when it ends, and what says nothing gets the cause of what follows.
-"""
+"""One direction of a connection, replayed as its sender has seen it: between two packets, what held it back (`_waits`)."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
+from ackclock.diagnose._waits import Instant, causes_of, is_paced, last_departures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,54 +24,8 @@ LONGEST_GAP_S = 2e-4
 SLICE = 50_000
 """Rows that are plain values at a time."""
 
-BURST_S = 3e-3
-"""Linux paces in bursts of a millisecond."""
-
-CLOCKED = 0.25
-"""Share of departures that ACKs release, from which on cwnd may have held a paced sender as well."""
-
 LEAST_FULL, MARKED = 100, 0.8
 """Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
-
-PACED = 0.3
-"""Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
-
-
-DRAINED = 0.5
-"""Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
-
-LONGER = 2
-"""How many times as long as the one before a wait for pacing may be."""
-
-
-@dataclass(slots=True)
-class Instant:
-    """What happens at one time, and how things stand behind it."""
-
-    t: float
-    acked: int = 0
-    """Bytes newly acknowledged or SACKed."""
-    heard: bool = False
-    """An ACK or an update of the window came."""
-    new: int = 0
-    clocked: bool = False
-    """An ACK came before the new data left."""
-    again: int = 0
-    pushed: bool = False
-    """The last packet of new data ends what was written, or is short."""
-    expired: bool = False
-    """The retransmission timer has."""
-    probe: bool = False
-    una: int = 1
-    nxt: int = 1
-    room: int = 0
-    """Bytes that the receiver's window still takes."""
-    recovering: bool = False
-    established: bool = True
-    rtt: float | None = None
-    size: int = 0
-    """Bytes of the packet that it is of."""
-    delivered: int = 0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -352,8 +301,8 @@ class _Sender:
         self.first = at
 
     def result(self) -> Replay:
-        paced = _is_paced(self.done, self.mss)
-        causes = _causes(self.done, mss=self.mss, paced=paced)
+        paced = is_paced(self.done, self.mss)
+        causes = causes_of(self.done, mss=self.mss, paced=paced)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
         for i, cause in enumerate(causes):
@@ -381,7 +330,7 @@ def unexplained(found: Replay) -> float:
     found
         A replay.
     """
-    ended = _last(found.instants)[0]
+    ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
     last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
     spent = sum(
@@ -390,119 +339,3 @@ def unexplained(found: Replay) -> float:
         if cause == "application" and not ended[i]
     )
     return spent / life if life > 0 else 0.0
-
-
-def _is_paced(instants: list[Instant], mss: int) -> bool:
-    """Whether full packets leave without an ACK, although the application had more when the one before left.
-
-    An application whose last segment waits for an ACK (Nagle) looks alike; but it writes more at a time, and not many times in a round
-    trip.
-    """
-    alone = 0
-    gaps: list[float] = []
-    sizes: list[int] = []
-    rtts: list[float] = []
-    pushed, left = True, 0.0
-    for now in instants:
-        if now.rtt is not None:
-            rtts.append(now.rtt)
-        if now.new and not now.clocked and not now.recovering:
-            alone += 1
-            if not pushed:
-                gaps.append(now.t - left)
-                sizes.append(now.new)
-        if now.new:
-            pushed, left = now.pushed, now.t
-    if alone <= 20 or len(gaps) <= PACED * alone or not rtts:
-        return False
-    gap = median(gaps)
-    return gap <= BURST_S or (gap < median(rtts) and median(sizes) <= 2 * mss)
-
-
-def _causes(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
-    """The cause of each wait; backwards, because it shows when the wait ends."""
-    causes: list[str] = [""] * max(len(instants) - 1, 0)
-    follows = "application"  # behind the last packet there was nothing more to send
-    ended, sent_at, small, flights = _last(instants)
-    waits = [
-        (i, then.t - sent_at[i])
-        for i, then in enumerate(instants[1:])
-        if then.new and not then.clocked and not ended[i]
-    ]
-    usual = 4 * median(wait for _, wait in waits) if waits else 0.0
-    new = [now.clocked for now in instants if now.new and not now.recovering]
-    clocked = sum(new) > CLOCKED * len(new)
-    filled = _filled(instants, mss) if paced and clocked else [False] * len(instants)
-    for i in range(len(causes) - 1, -1, -1):
-        now, then = instants[i], instants[i + 1]
-        full = now.room < mss
-        if then.probe:
-            pass
-        elif then.new and not then.clocked:
-            waited = then.t - sent_at[i]
-            while waits and waits[-1][0] >= i:
-                waits.pop()
-            pace = max(usual, LONGER * waits[-1][1]) if waits else usual  # it changes: what came just before tells more
-            follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
-        elif then.new:
-            nagle = then.new < mss and now.una < small[i] <= then.una
-            drained = ended[i] and now.nxt - now.delivered < DRAINED * flights[i]
-            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room
-            follows = "application" if nagle or drained else "cwnd"
-        if not now.established:
-            causes[i] = "handshake"
-        elif now.una >= now.nxt:
-            if full and follows == "cwnd":
-                causes[i] = "rwnd"  # a window of nothing
-            else:
-                causes[i], follows = "idle", "application"
-        elif then.expired:
-            causes[i] = "timeout"
-        elif now.recovering:
-            causes[i] = "recovery"
-        elif full and follows != "application":
-            causes[i] = "rwnd"
-        elif paced and follows in ("pacing", "cwnd"):
-            alone = then.new and not then.clocked  # no ACK made room
-            at_once = then.new and then.clocked  # its time had come, and the ACK made room
-            causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
-        else:
-            causes[i] = follows
-    return causes
-
-
-def _filled(instants: list[Instant], mss: int) -> list[bool]:
-    """Whether as much is in flight as at most in the round trip before: cwnd, if anything, is full."""
-    made: list[bool] = []
-    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
-    span = 0.1
-    for now in instants:
-        flight = now.nxt - now.delivered
-        if now.rtt is not None:
-            span = now.rtt
-        while most and most[-1][1] <= flight:
-            most.pop()
-        most.append((now.t, flight))
-        while most[0][0] < now.t - span:
-            most.popleft()
-        made.append(flight + mss // 2 >= most[0][1])
-    return made
-
-
-def _last(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
-    """Of the last packet with new data: whether it ended what was written, and when it left; where the last that did so ends; and what was
-    in flight with it, if no repair has made the window smaller since.
-    """
-    ended, left, ends, flights = [], [], [], []
-    pushed, at, end, flight = True, 0.0, 0, 0
-    for now in instants:
-        if now.new:
-            pushed, at, flight = now.pushed, now.t, now.nxt - now.delivered
-            end = now.nxt if pushed else end
-        if now.recovering:
-            flight = 0
-        ended.append(pushed)
-        left.append(at)
-        ends.append(end)
-        flights.append(flight)
-    return ended, left, ends, flights
