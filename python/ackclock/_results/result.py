@@ -530,8 +530,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
                 continue
             if about.type != TYPES.get(kind):
                 raise InputError(f"{place}: found {TYPES.get(kind, kind)} as {column}; allowed: {about.type}")
-            if kind == "n4" and not about.null and (whole or column == "group"):
-                raise InputError(f"{place}: found rows without {column}; allowed: a number in each")
+            missing = kind == "n4" or (kind == "str" and None in buffer)
+            if missing and not about.null and (whole or column == "group"):
+                what = "a text" if kind == "str" else "a number"
+                raise InputError(f"{place}: found rows without {column}; allowed: {what} in each")
             if column == "group":
                 last = int(np.nan_to_num(series(column, kind, buffer).to_numpy()).max(initial=0))  # nulls are NaN
                 if last >= groups:
