@@ -353,6 +353,9 @@ impl CongestionControl for Controller {
     fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
         dispatch!(self, c => c.on_control(window, ack))
     }
+    fn on_idle(&mut self, now: Time, snd_una: u64, slow_path: bool) {
+        dispatch!(self, c => c.on_idle(now, snd_una, slow_path))
+    }
     fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: Time) {
         dispatch!(self, c => c.on_totals(delivered, lost, delivered_time))
     }

@@ -66,6 +66,8 @@ pub struct Receiver {
     waits: bool,
     turn_at: Time,
     unread: u64,
+    /// Where the first buffer ends that it has not read.
+    first_unread: u64,
     /// A packet found no memory, which the next ACK says.
     no_memory: bool,
     /// See [`Receiver::stamp_otherwise`].
@@ -152,6 +154,7 @@ impl Receiver {
             waits: config.application_waits,
             turn_at: Time::NEVER,
             unread: 0,
+            first_unread: 0,
             no_memory: false,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
@@ -346,6 +349,7 @@ impl Receiver {
         }
         // By what came before, too, as a probe for a lost tail does (Linux `tcp_rcv_rtt_measure_ts` comes before `tcp_data_queue`).
         self.measure_rtt(seg, self.keeps_waiting());
+        self.measure_later(now);
         let mut reads = None;
         let room_matters = self.explicit_reads || self.gathered > 0 || self.unread > 0;
         if room_matters && end > self.rcv_nxt && !self.is_taken(seg) {
@@ -431,7 +435,7 @@ impl Receiver {
         }
         if PLAIN {
             self.window.take(arrived);
-            self.unread = arrived;
+            (self.unread, self.first_unread) = (arrived, end);
             return Some(end);
         }
         let gap = !self.out_of_order.is_empty();
@@ -444,6 +448,9 @@ impl Receiver {
             self.window.on_drained(now, end, queued, self.beyond());
         }
         if gap || linux {
+            if self.unread == 0 {
+                self.first_unread = buffer;
+            }
             self.unread += arrived + memory;
             self.window.take(self.memory(0));
             return Some(buffer);

@@ -375,10 +375,12 @@ impl Sender {
         if self.board.packets_out() > 0 || seg.ack != self.snd_una || !seg.sack.is_empty() {
             return self.on_ack(now, seg);
         }
+        let slow_path = seg.len > 0 || seg.wnd as u64 != self.snd_wnd;
         self.hear_window(seg);
         if self.ecn.accurate {
             self.hear_marks(seg, self.standing());
         }
+        self.cc.on_idle(self.clock(now), self.snd_una, slow_path);
         if self.has_new_data() {
             self.intent.push();
         }

@@ -176,6 +176,37 @@ fn without_offload_each_segment_is_charged_linux_sk_wmem_queued() {
     assert_eq!((first_burst("linux-6"), first_burst("linux-3.0")), (8, 9));
 }
 
+/// A server that has an initial window of 30 segments and writes 100 of them in one call, into a buffer of so much memory.
+fn long_call(memory: u64) -> Server {
+    let base = Config::profile("linux-6").expect("a profile");
+    let buffers = Some(Buffers { limit: Some(SendLimit::fixed(memory)), ..Buffers::UNLIMITED });
+    let mut s = Server::new(&Config { iw: 30, buffers, ..base });
+    s.write(100);
+    s
+}
+
+/// Linux `tcp_push`: where the writer sleeps the last buffer is marked, but one that has left is in the queue no more.
+#[test]
+fn a_writer_that_finds_no_room_marks_only_what_waits_to_be_sent() {
+    let mut s = long_call(13_000);
+    s.now = s.conn.next_deadline();
+    s.conn.on_timer(s.now);
+    let probe = s.conn.poll_transmit(s.now).expect("the last segment, again");
+    assert!(!probe.flags.has(Flags::PSH), "{probe:?}");
+}
+
+/// Linux `tcp_shift_skb_data`: 22 segments of 1832 bytes take 40,304; of those, 21 that are SACKed need 20 heads of 832 less.
+#[test]
+fn what_is_sacked_side_by_side_shares_a_buffer_and_makes_room_for_the_writer() {
+    let mut s = long_call(40_000);
+    let left = s.conn.unwritten();
+    assert_eq!(left, 78_000);
+    s.now += RTT;
+    s.deliver(0, &[(1, 22)]);
+    s.sent();
+    assert!(s.conn.unwritten() < left, "{left}");
+}
+
 #[test]
 fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
     let after_two_acks = |application_waits: bool| {

@@ -131,6 +131,8 @@ pub struct Needs {
     pub buffer_windows: u8,
     /// Its window grows also where it is not the limit.
     pub unlimited: bool,
+    /// It is told of what comes while nothing is outstanding, by [`CongestionControl::on_idle`].
+    pub idle: bool,
     /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
     pub vars: &'static [&'static str],
 }
@@ -215,6 +217,10 @@ pub trait CongestionControl {
 
     /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
     fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
+
+    /// A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window (Linux
+    /// `in_ack_event`, which is told of it beside all other ACKs). Called if it needs `idle`.
+    fn on_idle(&mut self, _now: Time, _snd_una: u64, _slow_path: bool) {}
 
     /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
     /// becomes Loss, where rates are kept. Optional.

@@ -88,6 +88,27 @@ impl WestwoodPlus {
         count
     }
 
+    /// Linux `tcp_westwood_ack`.
+    fn count(&mut self, now: Time, snd_una: u64, slow_path: bool) {
+        // What the first ACK covers is not counted, but for one segment.
+        let first = std::mem::take(&mut self.first_ack);
+        if first {
+            self.snd_una = snd_una;
+        }
+        self.update_window(now.0 / 1_000_000);
+        if first || slow_path {
+            self.bk += self.acked_count(snd_una);
+        } else {
+            self.bk += snd_una.saturating_sub(self.snd_una);
+            self.snd_una = snd_una;
+        }
+        if std::mem::take(&mut self.reset_rtt_min) {
+            self.rtt_min = self.rtt;
+        } else {
+            self.rtt_min = self.rtt_min.min(self.rtt);
+        }
+    }
+
     fn bw_rttmin(&self) -> u32 {
         (self.bw_est * self.rtt_min / self.mss).clamp(2, u64::from(u32::MAX)) as u32
     }
@@ -105,24 +126,11 @@ impl CongestionControl for WestwoodPlus {
         if let Some(rtt) = ack.rtt {
             self.rtt = rtt.as_us().div_ceil(1_000);
         }
-        let now = ack.now.0 / 1_000_000;
-        // What the first ACK covers is not counted, but for one segment.
-        let first = std::mem::take(&mut self.first_ack);
-        if first {
-            self.snd_una = ack.snd_una;
-        }
-        self.update_window(now);
-        if first || ack.slow_path {
-            self.bk += self.acked_count(ack.snd_una);
-        } else {
-            self.bk += ack.snd_una.saturating_sub(self.snd_una);
-            self.snd_una = ack.snd_una;
-        }
-        if std::mem::take(&mut self.reset_rtt_min) {
-            self.rtt_min = self.rtt;
-        } else {
-            self.rtt_min = self.rtt_min.min(self.rtt);
-        }
+        self.count(ack.now, ack.snd_una, ack.slow_path);
+    }
+
+    fn on_idle(&mut self, now: Time, snd_una: u64, slow_path: bool) {
+        self.count(now, snd_una, slow_path);
     }
 
     #[inline]
@@ -145,7 +153,7 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn needs(&self) -> Needs {
-        Needs { vars: &["estimate_bps", "rtt_min_s"], ..Needs::default() }
+        Needs { idle: true, vars: &["estimate_bps", "rtt_min_s"], ..Needs::default() }
     }
 
     fn vars(&self, values: &mut [f64]) {
@@ -159,6 +167,22 @@ impl CongestionControl for WestwoodPlus {
 mod tests {
     use super::*;
     use crate::controller::tests::arrival;
+
+    /// Linux `tcp_westwood_ack`, which `tcp_ack` calls with nothing outstanding, too.
+    #[test]
+    fn what_comes_while_nothing_is_outstanding_ends_a_sample_and_counts_as_a_segment() {
+        let begun =
+            WestwoodPlus { first_ack: false, rtt: 100, snd_una: 1, mss: 1448, ..WestwoodPlus::default() };
+        let mut w = WestwoodPlus { bk: 14_480, ..begun };
+        w.on_idle(Time(101_000_000), 1, true);
+        assert_eq!((w.bw_est, w.bk, w.accounted), (14_480 / 101, 1448, 1448));
+        w.on_idle(Time(150_000_000), 1, false);
+        assert_eq!(
+            (w.bw_est, w.bk, w.accounted),
+            (14_480 / 101, 1448, 1448),
+            "an ACK without data counts nothing"
+        );
+    }
 
     #[test]
     fn one_sample_per_rtt_and_two_filters_in_a_row() {

@@ -95,16 +95,25 @@ impl Receiver {
         }
     }
 
-    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what closed a gap first. True: at the
-    /// application's turn.
+    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what came first in this instant, or closed a
+    /// gap first. True: at the application's turn.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
         if self.waits {
-            (self.drains, self.turn_at) = (Some((now, end)), now);
+            self.turn_at = now;
             return true;
         }
         self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
         false
+    }
+
+    /// A packet measured the RTT, and what came before it in this instant waits still: if the RTT is shorter now, the reader's measure may
+    /// be due, though this packet brings nothing to read.
+    #[inline]
+    pub(super) fn measure_later(&mut self, now: Time) {
+        if self.waits && self.unread > 0 && self.window.is_measure_due(now) {
+            self.turn_at = now;
+        }
     }
 
     /// The reader sends an ACK, when it has its turn.
@@ -125,10 +134,10 @@ impl Receiver {
     #[cold]
     pub(super) fn on_turn(&mut self, now: Time) {
         self.turn_at = Time::NEVER;
-        let (at, end) = self.drains.take().unwrap_or((now, self.rcv_nxt));
+        self.drains = None;
         let waits = std::mem::replace(&mut self.waits, false);
         self.unread = 0;
-        self.read_late(at, end);
+        self.read_late(now, self.first_unread);
         self.waits = waits;
     }
 

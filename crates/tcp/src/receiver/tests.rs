@@ -412,3 +412,36 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
         assert_eq!(peer.receiver.quick, left, "{late:?} after the handshake, the RTO is 300 ms");
     }
 }
+
+/// Of what arrives in one instant the application reads the first buffer first, while all the others wait (Linux `tcp_rcv_space_adjust`).
+#[test]
+fn what_is_read_in_a_round_trip_is_measured_at_the_first_buffer_of_an_instant() {
+    let drained = |together: u64| {
+        let mut peer = Peer::with(true, 40);
+        peer.now += Span::from_secs(1);
+        (40..40 + together).for_each(|n| _ = peer.segment(n, false));
+        assert!(peer.receiver.awaits_turn(), "it is measured");
+        peer.wait();
+        peer.receiver.window.measured().1
+    };
+    assert_eq!((drained(1), drained(20)), (41 * SMSS, 22 * SMSS), "19 wait still");
+}
+
+/// The kernel has taken in every packet of an instant, and measured its RTT, before the application has its turn (Linux
+/// `tcp_rcv_rtt_measure_ts`, `tcp_rcv_space_adjust`): one that brings nothing to read may make the measure due.
+#[test]
+fn every_packet_of_an_instant_measures_the_round_trip_before_the_application_reads() {
+    for (echo, due) in [(2, false), (100, true)] {
+        let mut peer = Peer::with(true, 40);
+        peer.now += Span::from_ms(10); // the RTT is 100 ms so far
+        (40..42).for_each(|n| _ = peer.segment(n, false));
+        assert!(!peer.receiver.awaits_turn());
+        peer.echo = echo;
+        peer.segment(60, false);
+        assert_eq!(peer.receiver.awaits_turn(), due);
+        if due {
+            peer.wait();
+            assert_eq!(peer.receiver.window.measured().1, 40 * SMSS, "41 were read, and one is in the queue");
+        }
+    }
+}

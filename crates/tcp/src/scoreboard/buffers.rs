@@ -28,6 +28,14 @@ impl Scoreboard {
         }
     }
 
+    /// The same where several segments may leave as one packet: by so many there are fewer than packets, whose number between two
+    /// offsets `sent` tells.
+    pub fn shared(&self, sent: impl Fn(u64, u64) -> u64) -> u64 {
+        let packets: u64 =
+            self.sacked.iter().map(|&(a, b)| sent(self.get(a).start(), self.get(b - 1).end)).sum();
+        packets.saturating_sub((self.sacked.len() + self.breaks.len()) as u64)
+    }
+
     /// Segments [from, to) were SACKed: between them and around them, which buffers join? `before` and `behind` are the SACKed
     /// ranges next to them.
     pub(super) fn join_new(

@@ -266,6 +266,12 @@ impl SendQueue {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)
     }
 
+    /// Of these, those that end behind `start` and no later than `end`.
+    pub fn sent_between(&self, start: u64, end: u64) -> u64 {
+        let up_to = |at: u64| self.ends.partition_point(|&e| e <= at);
+        (up_to(end) - up_to(start)) as u64
+    }
+
     /// Whether a packet was begun that the byte at `start` continues.
     pub fn continues_at(&self, start: u64) -> bool {
         self.packet_start < start && self.segment_end == start && start < self.packet_end

@@ -11,7 +11,8 @@ impl Sender {
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let paces = self.rates.is_some() || self.pacer.is_some();
-        let controlled = matches!(self.cc, Controller::Custom(_)) || self.config.controller.needs().seed;
+        let needs = self.config.controller.needs();
+        let controlled = matches!(self.cc, Controller::Custom(_)) || needs.seed || needs.idle;
         let asked = self.trace.is_on() || self.trace.vars.is_some() || self.limits.is_some() || controlled;
         let remembers = self.window.ssthresh != self.config.switches.initial_ssthresh;
         let wrote = self.stream.is_closed() || self.buffer.as_ref().is_some_and(SendBuffer::is_waited_for);

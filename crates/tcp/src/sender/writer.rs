@@ -190,14 +190,14 @@ impl Sender {
             let Some(filled) = filled else {
                 call.asleep = true;
                 queue.writer.nospace = true;
-                let copied = std::mem::take(&mut call.copied);
-                if copied {
+                let pushes = call.copied && at > sent.nxt;
+                if pushes {
                     queue.mark_push();
                     queue.round = Round::All;
                     self.intent.push();
                 }
                 queue.writer.call = Some(call);
-                return copied;
+                return pushes;
             };
             queue.writer.chrono.start(now, Limit::Busy); // nothing, if it runs
             call.copied = true;
@@ -237,7 +237,9 @@ impl Sender {
 
     /// Memory that the send queue takes (Linux `sk_wmem_queued`).
     fn memory_queued(&self) -> u64 {
-        let buffers = self.queue.as_ref().map_or(0, |q| q.held(self.snd_una, self.snd_nxt));
+        let buffers = self.queue.as_ref().map_or(0, |q| {
+            q.held(self.snd_una, self.snd_nxt) - self.board.shared(|start, end| q.sent_between(start, end))
+        });
         self.stream.from(self.snd_una) + self.config.buffer_overhead as u64 * buffers
         // a FIN is no byte
     }
