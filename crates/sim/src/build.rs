@@ -107,8 +107,8 @@ pub fn build(
         }
     }
     offered.check()?;
-    if layout.links.len() > MAX_LINKS {
-        return Err(Error::value("network", format_args!("{} links", layout.links.len()), MAX_LINKS));
+    if layout.links().len() > MAX_LINKS {
+        return Err(Error::value("network", format_args!("{} links", layout.links().len()), MAX_LINKS));
     }
 
     let capture = match scenario.record.capture {
@@ -118,13 +118,10 @@ pub fn build(
     };
     let sinks = Sinks { capture, drops: scenario.record.drops };
     check_ways(&layout, &flows)?;
-    let mut world = World::new(&layout.links, scenario.network.framing_bytes, seed, sinks, shortcuts);
+    let shares_by_hosts = layout.kinds().any(|kind| matches!(kind.queue, QueueConfig::Cake(_)));
+    let mut world = World::new(layout, scenario.network.framing_bytes, seed, sinks, shortcuts);
     world.carry(&freight);
-    world.expect(flows.len());
-    for [forward, backward] in &layout.routes {
-        world.add_route(forward, backward);
-    }
-    if layout.links.iter().any(|link| matches!(link.queue, QueueConfig::Cake(_))) {
+    if shares_by_hosts {
         world.tell_hosts(&machines.addresses(&flows));
     }
     world.place(&machines.made, machines.of);
@@ -152,13 +149,12 @@ fn check_ways(layout: &Layout, flows: &[Flow]) -> Result<(), Error> {
             continue;
         }
         last = Some(route);
-        let takes = |link: &u32, bytes| layout.links[*link as usize].takes_time(bytes);
+        let takes = |link: &u32, bytes| layout.kind(*link).takes_time(bytes);
         if route[0].iter().any(|l| takes(l, FULL_BYTES)) || route[1].iter().any(|l| takes(l, ACK_BYTES)) {
             continue;
         }
         let names = |way: &[u32]| {
-            let names: Vec<&str> =
-                way.iter().take(4).map(|&l| layout.links[l as usize].name.as_str()).collect();
+            let names: Vec<String> = way.iter().take(4).map(|&link| layout.name(link)).collect();
             names.join(", ")
         };
         let found =

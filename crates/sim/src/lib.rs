@@ -37,6 +37,7 @@ mod histogram;
 pub mod hosts;
 mod machines;
 pub mod memory;
+mod names;
 mod observe;
 pub mod output;
 pub mod performance;

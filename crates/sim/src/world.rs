@@ -10,10 +10,11 @@ mod net;
 
 use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{LinkConfig, PacketId};
+use ackclock_net::PacketId;
 
 use crate::capture::Captured;
 use crate::shortcuts::Shortcuts;
+use crate::topology::Layout;
 use crate::transport::{Freight, Transport};
 use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
@@ -73,9 +74,9 @@ pub struct World {
 }
 
 impl World {
-    /// A world with these links and no flow.
+    /// A world with this network, in which nothing flows yet.
     pub fn new(
-        links: &[LinkConfig],
+        mut layout: Layout,
         framing_bytes: u32,
         seed: u64,
         sinks: Sinks,
@@ -83,11 +84,11 @@ impl World {
     ) -> World {
         let trains = sinks.capture.is_none();
         let shortcuts = Shortcuts { trains: shortcuts.trains && trains, ..shortcuts };
-        World {
+        let mut world = World {
             now: Time::ZERO,
             seed,
             digest: Digest::default(),
-            net: Net::new(links, framing_bytes, seed, sinks.drops, shortcuts),
+            net: Net::new(&mut layout, framing_bytes, seed, sinks.drops, shortcuts),
             ends: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -99,7 +100,12 @@ impl World {
             until: Time::ZERO,
             next_look: Time::NEVER,
             hosts: None,
+        };
+        world.expect(layout.routes.len());
+        for [forward, backward] in &layout.routes {
+            world.add_route(forward, backward);
         }
+        world
     }
 
     /// Where bytes wait of which packets carry only the place.
@@ -113,7 +119,7 @@ impl World {
     }
 
     /// So many flows are to come, each with one connection at least: make room for them, and no more.
-    pub fn expect(&mut self, flows: usize) {
+    fn expect(&mut self, flows: usize) {
         self.ends.reserve_exact(2 * flows);
         self.slots.reserve_exact(flows);
         self.net.origins.reserve_exact(flows);

@@ -124,7 +124,7 @@ impl Relay {
         }
         let device = wiring.relay.take().expect("invariant: laid with the hosts");
         let alone: Vec<u64> =
-            layout.links.iter().map(|config| if ahead { least_delay(config) } else { 0 }).collect();
+            layout.links().map(|config| if ahead { least_delay(&config) } else { 0 }).collect();
         let way = |way: &[u32]| way.iter().map(|&link| alone[link as usize]).sum::<u64>();
         for group in 0..job.scenario.flows.len() {
             for side in 0..2 {
@@ -133,7 +133,7 @@ impl Relay {
                 device.look_ahead(2 * group + side, least.unwrap_or(0))?;
             }
         }
-        let links: Vec<_> = layout.links.iter().map(|config| SoleLink::new(config, job.seed)).collect();
+        let links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();
         let own = |(link, &least): (&SoleLink, &u64)| if link.passes_ahead() { least } else { 0 };
         let mut least: Vec<_> = links.iter().zip(&alone).map(|both| (own(both), u64::MAX)).collect();
         for route in layout.routes.iter().flatten() {
@@ -153,7 +153,7 @@ impl Relay {
             link.takes_ahead() && one_link(from) && !job.scenario.record.drops // which are noted in order
         });
         let told_ahead = told_ahead.collect();
-        let scripted = layout.links.iter().any(|link| matches!(link.loss, LossConfig::Scripted(_)));
+        let scripted = layout.kinds().any(|kind| matches!(kind.loss, LossConfig::Scripted(_)));
         Ok(Relay {
             device,
             zero: shared.zero,
@@ -161,7 +161,7 @@ impl Relay {
             least,
             ahead,
             told_ahead,
-            names: layout.links.iter().map(|config| config.name.clone()).collect(),
+            names: layout.links().map(|config| config.name).collect(),
             routes: layout.routes,
             plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
             sent: Vec::new(),

@@ -16,18 +16,18 @@ use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway
 mod ahead;
 mod film;
 mod junction;
-mod names;
 mod next;
 #[cfg(test)]
 mod tests;
 
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
+use crate::names::Names;
 use crate::performance::Gauges;
 use crate::shortcuts::Shortcuts;
+use crate::topology::Layout;
 use crate::transport::Freight;
 use junction::Junction;
-use names::Names;
 use next::{Hop, Next};
 
 /// A packet that a link refused.
@@ -45,7 +45,7 @@ pub struct Dropped {
 
 impl World {
     /// Lay the way of the next flow (they count from 0): links forward and back, neither empty, none twice.
-    pub fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
+    pub(super) fn add_route(&mut self, forward: &[u32], backward: &[u32]) {
         let flow = self.net.origins.len();
         let line = self.net.links[forward[0] as usize].link.rate();
         self.net.origins.push(Origin { first: [backward[0], forward[0]], departures: Departures::new(line) });
@@ -186,17 +186,17 @@ pub(super) fn set_out(origins: &mut [Origin], now: Time, packet: &Packet, length
 }
 
 impl Net {
-    /// These links, on no way yet.
+    /// The links of this network, on no way yet.
     pub(super) fn new(
-        links: &[LinkConfig],
+        layout: &mut Layout,
         framing_bytes: u32,
         seed: u64,
         drops: bool,
         shortcuts: Shortcuts,
     ) -> Net {
         Net {
-            links: links.iter().map(|config| LinkSlot::new(config, seed, shortcuts)).collect(),
-            names: Names::new(links.iter().map(|config| config.name.as_str())),
+            links: layout.links().map(|config| LinkSlot::new(&config, seed, shortcuts)).collect(),
+            names: layout.take_names(),
             pool: Pool::default(),
             horizon: Time::ZERO,
             knows_sources: false,

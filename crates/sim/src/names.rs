@@ -3,7 +3,7 @@
 
 /// Names, by number of the link.
 #[derive(Default)]
-pub(in crate::world) struct Names {
+pub struct Names {
     /// What stands before the number and behind it.
     patterns: Vec<[Box<str>; 2]>,
     names: Vec<Name>,
@@ -21,13 +21,8 @@ const NO_NUMBER: u32 = u32::MAX;
 const RECENT: usize = 8;
 
 impl Names {
-    pub(super) fn new<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Names {
-        let mut all = Names { patterns: Vec::new(), names: Vec::with_capacity(names.len()) };
-        names.for_each(|name| all.add(name));
-        all
-    }
-
-    fn add(&mut self, name: &str) {
+    /// The name of the next link.
+    pub fn add(&mut self, name: &str) {
         let (before, number, after) = split(name);
         let known = self.patterns.iter().rev().take(RECENT).position(|p| *p[0] == *before && *p[1] == *after);
         let pattern = match known {
@@ -41,7 +36,7 @@ impl Names {
     }
 
     /// The name of a link.
-    pub(in crate::world) fn of(&self, link: usize) -> String {
+    pub fn of(&self, link: usize) -> String {
         let Name { pattern, number } = self.names[link];
         let [before, after] = &self.patterns[pattern as usize];
         match number {
@@ -69,10 +64,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn kept(names: &[impl AsRef<str>]) -> Names {
+        let mut all = Names::default();
+        names.iter().for_each(|name| all.add(name.as_ref()));
+        all
+    }
+
     proptest! {
         #[test]
         fn names_come_back_as_they_were(names in prop::collection::vec("([a-c]|[0-9]{0,11}|\\.|ü){0,5}", 0..40)) {
-            let kept = Names::new(names.iter().map(String::as_str));
+            let kept = kept(&names);
             for (link, name) in names.iter().enumerate() {
                 prop_assert_eq!(&kept.of(link), name);
             }
@@ -84,11 +85,8 @@ mod tests {
         let names: Vec<String> = (0..1000)
             .flat_map(|flow| [format!("access.{flow}.forward"), format!("egress.{flow}.back")])
             .collect();
-        assert_eq!(Names::new(names.iter().map(String::as_str)).patterns.len(), 2);
+        assert_eq!(kept(&names).patterns.len(), 2);
         let large = ["l4294967294", "l4294967295", "l4294967296", "l007"];
-        assert_eq!(
-            Names::new(large.into_iter()).names.iter().filter(|name| name.number == NO_NUMBER).count(),
-            3
-        );
+        assert_eq!(kept(&large).names.iter().filter(|name| name.number == NO_NUMBER).count(), 3);
     }
 }
