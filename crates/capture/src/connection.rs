@@ -143,6 +143,7 @@ impl Connection {
             window: 0,
             flags: seg.flags,
             timestamps: seg.timestamps.unwrap_or((0, 0)),
+            ip_id: seg.ip_id,
         };
         let mut sacks = [(0, 0, false); 4];
         let mut count = 0;
@@ -186,6 +187,8 @@ pub struct Row {
     pub flags: u16,
     /// Timestamp and echo; 0 where there are none.
     pub timestamps: (u32, u32),
+    /// Identification of the IPv4 header; 0 for IPv6.
+    pub ip_id: u16,
 }
 
 /// What a capture holds.

@@ -181,6 +181,7 @@ fn packets(found: &Connections, begins_ns: i64) -> Table {
         ("flags", Column::U4(rows.iter().map(|row| row.flags.into()).collect())),
         ("timestamp", Column::U4(rows.iter().map(|row| row.timestamps.0).collect())),
         ("echo", Column::U4(rows.iter().map(|row| row.timestamps.1).collect())),
+        ("ip_id", Column::U4(rows.iter().map(|row| row.ip_id.into()).collect())),
     ];
     Table::of("packets", columns)
 }

@@ -6,13 +6,17 @@
 //! Sources: draft-ietf-opsawg-pcapng; RFC 791 and RFC 1071 (IPv4, checksum), RFC 768 (UDP), RFC 9293 (TCP), RFC 7323 (timestamps,
 //! window scale), RFC 2018 and RFC 2883 (SACK, DSACK), RFC 3168 (ECN). Options stand in the order Linux writes them.
 //!
-//! Both hosts may be in one file; a packet that was seen at both has the same IP id at both. TCP analysis takes the
-//! second sight for a retransmission, so write one host per file where it matters.
+//! Both hosts may be in one file; a packet has the same IP id at both (`ids`). TCP analysis takes the second sight for a
+//! retransmission, so write one host per file where it matters.
 
-use std::collections::{BTreeMap, VecDeque};
+mod ids;
+
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ackclock_core::{Flags, Header, Packet, Segment, Time};
+
+pub use ids::Noted;
 
 /// A packet as one of the hosts saw it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,6 +25,8 @@ pub struct Captured {
     pub t: Time,
     /// Where: 0 the host that sends the data, 1 the one that receives it.
     pub host: u8,
+    /// Identification of the IP header.
+    pub id: u16,
     /// Its flow, from which the addresses follow.
     pub flow: u32,
     /// Its connection, from which the port and the initial sequence numbers follow.
@@ -50,9 +56,9 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
         check(captured)?;
         let forward = captured.packet.forward;
         let way = ways.entry((captured.flow, captured.conn, forward)).or_default();
-        let (id, window) = (way.ip_id(captured), way.window(&captured.packet.header));
+        let window = way.window(&captured.packet.header);
         buf.clear();
-        enhanced_packet(&mut buf, captured, snaplen, |out| frame(out, captured, id, window));
+        enhanced_packet(&mut buf, captured, snaplen, |out| frame(out, captured, window));
         out.write_all(&buf)?;
     }
     out.flush()
@@ -60,37 +66,12 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
 
 /// What has to be remembered about one direction of a connection.
 #[derive(Default)]
-struct Way<'a> {
+struct Way {
     /// Shift that this side announced on its SYN; 0 until one was seen.
     wscale: u8,
-    /// IP id of the latest packet.
-    last_id: u16,
-    /// Packets seen where they left and not yet where they arrive, with their IP ids, oldest first.
-    in_flight: VecDeque<(u16, &'a Header)>,
 }
 
-impl<'a> Way<'a> {
-    /// A new id where the packet leaves, the same one again where it arrives.
-    fn ip_id(&mut self, captured: &'a Captured) -> u16 {
-        let header = &captured.packet.header;
-        let leaves = (captured.host == 0) == captured.packet.forward;
-        if !leaves {
-            if let Some(i) = self.in_flight.iter().position(|(_, sent)| *sent == header) {
-                self.in_flight.drain(..i.saturating_sub(REORDERING));
-                let (id, _) = self.in_flight.remove(i.min(REORDERING)).expect("a position just found");
-                return id;
-            }
-        }
-        self.last_id = self.last_id.wrapping_add(1);
-        if leaves {
-            if self.in_flight.len() == MAX_IN_FLIGHT {
-                self.in_flight.pop_front();
-            }
-            self.in_flight.push_back((self.last_id, header));
-        }
-        self.last_id
-    }
-
+impl Way {
     /// The 16-bit window field: never scaled on a SYN (RFC 7323 §2.2).
     fn window(&mut self, header: &Header) -> u16 {
         let Header::Tcp(seg) = header else { return 0 };
@@ -216,7 +197,7 @@ impl End {
 }
 
 /// Ethernet frame without FCS: headers, then zeros as payload.
-fn frame(out: &mut Vec<u8>, captured: &Captured, id: u16, window: u16) {
+fn frame(out: &mut Vec<u8>, captured: &Captured, window: u16) {
     let (from, to) = End::of(captured);
     let header = &captured.packet.header;
     let protocol = if matches!(header, Header::Tcp(_)) { IPPROTO_TCP } else { IPPROTO_UDP };
@@ -227,7 +208,7 @@ fn frame(out: &mut Vec<u8>, captured: &Captured, id: u16, window: u16) {
     let ip = out.len();
     out.extend([0x45, captured.packet.ecn as u8]); // version 4, 5 words; DSCP 0
     out.extend((header.ip_bytes() as u16).to_be_bytes());
-    out.extend(id.to_be_bytes());
+    out.extend(captured.id.to_be_bytes());
     out.extend(IP_DONT_FRAGMENT.to_be_bytes());
     out.extend([IP_TTL, protocol, 0, 0]);
     out.extend(from.ip);
@@ -327,11 +308,6 @@ fn checksum(parts: &[&[u8]]) -> u16 {
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
-
-/// A packet overtaken by more than this many is taken as dropped on the way.
-const REORDERING: usize = 256;
-/// As many as there are IP ids.
-const MAX_IN_FLIGHT: usize = 1 << 16;
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;

@@ -12,7 +12,7 @@ use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::PacketId;
 
-use crate::capture::Captured;
+use crate::capture::{Captured, Noted};
 use crate::shortcuts::Shortcuts;
 use crate::topology::Layout;
 use crate::transport::{Freight, Transport};
@@ -61,7 +61,7 @@ pub struct World {
     /// Ends of connections that are over: the next ones have their memory.
     over: Vec<Transport>,
     opened: u32,
-    captured: Option<(u8, Vec<Captured>)>,
+    captured: Option<Noted>,
     /// Packets are captured, or measured.
     takes_notes: bool,
     /// What the packets of a train have in common, while they leave.
@@ -94,7 +94,7 @@ impl World {
             free: Vec::new(),
             over: Vec::new(),
             opened: 0,
-            captured: sinks.capture.map(|host| (host, Vec::new())),
+            captured: sinks.capture.map(Noted::at),
             takes_notes: sinks.capture.is_some(),
             common: Packet::default(),
             until: Time::ZERO,
@@ -230,9 +230,7 @@ impl World {
 
     /// Captured packets, if they were asked for.
     pub fn take_captured(&mut self) -> Vec<Captured> {
-        let mut packets = self.captured.take().map(|(_, packets)| packets).unwrap_or_default();
-        packets.sort_by_key(|captured| captured.t); // what leaves a host's own device is known when it has left
-        packets
+        self.captured.take().map(Noted::into_packets).unwrap_or_default()
     }
 
     /// A link has something to do: a packet leaves it, or its queue moves on.

@@ -135,7 +135,7 @@ def diagnose(
         _terminal.show(_fit(fitted, "a model of the path, run"))
         if not fitted.holds:
             _terminal.warn(f"the model is no basis for what-if: it is {fitted.wrong}")
-    if outcomes and fitted is not None:
+    if outcomes:
         _terminal.show(_what_if(outcomes, fitted))
     if copied is not None:
         _terminal.show(_fit(copied, "the same losses and writes, run"))
@@ -169,17 +169,28 @@ def _fitted(
     """The model, written if asked for, and what becomes of it by changes."""
     if scenario is None and not changes:
         return None, ()
-    from ackclock.diagnose import fit, what_if
+    from ackclock.diagnose import fit, fit_mirror, what_if
 
+    made = None
     try:
-        made = _terminal.interruptible(lambda: fit(found, controller=controller), doing=lambda: "running the model")
-        if scenario is not None:
+        mirror = (
+            _terminal.interruptible(
+                lambda: fit_mirror(found, controller=controller), doing=lambda: "running the mirror"
+            )
+            if changes
+            else None
+        )
+        useful = mirror is not None and mirror.holds
+        try:
+            made = _terminal.interruptible(lambda: fit(found, controller=controller), doing=lambda: "running the model")
+        except InputError:
+            if scenario is not None or not useful:
+                raise
+        if scenario is not None and made is not None:
             _files.write(scenario, made.scenario.to_toml(), f"--scenario {scenario}")
-        if not changes:
+        if not changes or not (useful or (made is not None and made.holds)):
             return made, ()
-        if not made.holds:
-            return made, ()
-        return made, _terminal.interruptible(lambda: what_if(made), doing=lambda: "running the changes")
+        return made, _terminal.interruptible(lambda: what_if(made, mirror=mirror), doing=lambda: "running the changes")
     except ScenarioError as error:
         raise InputError(f"--controller: {error}") from None
     except InputError as error:
@@ -219,7 +230,7 @@ def _fit(fitted: Fit, title: str) -> Table:
     return table
 
 
-def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
+def _what_if(outcomes: Sequence[Outcome], fitted: Fit | None) -> Table:
     from rich.table import Table
 
     from ackclock.diagnose._page import BOUND, outcome_cells
@@ -227,10 +238,11 @@ def _what_if(outcomes: Sequence[Outcome], fitted: Fit) -> Table:
     table = Table(
         title="what if",
         title_justify="left",
-        caption=f"seed by seed; the model itself is {fitted.error * 100:.1f} % off: a smaller change says nothing, nor one that goes both ways{'.' + BOUND if fitted.bound else ''}",
+        caption="seed by seed; a change that is smaller than what the model is off by says nothing, nor one that goes both ways"
+        + (f".{BOUND}" if fitted is not None and fitted.bound else ""),
         caption_justify="left",
     )
-    for head in ("change", "transfer takes", "change of time", "least", "most", ""):
+    for head in ("change", "transfer takes", "change of time", "least", "most", "model, off by", ""):
         table.add_column(head, justify="left" if head == "change" else "right", overflow="fold")
     for one in outcomes:
         table.add_row(one.name, *outcome_cells(one))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
-from ackclock.diagnose._fit import Fit, fit, model
+from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import BOTH, notes, together
 from ackclock.diagnose._path import Path, estimate
@@ -44,6 +44,7 @@ __all__ = [
     "Path",
     "diagnose",
     "fit",
+    "fit_mirror",
     "identify",
     "mirrored",
     "model",
@@ -241,9 +242,14 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     packets = found.packets
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
+    acks = repairs = 0
+    counted = False
     if at == "receiver":
-        moved = as_sent(packets, server=server)
-        why = "its timestamps do not tell when packets left" if moved is None else ""
+        turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
+        moved = None if turned is None else turned.packets
+        why = "its timestamps do not tell when packets left" if turned is None else ""
+        if turned is not None and turned.repairs is not None:
+            repairs, counted = turned.repairs, True
     else:
         moved = packets if at == "sender" else None
         why = f"it was taken {'on the way' if at == 'between' else 'nobody knows where'}"
@@ -252,8 +258,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         return Diagnosis(
             connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
         )
-    acks = repairs = 0
-    if at == "receiver" or missed > 0:
+    if (at == "receiver" and not counted) or missed > 0:
         moved, repairs = with_repairs(
             moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0, receiver=at == "receiver"
         )

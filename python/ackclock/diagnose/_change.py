@@ -1,4 +1,8 @@
-"""What if: the fitted scenario with one value changed, over the same seeds, beside the error of the fit."""
+"""What if: a fitted scenario with one value changed, over the same seeds, beside the error of its fit.
+
+What concerns the path is changed in the model of the path. What concerns the sender alone is changed in the one of the two that fits
+better: the mirror loses what the capture has lost, whoever sends, and its application writes when the capture's did.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,19 @@ if TYPE_CHECKING:
     from ackclock.diagnose._fit import Fit
     from ackclock.scenario import Scenario
 
-__all__ = ["CHANGES", "Outcome", "what_if"]
+__all__ = ["CHANGES", "NOW", "Outcome", "what_if"]
+
+NOW = "as it is"
+"""What stands in place of a change in the first row of a model."""
 
 FASTER = 10
 """Where the capture tells only a bound of the rate, each change also runs over a path of so many times the rate and the queue."""
 
 SEEDS = 8
 """Eight changes of one sign, by chance alone: once in 128."""
+
+SENDER = "flows.0."
+"""Keys of what the sender does, or the application's host: the mirror tells of them."""
 
 SAME = 0.05
 """Of the time of the transfer: by which the change over both paths may differ."""
@@ -59,6 +69,8 @@ class Outcome:
         The change is larger than the error of the fit, and goes one way with every seed; where the rate is a bound, over a faster path as well.
     unknown
         The rate is a bound, and over a faster path the change would do something else: nobody knows.
+    model, error
+        Which model it was: `path` or `mirror`; and its error in the time of the transfer, as a part of it.
     """
 
     name: str
@@ -70,15 +82,25 @@ class Outcome:
     change_most: float | None
     tells: bool
     unknown: bool = False
+    model: str = "path"
+    error: float = 0.0
 
 
-def what_if(fit: Fit, *, seeds: int = SEEDS, progress: Callable[[float], None] | None = None) -> tuple[Outcome, ...]:
+def what_if(
+    fit: Fit | None,
+    *,
+    mirror: Fit | None = None,
+    seeds: int = SEEDS,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Outcome, ...]:
     """Run each change.
 
     Parameters
     ----------
     fit
-        The model.
+        The model of the path; None if there is none.
+    mirror
+        The mirror, in which changes of the sender run if it fits better.
     seeds
         Runs of each, the same for all.
     progress
@@ -87,27 +109,37 @@ def what_if(fit: Fit, *, seeds: int = SEEDS, progress: Callable[[float], None] |
     Raises
     ------
     InputError
-        If the model does not fit.
+        If no model fits.
     """
-    if not fit.holds:
-        raise InputError(f"found a model that is {fit.wrong}")
-    scenarios = [("as it is", fit.scenario), *_changed(fit.scenario)]
-    times = []
-    for at, (_, scenario) in enumerate(scenarios):
-        times.append(_times(scenario, seeds))
+    path = fit if fit is not None and fit.holds else None
+    if mirror is not None and not (mirror.holds and (path is None or mirror.error < path.error)):
+        mirror = None
+    if path is None and mirror is None:
+        raise InputError(f"found a model that is {'not there' if fit is None else fit.wrong}")
+    work: list[tuple[Fit, str, Scenario]] = []
+    for one in (mirror, path):
+        if one is not None:
+            changes = [change for change in CHANGES if one is mirror or mirror is None or not _of_sender(change[1])]
+            changes = [change for change in changes if one is not mirror or _of_sender(change[1])]
+            work += [(one, name, scenario) for name, scenario in _changed(one.scenario, changes)]
+    made: list[Outcome] = []
+    before: dict[bool, list[float | None]] = {}
+    for at, (one, name, scenario) in enumerate(work):
+        told = []
+        for faster in (False, True) if one.bound else (False,):
+            times = _times(_faster(scenario) if faster else scenario, seeds)
+            if name == NOW:
+                before[faster] = times
+            told.append(_outcome(name, times, before[faster], one.error))
+        outcome = told[0] if name == NOW else _over_both(told[0], told[1] if one.bound else None, one.error)
+        made.append(replace(outcome, model="mirror" if one is mirror else "path", error=one.error))
         if progress is not None:
-            progress((at + 1) / len(scenarios))
-    now = times[0]
-    made = [_outcome(name, own, now, fit.error) for (name, _), own in zip(scenarios, times, strict=True)]
-    if not fit.bound:
-        return tuple(made)
-    base = _faster(fit.scenario)
-    before = _times(base, seeds)
-    again = {
-        name: _outcome(name, _times(_faster(changed), seeds), before, fit.error)
-        for name, changed in _changed(fit.scenario)
-    }
-    return tuple(_over_both(one, again.get(one.name), fit.error) for one in made)
+            progress((at + 1) / len(work))
+    return tuple(made)
+
+
+def _of_sender(keys: dict[str, Any]) -> bool:
+    return all(key.startswith(SENDER) for key in keys)
 
 
 def _faster(scenario: Scenario) -> Scenario:
@@ -134,10 +166,10 @@ def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
     return replace(one, tells=one.tells and same, unknown=not same)
 
 
-def _changed(scenario: Scenario) -> list[tuple[str, Scenario]]:
-    """The changes that change something."""
-    made = []
-    for name, keys in CHANGES:
+def _changed(scenario: Scenario, changes: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[str, Scenario]]:
+    """The scenario, and the changes that change something."""
+    made = [(NOW, scenario)]
+    for name, keys in changes:
         changed = _apply(scenario, keys)
         if changed is not None and changed.compiled != scenario.compiled:
             made.append((name, changed))

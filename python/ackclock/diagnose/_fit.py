@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ackclock.diagnose import Diagnosis
     from ackclock.scenario import Scenario
 
-__all__ = ["BASIS", "Fit", "Quantity", "fit", "model"]
+__all__ = ["BASIS", "Fit", "Quantity", "fit", "fit_mirror", "model"]
 
 BASIS = 0.1
 """Error of the transfer's time up to which the model is a basis for what-if."""
@@ -79,12 +79,15 @@ class Fit:
         Of the time of the transfer, as a part of it.
     bound
         Whether the path was never full: its rate may be higher than the model's, and nothing tells the length of its queue.
+    mirror
+        Whether it is of the second depth: it loses what the capture has lost, and its application writes when the capture's did.
     """
 
     scenario: Scenario = field(repr=False)
     quantities: tuple[Quantity, ...]
     error: float
     bound: bool = False
+    mirror: bool = False
 
     @property
     def holds(self) -> bool:
@@ -225,7 +228,27 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
         quantities=tuple(made),
         error=float("inf") if error is None else abs(error),
         bound=not found.path.identified,
+        mirror=mirror,
     )
+
+
+def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
+    """The mirror, for what-if: None where there is none, or where a full queue made losses, which another sender would not have had.
+
+    Parameters
+    ----------
+    found
+        With conclusions.
+    controller
+        The sender's.
+    """
+    path = found.path
+    if path is None or (path.losses_full and not path.queue_bound):
+        return None
+    try:
+        return fit(found, controller=controller, seeds=1, mirror=True)
+    except InputError:
+        return None
 
 
 def _measured(scenario: Scenario, seed: int) -> dict[tuple[str, str], float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES
+from ackclock.diagnose._change import NOW
 from ackclock.diagnose._notes import label as cause_label
 from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
@@ -21,6 +22,12 @@ __all__ = ["page", "path_rows", "quantity_rows"]
 BOUND = (
     " The path was never full, so its rate is only a bound: each change also ran over a path of ten times the rate, and is not known "
     "where it does something else there."
+)
+"""Below a table of changes."""
+
+CHANGED = (
+    "A model with one value changed, seed by seed; beside it by how much the model itself is off: a smaller change says nothing, nor one that "
+    "goes both ways. Mirror: it loses what the capture has lost, and its application writes when the capture's did."
 )
 """Below a table of changes."""
 
@@ -248,8 +255,20 @@ def percent(error: float | None) -> str:
 
 
 def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
-    if fit is None:
+    if fit is None and not outcomes:
         return []
+    sections = [] if fit is None else [_fitted(fit)]
+    if outcomes:
+        changes = Table(
+            caption=CHANGED + (BOUND if fit is not None and fit.bound else ""),
+            header=("change", "transfer takes", "change of time", "least", "most", "model, off by", ""),
+            rows=tuple((TableCell(text=one.name, kind="head"), *outcome_cells(one)) for one in outcomes),
+        )
+        sections.append(Section(title="What would change", blocks=(changes,)))
+    return sections
+
+
+def _fitted(fit: Fit) -> Section:
     quantities = Table(
         caption="A model of the path, run: median, least and most over seeds; of shares the error is the difference."
         + (RATE_BOUND if fit.bound else ""),
@@ -259,24 +278,16 @@ def _model(fit: Fit | None, outcomes: Sequence[Outcome]) -> list[Section]:
     blocks: list[Block] = [quantities]
     if not fit.holds:
         blocks.append(paragraph(f"The model is no basis for what would change: it is {fit.wrong}."))
-    sections = [Section(title="A model of the path", blocks=tuple(blocks))]
-    if outcomes:
-        changes = Table(
-            caption=f"The model with one value changed, seed by seed. It is itself {fit.error * 100:.1f} % off: a smaller change says nothing, nor one "
-            "that goes both ways." + (BOUND if fit.bound else ""),
-            header=("change", "transfer takes", "change of time", "least", "most", ""),
-            rows=tuple((TableCell(text=one.name, kind="head"), *outcome_cells(one)) for one in outcomes),
-        )
-        sections.append(Section(title="What would change", blocks=(changes,)))
-    return sections
+    return Section(title="A model of the path", blocks=tuple(blocks))
 
 
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
     """Numbers of a change, as text."""
-    now = one.name == "as it is"
+    now = one.name == NOW
+    basis = f"{one.model}, {one.error * 100:.1f} %"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"
     told = "" if now else said
     if one.seconds is None:
-        return ("does not end", NONE, NONE, NONE, told)
+        return ("does not end", NONE, NONE, NONE, basis, told)
     changes = [percent(value) for value in (one.change, one.change_least, one.change_most)]
-    return (seconds(one.seconds), *(["", "", ""] if now else changes), told)
+    return (seconds(one.seconds), *(["", "", ""] if now else changes), basis, told)

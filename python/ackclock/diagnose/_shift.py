@@ -4,19 +4,24 @@ Two things are unknown there: when a packet left, and when an ACK came. Timestam
 sender had heard last, and its own timestamp the tick in which it left; so a packet that left with an ACK is told from one that waited
 for its time or for the application. All times are those at which a packet would have come over an empty path.
 
-What was lost on the way is not in the capture: a hole stands for it, which left just before what shows the hole. What was lost behind the
-last packet of a flight shows when a timer sends it again, if that packet said that more was written (no PSH). A repair that was lost
-is found by `with_repairs`.
+What was lost on the way is not in the capture. Where IP headers have numbers, these tell of it (`_numbers`). Else a hole stands for it,
+which left just before what shows the hole; what was lost behind the last packet of a flight shows when a timer sends it again, if that
+packet said that more was written (no PSH); and a repair that was lost is found by `with_repairs`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from ackclock.diagnose._numbers import departures, numbered
+from ackclock.diagnose._unseen import due_repairs
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["as_sent"]
+__all__ = ["AsSent", "as_sent"]
 
 TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
 """Ticks of timestamps: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
@@ -34,10 +39,29 @@ LEAST_TICKS = 50
 SLACK = 0.1
 """Part of a tick by which its beginning may be off."""
 
+CLOSE = 10
+"""One in so many packets comes at the shortest distance from the one before: as fast as the path carries them."""
+
 WRAP = 1 << 32
 
 
-def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
+@dataclass(frozen=True, kw_only=True)
+class AsSent:
+    """A capture at the receiver, turned round.
+
+    Parameters
+    ----------
+    packets
+        In the order and at the times of their sender.
+    repairs
+        Those among them that did not come; None where no number tells of them.
+    """
+
+    packets: pl.DataFrame
+    repairs: int | None
+
+
+def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True) -> AsSent | None:
     """The packets in the order and at the times of their sender; None if the timestamps do not tell.
 
     Parameters
@@ -46,11 +70,19 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
         Of `ackclock.formats.read_capture`, captured at the receiver of the data.
     server
         Whether the data is the server's.
+    mss
+        Payload of a full segment, bytes.
+    whole
+        The capture has missed nothing itself: what its numbers leave out was lost.
     """
     import polars as pl
 
     rows = packets.rows()
     own = [row for row in rows if row[1] == server and row[2] not in ("sack", "dsack")]
+    numbers = numbered(own, mss) if whole else None
+    if numbers is not None:
+        order = sorted(range(len(own)), key=lambda at: numbers[at])
+        own, numbers = [own[at] for at in order], [numbers[at] for at in order]
     ticks = _ticks(own)
     if ticks is None:
         return None
@@ -61,6 +93,41 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
         return None
     made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
     released = _released(own, sends, tick, acks.times, round_trip)
+    repairs = None
+    if numbers is None:
+        last = _by_holes(own, sends, released, made, server, round_trip)
+    else:
+        left: list[float] = []
+        for begins, heard in zip(sends, released, strict=True):
+            left.append(max(begins if heard is None else heard, left[-1] if left else float("-inf")))
+        due = due_repairs(acks.all, mss, round_trip)
+        heard_at = sorted({t + round_trip for t, row in acks.all if row[2] not in ("sack", "dsack")})
+        shown, repairs = departures(own, numbers, left, server=server, mss=mss, trip=round_trip, due=due, acks=heard_at)
+        last = float("-inf")
+        for at, one in enumerate(shown):
+            last = max(last, one.t)
+            made.append((last, 1, at, one.row))
+    if not any(
+        row[7] & FIN for row in own
+    ):  # what left behind the last packet did not come any more before the capture ended
+        made = [one for one in made if one[0] <= last]
+    made.sort(key=lambda one: one[:3])
+    moved = [(t, *row[1:]) for t, _, _, row in made]
+    return AsSent(packets=pl.DataFrame(moved, schema=packets.schema, orient="row"), repairs=repairs)
+
+
+Made = list[tuple[float, int, int, tuple[Any, ...]]]
+
+
+def _by_holes(
+    own: list[tuple[Any, ...]],
+    sends: list[float],
+    released: list[float | None],
+    made: Made,
+    server: bool,
+    round_trip: float,
+) -> float:
+    """Put in what came, and a hole for what did not; when the last packet left."""
     last, nxt, more = float("-inf"), 1, False
     for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
         row = packet
@@ -75,18 +142,12 @@ def as_sent(packets: pl.DataFrame, *, server: bool) -> pl.DataFrame | None:
             made.append((before, 2, at, lost))
             row = (*row[:2], "retransmission", *row[3:])
         elif length and seq > nxt:
-            made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, row[8], row[9])))
+            made.append((left, 1, at, (arrived, server, "data", nxt, seq - nxt, row[5], row[6], 0, *row[8:])))
         made.append((left, 1, at, row))
         if length and seq + length >= nxt:
             more = not row[7] & (PSH | FIN)
         nxt = max(nxt, seq + length if length else nxt)
-    if not any(
-        row[7] & FIN for row in own
-    ):  # what left behind the last packet did not come any more before the capture ended
-        made = [one for one in made if one[0] <= last]
-    made.sort(key=lambda one: one[:3])
-    moved = [(t, *row[1:]) for t, _, _, row in made]
-    return pl.DataFrame(moved, schema=packets.schema, orient="row")
+    return last
 
 
 def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
@@ -151,6 +212,10 @@ def _released(
     """
     made: list[float | None] = [None] * len(own)
     at = 0
+    gaps = sorted(after[0] - row[0] for row, after in pairwise(own) if row[4] and after[4] and after[0] > row[0])
+    apart = (
+        gaps[len(gaps) // CLOSE] if gaps else 0.0
+    )  # a SYN, which begins the first tick, is so much faster on its way
     while at < len(own):
         row, begins = own[at], sends[at]
         end = at
@@ -159,7 +224,7 @@ def _released(
         near = [
             (t + trip, weight)
             for t, weight in times.get(row[9], ())
-            if begins - SLACK * tick <= t + trip <= begins + (1 + SLACK) * tick
+            if begins - SLACK * tick <= t + trip <= begins + (1 + SLACK) * tick + apart
         ]
         if near:
             _deal(own, at, end, near, made)

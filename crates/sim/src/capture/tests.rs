@@ -1,5 +1,5 @@
 use ackclock_core::datagram::{Data, Datagram};
-use ackclock_core::packet::{Ecn, SynOptions};
+use ackclock_core::packet::SynOptions;
 use ackclock_core::{SackBlock, SackList, Span};
 
 use super::*;
@@ -9,7 +9,7 @@ const SYN_OPTIONS: SynOptions = SynOptions { mss: 1460, wscale: 7, sack_permitte
 fn at(us: u64, host: u8, forward: bool, seg: Segment) -> Captured {
     let header = Header::Tcp(seg);
     let packet = Packet { header, flow: 0, conn: 3, forward, bytes: seg.ip_bytes(), ..Packet::default() };
-    Captured { t: Time::ZERO + Span::from_us(us), host, flow: 0, conn: 3, packet }
+    Captured { t: Time::ZERO + Span::from_us(us), host, id: 1, flow: 0, conn: 3, packet }
 }
 
 fn segment(flags: Flags, seq: u64, ack: u64, len: u32) -> Segment {
@@ -231,35 +231,18 @@ fn every_mix_of_options_takes_the_bytes_that_the_segment_counts() {
 }
 
 #[test]
-fn a_packet_has_one_ip_id_at_both_hosts() {
-    let data = |n: u64| segment(Flags::ACK, 1 + 100 * n, 1, 100);
-    let mut marked = at(20, 1, true, data(2));
-    marked.packet.ecn = Ecn::Ce;
-    let file = written(&[
-        at(21, 1, true, data(0)), // overtaken, and handed over out of order
-        at(0, 0, true, data(0)),
-        at(1, 0, true, data(1)), // dropped on the way
-        at(2, 0, true, data(2)),
-        marked,
-    ]);
-    let f = frames(&file);
-    let seen: Vec<_> = f.iter().map(|f| (f.interface, f.ip_id(), f.ip[1])).collect();
-    assert_eq!(seen, [(0, 1, 0), (0, 2, 0), (0, 3, 0), (1, 3, 3), (1, 1, 0)]);
-}
-
-#[test]
 fn datagrams_have_a_udp_header_and_their_length() {
     let datagram = |len| {
         let data = Data { number: 7, sent: Time(3), len, ..Data::default() };
         let header = Header::Datagram(Datagram::Data(data));
         let packet = Packet { header, conn: 3, forward: true, bytes: header.ip_bytes(), ..Packet::default() };
-        Captured { t: Time(5), host: 0, flow: 0, conn: 3, packet }
+        Captured { t: Time(5), host: 0, id: len as u16, flow: 0, conn: 3, packet }
     };
     let file = written(&[datagram(172), datagram(1)]);
     let f = frames(&file);
     assert_eq!((f[0].ip.len() + f[0].tcp.len(), f[0].ip[9]), (200, 17));
     assert_eq!((be16(f[0].tcp, 0), be16(f[0].tcp, 2), be16(f[0].tcp, 4)), (5001, 40_003, 180));
-    assert_eq!((f[0].ip_id(), f[1].ip_id(), f[1].tcp.len()), (1, 2, 9));
+    assert_eq!((f[0].ip_id(), f[1].ip_id(), f[1].tcp.len()), (172, 1, 9));
     let huge = write_pcapng(&mut Vec::new(), &[datagram(65_508)], None).expect_err("refused");
     assert_eq!(huge.kind(), io::ErrorKind::InvalidInput);
 }

@@ -7,7 +7,7 @@ use super::agenda::{Agenda, KIND_BITS, TIMER};
 use super::hosted::Process;
 use super::net::{set_out, Journey, Net};
 use super::{World, RECEIVER, SENDER};
-use crate::capture::Captured;
+use crate::capture::Noted;
 use crate::performance::Gauges;
 use crate::transport::{Transport, TransportConfig};
 
@@ -226,14 +226,11 @@ impl End {
         host: usize,
         packet: &Packet,
         digest: &mut Digest,
-        captured: &mut Option<(u8, Vec<Captured>)>,
+        captured: &mut Option<Noted>,
         gauges: &mut Option<Box<Gauges>>,
     ) {
-        if let Some((at, captured)) = captured {
-            if *at == host as u8 {
-                let (flow, conn) = (self.flow, self.ordinal);
-                captured.push(Captured { t: now, host: *at, flow, conn, packet: *packet });
-            }
+        if let Some(captured) = captured {
+            captured.reaches(now, host, self.flow, self.ordinal, packet);
         }
         match gauges {
             Some(gauges) if host == SENDER => {
@@ -256,7 +253,7 @@ impl End {
         index: usize,
         net: &mut Net,
         common: &mut Packet,
-        captured: &mut Option<(u8, Vec<Captured>)>,
+        captured: &mut Option<Noted>,
     ) {
         self.send(now, index, net, common, captured);
         self.arm(index, &mut net.agenda);
@@ -270,7 +267,7 @@ impl End {
         index: usize,
         net: &mut Net,
         common: &mut Packet,
-        captured: &mut Option<(u8, Vec<Captured>)>,
+        captured: &mut Option<Noted>,
     ) {
         let framing_bytes = net.framing_bytes;
         loop {
@@ -303,15 +300,12 @@ impl End {
         side: usize,
         framing_bytes: u32,
         place: impl FnOnce() -> &'p mut Packet,
-        captured: &mut Option<(u8, Vec<Captured>)>,
+        captured: &mut Option<Noted>,
     ) -> Option<(&'p Packet, bool)> {
         let (packet, more) = self.transport.transmit_into(now, framing_bytes, place)?;
         (packet.flow, packet.conn, packet.forward) = (self.flow, self.conn, side == SENDER);
-        if let Some((host, captured)) = captured {
-            if (*host as usize == SENDER) == packet.forward {
-                let (flow, conn) = (self.flow, self.ordinal);
-                captured.push(Captured { t: now, host: *host, flow, conn, packet: *packet });
-            }
+        if let Some(captured) = captured {
+            captured.leaves(now, self.flow, self.ordinal, packet);
         }
         Some((packet, more))
     }

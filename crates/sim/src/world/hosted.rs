@@ -12,7 +12,6 @@ use ackclock_net::PacketId;
 use ackclock_net::{Host, HostConfig};
 
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
-use crate::capture::Captured;
 use crate::transport::Transport;
 
 /// Recurring events from this number on are those of hosts.
@@ -394,10 +393,8 @@ impl World {
             return; // superseded
         }
         while let Some((start, key, packet)) = self.device(at).take_sent(now) {
-            if let Some((host, captured)) = self.captured.as_mut().filter(|(host, _)| *host as u64 == key & 1)
-            {
-                let (flow, conn) = (packet.flow, (key >> 1) as u32);
-                captured.push(Captured { t: start, host: *host, flow, conn, packet });
+            if let Some(captured) = &mut self.captured {
+                captured.leaves(start, packet.flow, (key >> 1) as u32, &packet);
             }
             self.net.send(now, &packet);
         }

@@ -1,0 +1,165 @@
+//! Packets as they are noted at one host, with the IP ids that they left with.
+//!
+//! As in Linux, each end of a connection counts the segments that it sends, ACKs and retransmissions too (`ip_select_ident_segs`): a gap
+//! between two packets at the other end is what was lost between them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ackclock_core::{FlowId, Header, Packet, Segment, Time};
+
+use super::Captured;
+
+/// What one host captures.
+#[derive(Debug)]
+pub struct Noted {
+    host: u8,
+    packets: Vec<Captured>,
+    /// By connection and direction.
+    ways: BTreeMap<(u32, bool), Ids>,
+}
+
+impl Noted {
+    /// Nothing yet, at this host.
+    pub fn at(host: u8) -> Noted {
+        Noted { host, packets: Vec::new(), ways: BTreeMap::new() }
+    }
+
+    /// A packet leaves its host.
+    pub fn leaves(&mut self, t: Time, flow: FlowId, conn: u32, packet: &Packet) {
+        let ids = self.ways.entry((conn, packet.forward)).or_default();
+        let id = ids.next(packet);
+        match (self.host == 0) == packet.forward {
+            true => self.packets.push(Captured { t, host: self.host, id, flow, conn, packet: *packet }),
+            false => ids.remember(id, packet),
+        }
+    }
+
+    /// A packet reaches a host.
+    pub fn reaches(&mut self, t: Time, host: usize, flow: FlowId, conn: u32, packet: &Packet) {
+        if usize::from(self.host) == host {
+            let id = self.ways.entry((conn, packet.forward)).or_default().find(&packet.header);
+            self.packets.push(Captured { t, host: self.host, id, flow, conn, packet: *packet });
+        }
+    }
+
+    /// What was noted, in order of time: what leaves a host's own device is known when it has left.
+    pub fn into_packets(self) -> Vec<Captured> {
+        let mut packets = self.packets;
+        packets.sort_by_key(|captured| captured.t);
+        packets
+    }
+}
+
+/// One direction of a connection.
+#[derive(Default, Debug)]
+struct Ids {
+    /// Of the last segment that left.
+    last: u16,
+    /// Of the last packet that came.
+    came: u16,
+    /// What is on its way or was lost, the oldest first: its first id, the packet, and payload of its segments.
+    on_way: VecDeque<(u16, Header, u64)>,
+}
+
+impl Ids {
+    /// Each segment of a packet has an id, the packet that of its first.
+    fn next(&mut self, packet: &Packet) -> u16 {
+        let first = self.last.wrapping_add(1);
+        self.last = first.wrapping_add(packet.more);
+        first
+    }
+
+    fn remember(&mut self, id: u16, packet: &Packet) {
+        if self.on_way.len() == MAX_IN_FLIGHT {
+            self.on_way.pop_front();
+        }
+        let segment = u64::from(packet.header.payload()).div_ceil(u64::from(packet.more) + 1).max(1);
+        self.on_way.push_back((id, packet.header, segment));
+    }
+
+    /// The id with which it left. What nobody sent (a router has made it) has that of the packet before.
+    fn find(&mut self, header: &Header) -> u16 {
+        let Some(at) = self.on_way.iter().position(|(_, sent, _)| has(sent, header)) else {
+            return self.came;
+        };
+        let (first, sent, segment) = self.on_way[at];
+        let mut whole = true;
+        self.came = match (sent, header) {
+            (Header::Tcp(sent), Header::Tcp(got)) => {
+                whole = got.seq + u64::from(got.len) >= sent.seq + u64::from(sent.len);
+                first.wrapping_add(((got.seq - sent.seq) / segment) as u16)
+            }
+            _ => first,
+        };
+        if whole {
+            self.on_way.remove(at);
+        }
+        self.on_way.drain(..at.saturating_sub(REORDERING));
+        self.came
+    }
+}
+
+/// Whether one is the other, or a part of it: a card has cut it, or a router has put something behind it or changed its flags.
+fn has(sent: &Header, got: &Header) -> bool {
+    let part = |sent: &Segment, got: &Segment| {
+        let within = match got.len {
+            0 => sent.len == 0 && sent.seq == got.seq && sent.ack == got.ack && sent.sack == got.sack,
+            _ => sent.seq <= got.seq && got.seq < sent.seq + u64::from(sent.len),
+        };
+        within && (sent.ts_val, sent.ts_ecr) == (got.ts_val, got.ts_ecr)
+    };
+    match (sent, got) {
+        (Header::Tcp(sent), Header::Tcp(got)) => part(sent, got),
+        _ => sent == got,
+    }
+}
+
+/// A packet overtaken by more than this many is taken as dropped on the way.
+const REORDERING: usize = 256;
+/// As many as there are IP ids.
+const MAX_IN_FLIGHT: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use ackclock_core::packet::Ecn;
+
+    use super::*;
+
+    fn packet(seq: u64, len: u32, more: u16) -> Packet {
+        let segment = Segment { seq, len, has_ts: true, ts_val: seq as u32, ..Segment::default() };
+        Packet { header: Header::Tcp(segment), forward: true, more, ..Packet::default() }
+    }
+
+    /// Ids of what came.
+    fn seen(sent: &[Packet], came: &[Packet]) -> Vec<u16> {
+        let mut noted = Noted::at(1);
+        sent.iter().for_each(|packet| noted.leaves(Time(1), 0, 0, packet));
+        came.iter().for_each(|packet| noted.reaches(Time(2), 1, 0, 0, packet));
+        noted.into_packets().iter().map(|captured| captured.id).collect()
+    }
+
+    #[test]
+    fn a_packet_has_one_id_at_both_hosts() {
+        let sent = [packet(0, 100, 0), packet(100, 100, 0), packet(200, 100, 0), packet(300, 100, 0)];
+        let mut at_sender = Noted::at(0);
+        sent.iter().for_each(|packet| at_sender.leaves(Time(1), 0, 0, packet));
+        let ids: Vec<_> = at_sender.into_packets().iter().map(|captured| captured.id).collect();
+        assert_eq!(ids, [1, 2, 3, 4]);
+        let marked = Packet { ecn: Ecn::Ce, ..sent[3] };
+        // one was lost, one overtaken; the last came twice
+        assert_eq!(seen(&sent, &[sent[2], sent[0], marked, marked]), [3, 1, 4, 4]);
+    }
+
+    #[test]
+    fn each_segment_of_a_packet_counts() {
+        let sent = [packet(0, 250, 2), packet(250, 100, 0)];
+        assert_eq!(seen(&sent, &sent), [1, 4]);
+        let parts = [packet(0, 84, 0), packet(168, 82, 0)].map(|mut part| {
+            if let Header::Tcp(segment) = &mut part.header {
+                segment.ts_val = 0;
+            }
+            part
+        });
+        assert_eq!(seen(&sent, &[parts[0], parts[1], sent[1]]), [1, 3, 4]);
+    }
+}
