@@ -118,7 +118,8 @@ fn a_client_is_told_of_an_answer_of_one_byte() {
                                 "close": "client", "arrivals": {"kind": "at", "times": [0]}}}]}"#;
     let told = shown(scenario, Shortcuts::ALL);
     assert!(told == shown(scenario, Shortcuts { tells: false, ..Shortcuts::ALL }));
-    let summary = told.1.iter().find(|table| table.name == "transaction_summary").expect("a table of transactions");
+    let summary =
+        told.1.iter().find(|table| table.name == "transaction_summary").expect("a table of transactions");
     assert_eq!(summary.integers("completed"), [3]);
 }
 
