@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from forked import Commands, commands
 
-from ackclock import linux
+from ackclock import _native, linux
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,6 +89,25 @@ def command() -> Iterator[Commands]:
     """The command as a process, without what it takes to start one."""
     with commands() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Our part of a controller in C is compiled once for each form of it: it is most of what a compiler does for a small file."""
+    made: dict[object, Path] = {}
+    plain = _native._object
+
+    def object_(source: Path, into: Path, options: list[str], file: str) -> Path:
+        if not source.is_relative_to(_native.HERE):
+            return plain(source, into, options, file)
+        key = (source, _native._compiler(file), *options)
+        if key not in made:
+            made[key] = plain(source, tmp_path_factory.mktemp("object") / into.name, options, file)
+        return Path(shutil.copy(made[key], into))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_native, "_object", object_)
+        yield
 
 
 @pytest.fixture

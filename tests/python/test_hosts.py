@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackclock import Scenario, run, run_batch
+from ackclock import Scenario, run
 from ackclock.errors import InputError, ScenarioError
 from ackclock.scenario import Host
 
@@ -127,7 +127,7 @@ def stalls(off, on):
 def test_the_prototypes_cells_that_do_not_hang_on_the_start(host, cells):
     """PCC sheet 4.4, share of 100 Mbit/s; the cells that split into two kinds of runs are in the how-to on hosts."""
     for queue, share in cells.items():
-        goodput = run_batch(paced_by_pcc(host, queue), (1, 2)).flows["goodput_bps"].mean()
+        goodput = run(paced_by_pcc(host, queue)).flows["goodput_bps"].mean()
         assert goodput / (100e6 * 1456 / 1500) == pytest.approx(share, abs=0.08), queue
 
 

@@ -54,13 +54,10 @@ REQUESTS = st.lists(st.tuples(st.integers(0, 2), st.floats(0, 50), st.integers(1
 def test_the_means_are_those_of_each_second(rows: list[tuple[int, float, int]], horizon: int, start: int):
     chunks = table(rows)
     flows = sorted(chunks["flow"].unique().to_list())
+    requests = chunks.select("request_s", "bitrate_bps", "flow").rows()
 
     def at(flow: int, t: float) -> float:
-        own = [
-            row
-            for row in chunks.select("request_s", "bitrate_bps", "flow").iter_rows()
-            if row[2] == flow and row[0] <= t
-        ]
+        own = [row for row in requests if row[2] == flow and row[0] <= t]
         return float(own[-1][1]) if own else 0.0
 
     seconds = range(start, 45)

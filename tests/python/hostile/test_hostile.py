@@ -26,7 +26,7 @@ COUNTS = {
 """At least so many of each kind."""
 
 
-PARTS = {"stores": 3}
+PARTS = {"stores": 2}
 """Processes that share the inputs of a kind; one, where nothing is said."""
 
 

@@ -51,6 +51,7 @@ FOLDER = _folder()
 pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C"),
     pytest.mark.skipif(FOLDER is None, reason="no tree of Linux in the cache: `ackclock linux build` makes one"),
+    pytest.mark.usefixtures("compiled_once"),
 ]
 
 

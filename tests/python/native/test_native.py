@@ -16,7 +16,10 @@ from ackclock.controllers import check
 from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
 from ackclock.linux import _cache, _run
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C"),
+    pytest.mark.usefixtures("compiled_once"),
+]
 
 MINE = """
 #include <linux/module.h>

@@ -46,11 +46,17 @@ def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
     return told[0]
 
 
-def test_what_copies_reno_is_reno(tmp_path: Path) -> None:
-    """The same digest, losses included."""
-    file = tmp_path / "mine.rs"
+@pytest.fixture(scope="module")
+def renos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file, so that it is compiled once."""
+    file = tmp_path_factory.mktemp("renos") / "mine.rs"
     file.write_text(RENO, encoding="utf-8")
-    mine, reno = (ackclock.run(scenario(name)) for name in (str(file), "reno"))
+    return file
+
+
+def test_what_copies_reno_is_reno(renos: Path) -> None:
+    """The same digest, losses included."""
+    mine, reno = (ackclock.run(scenario(name)) for name in (str(renos), "reno"))
     assert mine.recoveries.height > 0
     assert mine.digest == reno.digest
 
@@ -96,10 +102,8 @@ def test_the_real_kernel_has_none(tmp_path: Path) -> None:
         _run._text(scenario(str(file)), None)  # type: ignore[arg-type]
 
 
-def test_a_file_is_run_only_if_its_reader_says_so(tmp_path: Path) -> None:
-    (tmp_path / "mine.rs").write_text(RENO, encoding="utf-8")
-    text = scenario(str(tmp_path / "mine.rs")).to_toml()
-    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+def test_a_file_is_run_only_if_its_reader_says_so(renos: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(scenario(str(renos)).to_toml(), encoding="utf-8")
     with pytest.raises(ackclock.ScenarioError, match=r"mine\.rs\", a program that the run would execute"):
         ackclock.load(tmp_path / "s.toml")
     assert ackclock.run(ackclock.load(tmp_path / "s.toml", own_code=True)).digest

@@ -19,11 +19,11 @@ def spin(s):
         pass
 
 def test_light(): pass
-def test_slow(): spin(0.3)
+def test_slow(): spin(0.25)
 @pytest.mark.skip("no such machine")
 def test_elsewhere(): pass
 @pytest.mark.deep
-def test_deep(): spin(0.9)
+def test_deep(): spin(0.25)
 @pytest.mark.long
 def test_long(): pass
 @pytest.mark.parametrize("n", range(30))

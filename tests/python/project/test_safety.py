@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from ackclock.cli import main
 from ackclock.cli._terminal import SCRATCH
 
 SCENARIO = """
@@ -72,13 +73,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path) -> None:
+def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other file, no process, no connection, as Python's audit events tell."""
     for name, text in {"x.toml": SCENARIO, "t": "1\n2\n", "k.toml": SWEEP, "x.pkt": SCRIPT, "secret": "x"}.items():
         (tmp_path / name).write_text(text)
     command, reads, writes = CASES[kind]
     if kind == "store":
-        _watched(tmp_path, CASES["sweep"][0])
+        monkeypatch.chdir(tmp_path)
+        assert main(CASES["sweep"][0]) == 0
     code, found = _watched(tmp_path, command)
     assert code in ((4,) if kind == "script" else (0,))
     assert not [what for how, what in found if how == "do"]
