@@ -60,6 +60,7 @@ def test_every_arm_is_a_scenario(case):
 
 def test_a_small_run_judges_every_claim(monkeypatch):
     """What the verdicts are does not matter, so the longest chapters are cut short."""
+    monkeypatch.setattr(exits, "QUEUES", (0.5, 1.0, 4.0))
     monkeypatch.setattr(exits, "ROUND_TRIPS", 20)
     monkeypatch.setattr(causes, "ROUND_TRIPS", 20)
     study = studies.get("slow-start")
