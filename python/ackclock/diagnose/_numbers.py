@@ -100,7 +100,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
 
 def _parts(row: Row, mss: int) -> int:
     """Segments of a packet, each of which has a number."""
-    return max(-(-row[4] // mss), 1)
+    return max(-(-int(row[4]) // mss), 1)
 
 
 @dataclass(slots=True)
