@@ -65,7 +65,7 @@ def told(rows: list[tuple[object, ...]], due: dict[int, float] | None = None) ->
     numbers = numbered(rows, 100)
     assert numbers is not None
     left = [float(r[0]) for r in rows]  # type: ignore[arg-type]
-    made, _ = departures(rows, numbers, left, server=False, mss=100, trip=0.5, due=due or {}, acks=[])
+    made, _ = departures(rows, numbers, left, server=False, mss=100, trip=0.1, due=due or {}, acks=[])
     return [(one.row[3], one.row[2], one.came) for one in made]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,10 @@ from test_diagnose import captured
 
 import ackclock
 from ackclock.cli import main
-from ackclock.diagnose import diagnose, identify, mirrored
+from ackclock.diagnose import diagnose, fit, fit_mirror, identify, mirrored, what_if
 from ackclock.diagnose._curve import curve
 from ackclock.diagnose._who import candidates
+from ackclock.errors import InputError
 
 PATH = {
     "duration": "12 s",
@@ -22,6 +24,8 @@ PATH = {
     },
     "flows": [{"congestion_control": "htcp", "workload": {"kind": "bulk"}}],
 }
+
+FOUR = {"kind": "transfer", "bytes": "4 MB"}
 
 
 def test_one_of_all_is_named_and_without_it_none(tmp_path):
@@ -211,3 +215,49 @@ def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
     (own,), (other,) = run.rows("flows"), ackclock.run(made).rows("flows")
     assert other["retransmissions"] == own["retransmissions"] > 4
     assert other["completion_s"] == pytest.approx(own["completion_s"], rel=0.01)
+
+
+def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_path, capsys):
+    """An application with a pace of its own has no model of the path, and some losses are too few for a share of them."""
+    blocks = [{"bytes": "300000 B"}, {"at": "2 s", "bytes": "300000 B"}, {"at": "4 s", "bytes": "300000 B"}]
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "network.bottleneck.queue.limit": "600 packets",
+            "flows.0.workload": {"kind": "writes", "writes": blocks},
+            "network.bottleneck.loss": {"kind": "scripted", "drops": [{"first": 60}]},
+        }
+    )
+    run, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    with pytest.raises(InputError, match="whose application"):
+        fit(found)
+    mirror = fit_mirror(found, controller="htcp")
+    assert mirror is not None
+    assert mirror.error < 0.01
+    outcomes = {one.name: one for one in what_if(None, mirror=mirror, seeds=2)}
+    assert {one.model for one in outcomes.values()} == {"mirror"}
+    assert {one.error for one in outcomes.values()} == {mirror.error}
+    now = outcomes["as it is"].seconds
+    assert now == pytest.approx(run.rows("flows")[0]["completion_s"], rel=0.01)
+    assert "queue fq-codel" not in outcomes  # it would lose others
+    assert "twice the rate" not in outcomes
+    wider = outcomes["initial window of 32"]
+    truth = ackclock.run(scenario.set("flows.0.stack.initial_window", 32)).rows("flows")[0]["completion_s"]
+    assert wider.seconds == pytest.approx(truth, rel=0.01)
+    assert main(["diagnose", str(path), "--what-if", "--controller", "htcp"]) == 0
+    assert "mirror, 0." in capsys.readouterr().out
+
+
+def test_a_worse_mirror_is_no_basis_and_where_a_full_queue_lost_there_is_none(tmp_path):
+    _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", FOUR))
+    found = diagnose(path)
+    assert fit_mirror(found, controller="htcp") is None
+    made = fit(found, controller="htcp", seeds=1)
+    worse = replace(made, error=made.error + 0.01, mirror=True)
+    assert {one.model for one in what_if(made, mirror=worse, seeds=1)} == {"path"}
+    with pytest.raises(InputError, match="found a model"):
+        what_if(replace(made, error=0.2), mirror=replace(worse, error=0.3))
+    better = replace(made, error=0.0, mirror=True)
+    told = {one.name: one.model for one in what_if(replace(made, error=0.01), mirror=better, seeds=1)}
+    assert told["congestion control reno"] == "mirror"
+    assert told["twice the rate"] == "path"

@@ -100,7 +100,7 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
 
 def _parts(row: Row, mss: int) -> int:
     """Segments of a packet, each of which has a number."""
-    return max(-(-row[4] // mss), 1)
+    return max(-(-int(row[4]) // mss), 1)
 
 
 @dataclass(slots=True)
@@ -145,10 +145,14 @@ class _Sender:
         after = bisect_left(self.missing, self.repaired)
         for at in (*range(after, end), *range(min(after, end))):
             start = self.missing[at]
-            if start not in self.tried:
+            if start not in self.tried and self.may_be_lost(start, unit.before):
                 break
         else:
-            old = [start for start in self.missing[:end] if self.tried[start] < unit.t - AGAIN * self.trip]
+            old = [
+                start
+                for start in self.missing[:end]
+                if self.tried.get(start, unit.t) < unit.t - AGAIN * self.trip and self.may_be_lost(start, unit.before)
+            ]
             if not old:
                 return False
             start = min(old, key=lambda start: self.tried[start])
@@ -169,14 +173,15 @@ class _Sender:
         due = self.due.get(start)
         return start not in self.tried and due is not None and t > due + max(AT_ONCE * self.trip, LEAST_WAIT_S)
 
-    def repaired_before(self, t: float) -> bool:
-        """Whether a hole is open whose repair was due, and came only much later: there was another one before."""
-        for start in self.missing:
-            if self.due.get(start, math.inf) <= t:
-                later = [left for left in self.comes.get(start, ()) if left >= t]
-                if not later or self.came_late(start, later[0]):
-                    return True
-        return False
+    def may_be_lost(self, start: int, t: float) -> bool:
+        """Whether a repair that left then did not come: the next one takes a round trip."""
+        at = self.comes.get(start, [])
+        later = bisect_right(at, t)
+        return later == len(at) or at[later] >= t + AGAIN * self.trip
+
+    def repaired_before(self, before: float, t: float) -> bool:
+        """Whether a hole is open whose repair was due, and came only a round trip later: there was another one before."""
+        return any(self.due.get(start, math.inf) <= t and self.may_be_lost(start, before) for start in self.missing)
 
 
 def departures(
@@ -260,7 +265,7 @@ def _behind(found: _Sender, pending: list[_Missing], row: Row, now: _Missing) ->
         return
     hole = -(-(start - found.nxt) // mss)
     excess = len(pending) - hole
-    if excess > 0 and not found.repaired_before(t):
+    if excess > 0 and not found.repaired_before(pending[0].before, t):
         # it is a repair: the end of a flight had left behind what came last; a probe repairs its last segment first (RFC 8985)
         behind = min(excess if excess > hole else len(pending), -(-(found.end - found.nxt) // mss))
         first = found.nxt

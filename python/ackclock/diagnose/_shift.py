@@ -81,8 +81,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     own = [row for row in rows if row[1] == server and row[2] not in ("sack", "dsack")]
     numbers = numbered(own, mss) if whole else None
     if numbers is not None:
-        order = sorted(range(len(own)), key=lambda at: numbers[at])
-        own, numbers = [own[at] for at in order], [numbers[at] for at in order]
+        pairs = sorted(zip(numbers, own, strict=True), key=lambda pair: pair[0])
+        own, numbers = [row for _, row in pairs], [number for number, _ in pairs]
     ticks = _ticks(own)
     if ticks is None:
         return None
