@@ -179,3 +179,29 @@ fn lay_pair(layout: &mut Layout, links: Option<Pair>, name: &str) -> [Option<u32
     let mut lay = |link: &LinkParams, way: &str| Some(layout.add(link.named(format!("{name}.{way}"))));
     [lay(forward, "forward"), lay(backward, "backward")]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    #[test]
+    fn links_that_are_alike_are_described_once_and_have_names_of_their_own() {
+        let json = r#"{"duration_ns": 1000000000, "network": {"topology": "dumbbell",
+            "access": {"rate": 100000000, "delay": 1000000}, "egress": {"rate": 200000000, "delay": 1000000},
+            "bottleneck": {"rate": 10000000, "delay": 5000000}},
+            "flows": [{"profile": "linux-6", "congestion_control": "cubic", "count": 50, "workload": {"kind": "bulk"}}]}"#;
+        let scenario = parse(json).expect("reads");
+        let (mut layout, mut builder) = (Layout::default(), Builder::new(&scenario.network));
+        (0..50).for_each(|_| builder.route(&mut layout, None));
+        assert_eq!((layout.kinds().count(), layout.links().len()), (3, 2 + 4 * 50));
+        let [forward, _] = &layout.routes[49];
+        let way: Vec<_> =
+            forward.iter().map(|&link| layout.links().nth(link as usize).expect("there")).collect();
+        let found: Vec<_> = way.iter().map(|link| (link.name.as_str(), link.rate.0 / 1_000_000)).collect();
+        assert_eq!(
+            found,
+            [("access.49.forward", 100), ("bottleneck.forward", 10), ("egress.49.forward", 200)]
+        );
+    }
+}
