@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -22,10 +21,10 @@ import ackclock
 from ackclock.attack import zoo
 from ackclock.cli import main
 from ackclock.errors import UnavailableError
-from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, measure, page, rows
+from ackclock.evaluate import Arm, Evaluation, Plan, RowVerdict, evaluate, false_alarms, figures, page, rows
 from ackclock.evaluate.files import alarms, to_json
 from ackclock.evaluate.frame import LEAST_BUFFER, bdp_packets, buffer_packets, grid
-from ackclock.evaluate.situation import Tables, filled
+from ackclock.evaluate.situation import filled
 from ackclock.plot.style import styled
 from ackclock.scenario import Scenario
 from ackclock.sweep import Threads
@@ -221,7 +220,7 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     # programs that read JUnit see the failure, and what was not tested
     suites = ElementTree.parse(out / "junit.xml").getroot()
     failures = {s.get("name"): s.get("failures") for s in suites}
-    assert {name: count for name, count in failures.items() if name.startswith("row 9: ")}.popitem()[1] == "1"
+    assert {name: count for name, count in failures.items() if str(name).startswith("row 9: ")}.popitem()[1] == "1"
     assert failures["row 25: Data centres"] == "0"
     html = (out / "report.html").read_text()
     assert 'src="http' not in html
@@ -337,17 +336,6 @@ def test_strict_is_exit_code_1_where_a_must_is_open(tmp_path: Path, capsys: pyte
     assert main([*argv, "--strict"]) == 1
 
 
-def test_a_flow_without_a_measurement_is_no_zero() -> None:
-    """A sum over flows of which one has no number has none either; as zero it would pass for "no worse"."""
-    flows = pl.DataFrame({"seed": [1, 1, 2, 2, 3, 3], "dsacks": [4, 5, 4, None, None, None]})
-    tables = Tables({"flows": flows}, dict.fromkeys((1, 2, 3, 4), ""))
-    cell = rows()[0].cells[0]
-    counted = measure.of_flows("dsacks")(tables, cell)
-    assert counted.pop(1) == 9
-    assert sorted(counted) == [2, 3, 4]
-    assert all(math.isnan(v) for v in counted.values())
-
-
 STARVING = """
 class Starving:
     '''Reno, but who begins after the first second hardly gets beyond 150 kB. Those who ask for less have the path for themselves.'''
@@ -395,34 +383,6 @@ def test_a_lower_bound_says_so(folder: Path) -> None:
     assert cells["loss"]["at_least"] == []
     assert "<td>≥ 40 s</td>" in str(page.page(evaluation, statements={}))
     assert any("completion: ≥ 40 s, CUBIC 7.05 s" in "".join(line) for line in page.lines(evaluation))
-
-
-def test_a_transfer_that_is_not_done_counts_with_the_time_for_which_all_are_followed() -> None:
-    rows_of: dict[int, list[tuple[float, float | None]]] = {
-        1: [(0.0, 1.0), (0.0, 2.0), (0.0, 3.0), (60.0, None), (60.5, 1.0)],  # the last came too late
-        2: [(0.0, 1.0), (0.0, 30.0), (59.0, None)],  # done, but not within the time
-        3: [(65.0, 1.0)],
-    }
-    made = [
-        {"seed": seed, "arrival_s": at, "bytes": 200_000, "total_s": took, "done": took is not None}
-        for seed, some in rows_of.items()
-        for at, took in some
-    ]
-    tables = Tables({"transactions": pl.DataFrame(made)}, dict.fromkeys(rows_of, ""))
-    cell = next(row for row in rows() if row.id == "5").cells[0]
-    assert cell.scenario["duration"] == f"{cell.about['seconds']} s" == "70 s"
-    above = {"followed_s": 10.0, "least_bytes": 150_000}
-    median, left = measure.completion(0.5, **above)(tables, cell), measure.unfinished(**above)(tables, cell)
-    mean = measure.mean_time(**above)(tables, cell)
-    assert (median[1], median[2]) == (2.5, 10.0)
-    assert (mean[1], mean[2]) == (4.0, 7.0)
-    assert math.isnan(mean[3])
-    assert (left[1], left[2]) == (0.25, 2 / 3)
-    assert math.isnan(median[3])
-    assert math.isnan(left[3])
-    none = measure.completion(0.5, followed_s=10.0, most_bytes=150_000)(tables, cell)
-    assert all(math.isnan(v) for v in none.values())
-    assert measure.unanswered(10)(tables, cell) == {1: 0.6, 2: 0.8, 3: 0.9}
 
 
 @pytest.mark.deep
