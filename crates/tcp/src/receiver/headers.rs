@@ -1,4 +1,4 @@
-//! What the receiver writes into each header.
+//! What the receiver writes into each header, and what it takes from a header without data.
 
 use ackclock_core::{Flags, Segment};
 
@@ -105,5 +105,27 @@ impl Receiver {
             }
         }
         false
+    }
+
+    /// Pure ACKs and data alike carry a timestamp to remember.
+    #[inline]
+    pub fn remember_stamp(&mut self, seg: &Segment) {
+        let newer = self.ts_recent.wrapping_sub(seg.ts_val) as i32 <= 0;
+        if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup && newer {
+            self.ts_recent = seg.ts_val;
+        }
+    }
+
+    /// A segment without data. The time that it echoes gives no sample of the RTT later, either (Linux
+    /// `rcv_rtt_last_tsecr`): a response behind an ACK of the request tells nothing of the way.
+    #[inline(always)]
+    pub fn on_pure_ack(&mut self, seg: &Segment) {
+        self.remember_stamp(seg);
+        self.window.has_echoed(seg.ts_ecr);
+    }
+
+    /// What the handshake echoed does not count.
+    pub fn forget_echo(&mut self) {
+        self.window.has_echoed(0);
     }
 }
