@@ -120,7 +120,7 @@ def _damage(tables: dict[str, pl.DataFrame], draw: Draw) -> None:
         frame = frame.clear()
     elif what == 4:
         frame = pl.concat([frame, frame])
-    elif what == 5:
+    elif what == 5 and not frame[column].dtype.is_nested():
         value = pl.lit(draw.one(_NUMBERS)).cast(frame[column].dtype, strict=False)
         frame = frame.with_columns(value.alias(column))
     else:
