@@ -108,7 +108,7 @@ def test_the_command(tmp_path, capsys):
     assert "sent again" in graph.read_text()
     code, said, err = call(capsys, str(path), "--connection", "0", "--csv", str(table))
     assert code == 0, err
-    assert table.read_text().splitlines()[0] == "t_s,from_server,kind,seq,length,ack,window,flags,timestamp,echo"
+    assert table.read_text().splitlines()[0] == "t_s,from_server,kind,seq,length,ack,window,flags,timestamp,echo,ip_id"
     code, said, err = call(capsys, str(path), "--json")
     assert json.loads(said)["connections"][0]["lost"] == 10
 
