@@ -21,13 +21,17 @@ from ackclock_studies.prr.rules import LINUX_6, LINUX_32, PRR, RATE_HALVING, RFC
 SEEDS = 2
 
 
-@pytest.fixture(scope="module")
-def result():
+def smaller(jobs: int):
     """All chapters; the largest with a fifth of its clients."""
     plain = population.scenario
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(population, "scenario", lambda *of, **changed: plain(*of[:2], of[2] // 5, **changed))
-        return studies.get("prr").run(scale="quick", seeds=SEEDS, jobs=2)
+        return studies.get("prr").run(scale="quick", seeds=SEEDS, jobs=jobs)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return smaller(2)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +154,7 @@ def test_threads_change_no_number_and_progress_runs_to_the_end(result):
 
 @pytest.mark.deep
 def test_threads_change_nothing(result):
-    again = studies.get("prr").run(scale="quick", seeds=SEEDS, jobs=1)
+    again = smaller(1)
     assert again.digest == result.digest
     assert again.to_json() == result.to_json()
 
