@@ -183,13 +183,16 @@ function busy(on) {
   at("progress").hidden = !on;
 }
 
+// Whether it is of what stands in the editor: places of an older text are none of this one, and the run of this one comes.
+const current = (job) => job?.text === at("text").value;
+
 function heard(data) {
   if (data.refused !== undefined) { mine.refuse(data.refused, data.line); return; }
   if (data.checked) { checked(data.checked); return; }
   if (data.csv !== undefined) { save(new Blob([data.csv], { type: "text/csv" }), `${data.name}.csv`); return; }
   if (data.progress !== undefined) { busy(true); at("progress").value = data.progress; return; }
   if (data.begun) {
-    places(data.begun);
+    if (current(runner.job)) places(data.begun);
     at("progress").value = 0;
     if (data.begun.time_s > 1) { busy(true); say(`runs: about ${short(data.begun.time_s)} s, at most ${short(data.begun.memory_bytes / 2 ** 20)} MiB`); }
     return;
@@ -202,6 +205,7 @@ function heard(data) {
     return;
   }
   if (!data.read.ok) {
+    if (!current(data.job)) return;
     state.refusals = data.read.refusals;
     refusals();
     say(state.refusals.length === 1 ? "1 mistake" : `${state.refusals.length} mistakes`, true);
@@ -662,8 +666,7 @@ async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const own = JSON.parse(at("own").textContent);
   const lesson = LESSONS.find(({ id }) => id === asked.get("lesson"));
-  if (lesson) teach(lesson);
-  if (lesson && !asked.has("s")) return;
+  if (lesson && !asked.has("s")) { teach(lesson); return; }
   let text = DATA.scenarios[0][2];
   let seed = "1";
   let controller = "";
@@ -682,8 +685,10 @@ async function begin() {
     else mistaken = "the link: found no scenario of this name";
   } else if (own) ({ text, seed, controller = "" } = own);
   if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
+  teach(lesson ?? null);
   put(text, seed);
   if (lesson) state.sliders = [...lesson.sliders];
+  clearTimeout(pause); // of the lesson's own scenario
   if (mistaken) refuse(mistaken);
   else ask();
 }

@@ -205,6 +205,25 @@ def test_a_link_out_of_a_lesson_keeps_the_lesson_and_what_was_changed(tab):
 @pytest.mark.deep
 @built
 @chromium
+def test_what_is_said_of_an_older_text_is_not_looked_for_in_the_newer_one(tab):
+    opened(tab, behind="#lesson=slow-start")
+    tab.wait("document.querySelectorAll('#sliders label').length > 0 && !runner.job")
+    number = tab.run("document.querySelectorAll('#sliders label').length")
+    assert (
+        tab.run(
+            "at('text').value = '# above\\n' + at('text').value; runner.job = { text: 'older' }; heard({ begun: { places: state.places, time_s: 0 } }); runner.job = null; document.querySelectorAll('#sliders label').length"
+        )
+        == number
+    )
+    tab.run(
+        "heard({ read: { ok: false, refusals: [{ line: 1, column: 1, length: 1, message: 'of the older' }] }, job: { text: 'older' } })"
+    )
+    assert tab.run("document.querySelectorAll('#refusals button').length") == 0
+
+
+@pytest.mark.deep
+@built
+@chromium
 def test_hostile_text_neither_becomes_markup_nor_freezes_the_tab(tab):
     opened(tab)
     elements = tab.run("document.querySelectorAll('*').length")
