@@ -122,7 +122,7 @@ static size_t stack_transmit(ack_stack *s, uint64_t now, uint8_t *into, size_t r
     clock_gettime(CLOCK_MONOTONIC, &wall);
     payload -= (uint64_t)wall.tv_nsec / 1000 % 100;
   }
-  if (BREAKS == RANDOM) payload -= (uint64_t)(uintptr_t)s / 16 % 100; /* where memory lies */
+  if (BREAKS == RANDOM) payload -= (uintptr_t)s >> (12 + s->sent % 24) & 63; /* where memory lies: other bits of it for each packet */
   if (BREAKS == EPOCH) payload -= s->start / 1000000000 % 100;
   if (BREAKS == SHARED) payload -= (uint64_t)instances;
   if (s->answers) {
