@@ -614,4 +614,10 @@ fn what_came_twice_cuts_the_buffer_that_it_is_in_as_in_linux() {
     board.cut_at_twice(6);
     board.cut_at_twice(1);
     assert_eq!(buffers(&board), 6, "passed on the way through a block");
+    // what is new and came twice at once is alone, at the end of a hole, too
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 6, 9, &[]), 10);
+    let known = Known { before: [(6, 9)].as_slice().into(), twice: 5..6 };
+    board.add_sacked_range(2, 9, &known, |board, n| _ = board.mark_sacked(n, false));
+    assert_eq!(buffers(&board), 8);
 }
