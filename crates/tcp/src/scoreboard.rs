@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use ackclock_core::Time;
 
 use crate::ranges::put_for;
-pub use buffers::Reported;
+pub use buffers::{Known, Reported};
 
 /// SACKed.
 pub const SACKED: u8 = 1;
@@ -514,13 +514,12 @@ impl Scoreboard {
         lo
     }
 
-    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember. The ACK before this
-    /// one reported `known`.
+    /// Segment numbers [a, b) are reported SACKed: call `each` on those not reported before, ascending, and remember.
     pub fn add_sacked_range(
         &mut self,
         a: u64,
         b: u64,
-        known: &Reported,
+        known: &Known,
         mut each: impl FnMut(&mut Scoreboard, u64),
     ) {
         let (a, b) = (a.max(self.first), b.min(self.next));
@@ -530,7 +529,8 @@ impl Scoreboard {
         // First range that ends at or after a.
         let i = self.sacked.partition_point(|r| r.1 < a);
         if i < self.sacked.len() && self.sacked[i].0 <= a && b <= self.sacked[i].1 {
-            self.join_again(a, b, known);
+            let range = self.sacked[i];
+            self.join_again(range, a, b, known);
             return;
         }
         let (mut start, mut end, mut from, mut j) = (a, b, a, i);
@@ -539,8 +539,9 @@ impl Scoreboard {
             for n in from..range.0.max(from) {
                 each(self, n);
             }
-            self.join_new(from, range.0, (j > 0).then(|| self.sacked[j - 1]), Some(range), known);
-            self.join_again(a.max(range.0), b.min(range.1), known);
+            let before = (j > 0).then(|| self.sacked[j - 1]);
+            let passed = self.join_new(from, range.0, before, Some((range, range.0 < b)), known);
+            self.join_again(range, a.max(passed), b, known);
             from = from.max(range.1);
             start = start.min(range.0);
             end = end.max(range.1);

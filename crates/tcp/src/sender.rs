@@ -483,8 +483,8 @@ impl Sender {
         }
         self.look_at_slow_start(clock, None);
         self.update_pacing();
-        if self.queue.is_some() && w.newly_acked > 0 {
-            self.note_freed(now);
+        if self.queue.is_some() {
+            self.note_freed(now, w.newly_acked > 0);
         }
         if let Some(buffer) = &mut self.buffer {
             buffer.look();

@@ -207,6 +207,40 @@ fn what_is_sacked_side_by_side_shares_a_buffer_and_makes_room_for_the_writer() {
     assert!(s.conn.unwritten() < left, "{left}");
 }
 
+/// Linux `tcp_event_new_data_sent` looks at the writer's room after each packet, a retransmission asks for none.
+#[test]
+fn no_retransmission_lets_the_buffer_grow() {
+    let mut s = server(SendLimit { bytes: 16_384, most: 4 << 20 });
+    s.conn.write_forever(s.now);
+    s.sent();
+    (1..=25).for_each(|n| _ = s.ack(n, &[]));
+    let grown = s.conn.send_buffer();
+    assert_eq!(s.ack(25, &[(27, 31)]), "R25 R26", "two packets");
+    assert!(s.cwnd() > 27, "{}", s.cwnd());
+    assert_eq!(s.conn.send_buffer(), grown);
+    assert_eq!(grown, Some(2 * 27 * (2_048 + 256)));
+}
+
+/// Of 22 segments in five buffers 26,160 bytes, which leave a third of 40,000; in six they do not.
+#[test]
+fn the_writer_wakes_where_what_is_sacked_takes_few_buffers_linux_tcp_sacktag_write_queue() {
+    let wakes = |acks: &[&[(u64, u64)]]| {
+        let mut s = long_call(40_000);
+        let left = s.conn.unwritten();
+        acks.iter().for_each(|sacks| _ = s.ack(0, sacks));
+        s.conn.unwritten() < left
+    };
+    assert!(!wakes(&[&[(1, 18)]]));
+    assert!(wakes(&[&[(1, 18)], &[(1, 19)]]));
+    // what came twice cuts the buffer
+    assert!(!wakes(&[&[(1, 18)], &[(5, 6), (1, 18)], &[(1, 19)]]));
+    assert!(!wakes(&[&[(1, 18)], &[(18, 19), (1, 19)]]), "both copies came: its own buffer");
+    // a receiver that has forgotten a block reports what it got before that without it
+    let forgotten: [&[(u64, u64)]; 4] = [&[(10, 19)], &[(9, 10)], &[(1, 9), (9, 10)], &[(1, 19)]];
+    assert!(!wakes(&forgotten[..3]));
+    assert!(wakes(&forgotten));
+}
+
 #[test]
 fn a_writer_that_an_ack_wakes_has_its_turn_behind_what_else_arrives_in_that_nanosecond() {
     let after_two_acks = |application_waits: bool| {

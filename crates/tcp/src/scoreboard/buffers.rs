@@ -5,7 +5,10 @@
 //! A segment joins the buffer before it when it is SACKed, if that is SACKed, both are of one length and neither was sent again
 //! without being taken for lost; then what is SACKed behind it joins, too. What fills the last of a hole from behind joins nothing,
 //! and Linux tries again only when a block comes that the ACK before did not report (`recv_sack_cache`). A buffer takes less than
-//! 8 x 65535 bytes (`tcp_skb_shift`).
+//! 8 x 65535 bytes (`tcp_skb_shift`). A DSACK of what waits at the receiver cuts the buffer (`tcp_match_skb_to_sack`): as a rule behind
+//! what came twice, which joins again what is before it.
+
+use std::ops::Range;
 
 use ackclock_core::Time;
 use smallvec::SmallVec;
@@ -14,6 +17,22 @@ use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
 
 /// Blocks of SACKed segments, by their numbers (low 32 bits).
 pub type Reported = SmallVec<[(u32, u32); 4]>;
+
+/// What tells which of an ACK's blocks are looked at.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Blocks that the ACK before reported.
+    pub before: Reported,
+    /// What came twice, of what waits at the receiver; empty if nothing did.
+    pub twice: Range<u64>,
+}
+
+impl Known {
+    /// Segment `n` was reported by the ACK before.
+    pub fn holds(&self, n: u64) -> bool {
+        self.before.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
+    }
+}
 
 /// A buffer holds less (Linux `tcp_skb_shift`: 65535 segments of at least TCP_MIN_GSO_SIZE bytes).
 const MOST_BYTES: u64 = 65_535 * 8;
@@ -37,17 +56,17 @@ impl Scoreboard {
     }
 
     /// Segments [from, to) were SACKed: between them and around them, which buffers join? `before` and `behind` are the SACKed
-    /// ranges next to them.
+    /// ranges next to them; the latter is looked at if the block `reached` it. Says up to where this went.
     pub(super) fn join_new(
         &mut self,
         from: u64,
         to: u64,
         before: Option<(u64, u64)>,
-        behind: Option<(u64, u64)>,
-        known: &Reported,
-    ) {
+        behind: Option<((u64, u64), bool)>,
+        known: &Known,
+    ) -> u64 {
         if from >= to {
-            return;
+            return from;
         }
         let meets = before.is_some_and(|range| range.1 == from);
         let mut head = match before {
@@ -56,38 +75,88 @@ impl Scoreboard {
         };
         let mut joined = false;
         for n in from + !meets as u64..to {
-            joined = self.joins(head, n, n + 1);
+            joined = !known.twice.contains(&n) && self.joins(head, n, n + 1);
             if !joined {
                 self.part(n);
                 head = n;
             }
         }
-        let Some(behind) = behind.filter(|range| range.0 == to) else { return };
-        let walked = joined || !is_known(known, to);
-        if !walked || !self.joins(head, to, self.buffer_end(to, behind.1)) {
-            self.part(to);
+        let Some((behind, reached)) = behind.filter(|(range, _)| range.0 == to) else { return to };
+        let end = self.buffer_end(to, behind.1);
+        let looked_at = reached && !known.holds(to) && !known.twice.contains(&to);
+        if (joined || looked_at) && self.joins(head, to, end) {
+            return if joined { end } else { to };
         }
+        self.part(to);
+        to
     }
 
-    /// The block [a, b) of SACKed segments is reported again: where the ACK before did not report it, buffers may join that did not.
+    /// The block [a, b) reports SACKed segments of a `range` again: what the ACK before did not report is looked at. Buffers may join
+    /// that did not, and what the block holds of the last one is cut off.
     #[inline]
-    pub(super) fn join_again(&mut self, a: u64, b: u64, known: &Reported) {
-        if !self.breaks.is_empty() && a < b {
-            self.join_parted(a, b, known);
+    pub(super) fn join_again(&mut self, range: (u64, u64), a: u64, b: u64, known: &Known) {
+        if (!self.breaks.is_empty() || b < range.1) && a.max(range.0) < b {
+            self.join_parted(range, a.max(range.0), b.min(range.1), known);
         }
     }
 
     #[cold]
-    fn join_parted(&mut self, a: u64, b: u64, known: &Reported) {
-        let mut i = self.breaks.partition_point(|&n| n <= a);
+    fn join_parted(&mut self, range: (u64, u64), a: u64, b: u64, known: &Known) {
+        let mut i = self.breaks.partition_point(|&n| n < a);
         while let Some(&n) = self.breaks.get(i).filter(|&&n| n < b) {
-            let place = self.sacked.partition_point(|r| r.1 <= n);
-            let range = self.sacked[place];
-            let whole = is_known(known, n);
-            if !whole && self.joins(self.buffer_start(n - 1, range.0), n, self.buffer_end(n, range.1)) {
+            let passed = known.holds(n) || known.twice.contains(&n);
+            if !passed && self.joins(self.buffer_start(n - 1, range.0), n, self.buffer_end(n, range.1)) {
                 self.breaks.remove(i);
             } else {
                 i += 1;
+            }
+        }
+        if b < range.1 && !known.holds(b - 1) && self.breaks.binary_search(&b).is_err() {
+            self.part(b);
+        }
+    }
+
+    /// Whether all of [a, b) is SACKed.
+    pub fn is_sacked(&self, a: u64, b: u64) -> bool {
+        let range = self.sacked.get(self.sacked.partition_point(|r| r.1 <= a));
+        range.is_some_and(|range| range.0 <= a && b <= range.1)
+    }
+
+    /// A block was looked at in which [a, b) came twice: that begins a buffer (Linux `tcp_sacktag_walk` with `next_dup`).
+    #[cold]
+    pub fn cut_at_twice(&mut self, a: u64) {
+        let inside = a > self.first && self.is_sacked(a - 1, a + 1);
+        if inside && self.breaks.binary_search(&a).is_err() {
+            self.part(a);
+        }
+    }
+
+    /// SACKed segments [a, b) came twice, and their block is looked at by itself: they join what is before them, and what is left of their
+    /// buffer stays apart (Linux `tcp_sacktag_walk` with `dup_sack`).
+    #[cold]
+    pub fn look_at_twice(&mut self, a: u64, b: u64) {
+        let Some(&range) = self.sacked.get(self.sacked.partition_point(|r| r.1 <= a)) else { return };
+        let mut n = a;
+        while n < b.min(range.1) {
+            let end = self.buffer_end(n, range.1);
+            let part = self.breaks.binary_search(&n);
+            let mut joins = n > range.0;
+            if let Ok(i) = part {
+                joins = self.joins(self.buffer_start(n - 1, range.0), n, end.min(b));
+                if joins {
+                    self.breaks.remove(i);
+                }
+            }
+            if b < end {
+                self.part(b);
+            }
+            n = end;
+            if joins && b >= end && end < range.1 {
+                let next = self.buffer_end(end, range.1);
+                if self.joins(self.buffer_start(end - 1, range.0), end, next) {
+                    self.breaks.remove(self.breaks.partition_point(|&n| n < end));
+                    n = next;
+                }
             }
         }
     }
@@ -153,9 +222,4 @@ impl Scoreboard {
             head.xmit = sent;
         }
     }
-}
-
-/// Whether one of these blocks holds segment `n`.
-fn is_known(known: &Reported, n: u64) -> bool {
-    known.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
 }

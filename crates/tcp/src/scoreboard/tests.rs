@@ -132,7 +132,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
         Op::Sack { from, segments, rfc_6675 } => {
             let a = pick(from);
             let mut reported = Vec::new();
-            board.add_sacked_range(a, a + segments, &Reported::new(), |board, n| {
+            board.add_sacked_range(a, a + segments, &Known::default(), |board, n| {
                 assert!(board.mark_sacked(n, rfc_6675));
                 reported.push(n);
             });
@@ -436,7 +436,7 @@ proptest! {
         for (n, (_, kind)) in sizes.iter().enumerate() {
             let n = n as u64;
             match kind {
-                1 => board.add_sacked_range(n, n + 1, &Reported::new(), |board, n| { board.mark_sacked(n, false); }),
+                1 => board.add_sacked_range(n, n + 1, &Known::default(), |board, n| { board.mark_sacked(n, false); }),
                 2 => { board.mark_lost(n); }
                 3 if !board.get(n).is(RETRANS) => { board.mark_lost(n); board.retransmitted(n, Time(100 + n), 0, true); }
                 _ => {}
@@ -520,7 +520,7 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     board.mark_lost(2);
     board.retransmitted(2, Time(9), 0, true);
     board.retransmitted(4, Time(9), 0, true); // under way all the same: alone
-    board.add_sacked_range(1, 6, &Reported::new(), |board, n| _ = board.mark_sacked(n, false));
+    board.add_sacked_range(1, 6, &Known::default(), |board, n| _ = board.mark_sacked(n, false));
     let mut joined = Vec::new();
     board.join_sacked(|start, end| joined.push((start, end)));
     board.forget_sacks();
@@ -530,14 +530,17 @@ fn what_a_receiver_takes_back_has_the_past_of_the_buffer_it_was_in() {
     assert_eq!([1, 2, 3, 4, 5].map(|n| board.get(n).xmit.0), [2, 2, 2, 9, 6]);
 }
 
+/// Segments [a, b) are SACKed: buffers then.
+fn sack(board: &mut Scoreboard, a: u64, b: u64, before: &[(u32, u32)]) -> u32 {
+    let known = Known { before: before.into(), ..Known::default() };
+    board.add_sacked_range(a, b, &known, |board, n| _ = board.mark_sacked(n, false));
+    board.recount(true);
+    board.buffers()
+}
+
 /// Linux `tcp_shift_skb_data`, `tcp_sacktag_write_queue`.
 #[test]
 fn sacked_segments_share_a_buffer_as_in_linux() {
-    let sack = |board: &mut Scoreboard, a, b, known: &[(u32, u32)]| {
-        board.add_sacked_range(a, b, &known.into(), |board, n| _ = board.mark_sacked(n, false));
-        board.recount(true);
-        board.buffers()
-    };
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 4, 8, &[]), 9);
     // the last of a hole, from the left: the block behind it was reported before, and is not looked at
@@ -560,4 +563,61 @@ fn sacked_segments_share_a_buffer_as_in_linux() {
     // no more than 524,280 bytes
     let mut board = board_of(600);
     assert_eq!(sack(&mut board, 1, 600, &[]), 3);
+}
+
+/// A receiver has room for four blocks: what it reported before may lie right behind a block, and is not looked at.
+#[test]
+fn a_block_joins_what_it_covers_and_no_more() {
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 6, 9, &[]), 10);
+    assert_eq!(
+        sack(&mut board, 5, 6, &[(11, 12)]),
+        10,
+        "the last of a hole, beside what the receiver forgot"
+    );
+    assert_eq!(sack(&mut board, 4, 6, &[(5, 6)]), 10);
+    assert_eq!(sack(&mut board, 4, 7, &[]), 9, "one more joins, the rest stays apart");
+    assert_eq!(sack(&mut board, 4, 7, &[(4, 7)]), 9);
+    assert_eq!(sack(&mut board, 7, 9, &[]), 8, "a block joins what is SACKed before it");
+    assert_eq!(sack(&mut board, 4, 6, &[]), 9, "a shorter one cuts");
+    assert_eq!(sack(&mut board, 4, 9, &[(4, 6)]), 8);
+    // a hole that was filled takes the whole buffer behind it along
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 6, 9, &[]), 10);
+    assert_eq!(sack(&mut board, 2, 4, &[(6, 9)]), 9);
+    assert_eq!(sack(&mut board, 4, 6, &[(6, 9), (2, 4)]), 6);
+}
+
+/// Linux `tcp_match_skb_to_sack`, `tcp_sacktag_walk` with `dup_sack`.
+#[test]
+fn what_came_twice_cuts_the_buffer_that_it_is_in_as_in_linux() {
+    let buffers = |board: &Scoreboard| {
+        board.recount(true);
+        board.buffers()
+    };
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 1, 10, &[]), 4);
+    board.look_at_twice(4, 5);
+    assert_eq!(buffers(&board), 5, "cut behind it");
+    board.look_at_twice(5, 6);
+    assert_eq!(buffers(&board), 5, "the next one joins what is before it, and the cut moves");
+    board.look_at_twice(4, 5);
+    assert_eq!(buffers(&board), 6);
+    board.look_at_twice(5, 7);
+    assert_eq!(buffers(&board), 4, "a buffer that joins takes the whole one behind it along");
+    board.look_at_twice(4, 5);
+    board.look_at_twice(5, 10);
+    assert_eq!(buffers(&board), 4, "all of the rest joins");
+    board.look_at_twice(1, 2);
+    assert_eq!(buffers(&board), 5, "the first has nothing before it");
+    board.cut_at_twice(6);
+    board.cut_at_twice(6);
+    board.cut_at_twice(1);
+    assert_eq!(buffers(&board), 6, "passed on the way through a block");
+    // what is new and came twice at once is alone, at the end of a hole, too
+    let mut board = board_of(12);
+    assert_eq!(sack(&mut board, 6, 9, &[]), 10);
+    let known = Known { before: [(6, 9)].as_slice().into(), twice: 5..6 };
+    board.add_sacked_range(2, 9, &known, |board, n| _ = board.mark_sacked(n, false));
+    assert_eq!(buffers(&board), 8);
 }

@@ -1,6 +1,8 @@
 //! What an ACK says, written onto the scoreboard: SACK blocks, DSACK, the cumulative point, RTT samples; and Linux's
 //! emulation of SACK counts for connections without SACK.
 
+use std::ops::Range;
+
 use ackclock_core::trace::CaState;
 use ackclock_core::{SackBlock, Segment, Span, Time};
 use smallvec::SmallVec;
@@ -8,7 +10,7 @@ use smallvec::SmallVec;
 use super::undo::echo_before;
 use super::{AckWork, Sender};
 use crate::config::Detection;
-use crate::scoreboard::{Reported, EVER_RETRANS, RETRANS, SACKED};
+use crate::scoreboard::{Known, Reported, EVER_RETRANS, RETRANS, SACKED};
 
 impl Sender {
     /// Apply SACK blocks (RFC 2018, RFC 2883 for a DSACK in front).
@@ -18,37 +20,80 @@ impl Sender {
             (edge(block.start), edge(block.end))
         };
         let mut blocks: SmallVec<[(u64, u64); 4]> = seg.sack.as_slice().iter().map(abs).collect();
+        let mut twice = None;
         if let Some(&(start, end)) = blocks.first() {
             // Reversed, or longer than the window offered: no report of anything (Linux `tcp_dsack_seen`, by the largest window).
             let possible = start < end && (end <= self.snd_nxt || end - start <= self.snd_wnd);
-            if possible && self.is_dsack(seg, start, end) {
-                self.on_dsack((start, end), prior_una, seg.ack, w);
+            if possible
+                && self.is_dsack(seg, start, end)
+                && self.on_dsack((start, end), prior_una, seg.ack, w)
+            {
+                twice = Some((start, end));
             }
         }
         // Ascending, so that two new blocks on one ACK do not look like reordering.
         blocks.sort_unstable();
         let una = self.snd_una.max(seg.ack);
         let before = std::mem::take(&mut self.board.reported);
-        let known = if self.board.sacked_out > 0 { before } else { Reported::new() };
+        let before = if self.board.sacked_out > 0 { before } else { Reported::new() };
+        let mut known = Known { before, twice: 0..0 };
+        if let Some((start, end)) = twice.filter(|&(start, end)| start > una && end <= self.snd_nxt) {
+            known.twice = self.segments(start, end);
+        }
+        let mut around = None;
         for (start, end) in blocks {
             if start >= end || end > self.snd_nxt || start <= una {
                 continue; // a receiver that has what follows the ACK would acknowledge it
             }
-            let a = self.board.at_or_after(start, self.smss);
-            let mut b = self.board.at_or_after(end, self.smss);
-            if b > a && self.board.get(b - 1).end > end {
-                b -= 1; // a block that ends within a segment does not cover it
-            }
+            let Range { start: a, end: b } = self.segments(start, end);
             if let (Some(queue), true) = (&mut self.queue, b > a) {
                 queue.cut_sent(self.board.get(a).start()); // (Linux `tcp_match_skb_to_sack`)
                 queue.cut_sent(self.board.get(b - 1).end);
             }
             self.board.reported.push((a as u32, b as u32));
+            if twice.take_if(|twice| *twice == (start, end)).is_some() && b > a {
+                self.sack_twice(now, &known, around.take(), w);
+                known.twice = 0..0;
+                continue;
+            }
             self.sack_range(now, a, b, &known, w);
+            around = Some(a..b);
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
             self.check_reordering(reord, self.board.get(reord).start(), self.board.sacked_end());
             w.reord = None;
+        }
+    }
+
+    /// Numbers of the segments that the block [start, end) covers.
+    fn segments(&self, start: u64, end: u64) -> Range<u64> {
+        let a = self.board.at_or_after(start, self.smss);
+        let mut b = self.board.at_or_after(end, self.smss);
+        if b > a && self.board.get(b - 1).end > end {
+            b -= 1; // a block that ends within a segment does not cover it
+        }
+        a..b
+    }
+
+    /// What `known` says came twice is looked at as a block of its own, whatever was reported before, unless the walk along the block
+    /// `around` it passed it (Linux `tcp_sacktag_write_queue`, `tcp_maybe_skipping_dsack`).
+    #[cold]
+    fn sack_twice(&mut self, now: Time, known: &Known, around: Option<Range<u64>>, w: &mut AckWork) {
+        let Range { start: a, end: b } = known.twice;
+        let around = around.filter(|around| around.start <= a && b <= around.end);
+        if !self.board.is_sacked(a, b) {
+            self.sack_range(now, a, b, &Known::default(), w);
+            return;
+        }
+        let Some(around) = around else { return self.board.look_at_twice(a, b) };
+        // behind the last one outstanding the walk has no place any more from which it could go on
+        let lost = around.end == self.board.next && !known.holds(around.end - 1);
+        let passed = !known.holds(a);
+        if passed {
+            self.board.cut_at_twice(a);
+        }
+        for _ in 0..lost as u32 + !passed as u32 {
+            self.board.look_at_twice(a, b);
         }
     }
 
@@ -63,20 +108,21 @@ impl Sender {
         })
     }
 
+    /// Whether the report is believed.
     pub(super) fn on_dsack(
         &mut self,
         (start, end): (u64, u64),
         prior_una: u64,
         seg_ack: u64,
         w: &mut AckWork,
-    ) {
+    ) -> bool {
         let segments = (end - start).div_ceil(self.smss as u64).max(1);
         self.stats.dsacks_received += segments;
         let of_probe = end - start <= self.smss as u64 && self.loss_probe.ends_at(end);
         w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
             if self.stats.dsacks_received > self.stats.retransmissions {
-                return; // of what was never sent again (Linux `tcp_dsack_seen`)
+                return false; // of what was never sent again (Linux `tcp_dsack_seen`)
             }
             self.delivered += segments; // so is a retransmission that was needless
         }
@@ -90,6 +136,7 @@ impl Sender {
         } else {
             self.on_dsack_outstanding(start, end, seg_ack, w);
         }
+        true
     }
 
     /// The DSACK is of what was outstanding before the ACK: of that, segments that were sent again count, one by one, and no
@@ -120,7 +167,7 @@ impl Sender {
     }
 
     /// Segments [a, b) are SACKed; the ACK before reported `known`.
-    pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Reported, w: &mut AckWork) {
+    pub(super) fn sack_range(&mut self, now: Time, a: u64, b: u64, known: &Known, w: &mut AckWork) {
         let (high_seq, prior_end, min_rtt) = (self.high_seq, self.board.sacked_end(), self.rtt.min_rtt());
         let (rfc_6675, by_time) = (self.config.next_seg_rules, self.config.detection == Detection::Rack);
         let rack = &mut self.rack;

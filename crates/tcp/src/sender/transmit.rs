@@ -56,10 +56,11 @@ impl Sender {
     #[cold]
     fn poll_and_write(&mut self, now: Time) -> Option<Leaving> {
         loop {
-            let seg = self.poll_written(now);
-            if seg.is_some() {
-                self.check_space(now);
-                return seg;
+            if let Some(seg) = self.poll_written(now) {
+                if seg.rexmit == 0 {
+                    self.check_space(now);
+                }
+                return Some(seg);
             }
             if !self.write_on(now) {
                 if self.limits.is_some() {

@@ -262,7 +262,8 @@ impl Sender {
         limit.saturating_sub(queued) >= queued / 2
     }
 
-    /// A packet left. A writer that has room now wakes, even if the packets that follow will cost it by their overhead (Linux `tcp_event_new_data_sent`).
+    /// A packet of new data left. A writer that has room now wakes, even if the packets that follow will cost it by their overhead (Linux
+    /// `tcp_event_new_data_sent`).
     pub(super) fn check_space(&mut self, now: Time) {
         let whole = !self.continues();
         if let Some(queue) = self.queue.as_mut().filter(|q| whole && q.writer.nospace) {
@@ -339,9 +340,9 @@ impl Sender {
         self.queue.as_ref().map_or_else(Default::default, |q| q.writer.chrono.spent(now))
     }
 
-    /// An ACK freed something.
-    pub(super) fn note_freed(&mut self, now: Time) {
-        let empty = self.board.packets_out() == 0 && self.unsent() == 0;
+    /// An ACK may have freed memory, and has if it acknowledged anything: SACKs free some, too (Linux `tcp_data_snd_check`).
+    pub(super) fn note_freed(&mut self, now: Time, acked: bool) {
+        let empty = acked && self.board.packets_out() == 0 && self.unsent() == 0;
         let Some(queue) = &mut self.queue else { return };
         queue.writer.check = true;
         if empty {
