@@ -7,7 +7,8 @@
  * that the simulator's has (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the run's seed, the flow and the
  * number of the connection. The kernel's source is compiled once more with this draw; nothing else of it is changed.
  *
- * Name: bbr_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered as they are established.
+ * Name: bbr_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered as they are established, unless one
+ * has a number before: `port peer number` into the parameter `number`.
  */
 
 #include <linux/btf.h>
@@ -18,6 +19,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/win_minmax.h>
 #include <net/tcp.h>
 
@@ -74,6 +76,55 @@ static u32 drawn_below(struct sock *sk, u32 n)
 	return of ? mul_u64_u64_shr(next(of), n, 64) : get_random_u32_below(n);
 }
 
+/* A connection that is about to be established, and its number. */
+struct numbered {
+	struct list_head list;
+	unsigned int port, peer, number;
+};
+
+static LIST_HEAD(expected);
+static DEFINE_SPINLOCK(lock);
+
+static int expect(const char *text, const struct kernel_param *kp)
+{
+	struct numbered *one = kmalloc(sizeof(*one), GFP_KERNEL);
+
+	if (!one)
+		return -ENOMEM;
+	if (sscanf(text, "%u %u %u", &one->port, &one->peer, &one->number) != 3) {
+		kfree(one);
+		return -EINVAL;
+	}
+	spin_lock_bh(&lock);
+	list_add_tail(&one->list, &expected);
+	spin_unlock_bh(&lock);
+	return 0;
+}
+
+static const struct kernel_param_ops expecting = { .set = expect };
+module_param_cb(number, &expecting, NULL, 0200);
+MODULE_PARM_DESC(number, "port, port of the peer and number of a connection to come");
+
+static u32 number_of(const struct sock *sk)
+{
+	static u32 connections[1 << 16];
+	struct numbered *one, *next;
+	u16 port = inet_sk(sk)->inet_num, peer = ntohs(inet_sk(sk)->inet_dport);
+	u32 number = connections[port]++;
+
+	spin_lock_bh(&lock);
+	list_for_each_entry_safe(one, next, &expected, list) {
+		if (one->port != port || one->peer != peer)
+			continue;
+		number = one->number;
+		list_del(&one->list);
+		kfree(one);
+		break;
+	}
+	spin_unlock_bh(&lock);
+	return number;
+}
+
 /* What draws in tcp_bbr.c has the connection as `sk`. */
 #define get_random_u32_below(n) drawn_below(sk, n)
 #undef module_init
@@ -84,16 +135,14 @@ static u32 drawn_below(struct sock *sk, u32 n)
 
 static void drawn_init(struct sock *sk)
 {
-	static u32 connections[1 << 16];
-	u16 port = inet_sk(sk)->inet_num;
-	u32 number = connections[port]++;
+	u32 flow = inet_sk(sk)->inet_num - SENDER_PORT, number = number_of(sk);
 	struct stream *made = kmalloc(sizeof(*made), GFP_ATOMIC);
 	char name[48];
 
 	bbr_init(sk);
 	if (!made)
 		return;
-	snprintf(name, sizeof(name), "controller.%u.%u", port - SENDER_PORT, number);
+	snprintf(name, sizeof(name), "controller.%u.%u", flow, number);
 	*made = stream(seed, name);
 	*made = stream(next(made), "bbr");
 	sk->sk_user_data = made;

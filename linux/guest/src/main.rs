@@ -29,8 +29,8 @@ use std::io::Result;
 
 /// Pages of memory that all connections together never need.
 const NO_BOUND: &str = "1000000000";
-/// Seed of what our controllers draw (`linux/modules/ackclock_bbr.c`); absent in kernels without them.
-const DRAWS: &str = "/sys/module/ackclock_bbr/parameters/seed";
+/// What our BBR draws from (`linux/modules/ackclock_bbr.c`); absent in kernels without it.
+const DRAWS: &str = "/sys/module/ackclock_bbr/parameters";
 
 fn main() {
     let outcome = run();
@@ -61,7 +61,7 @@ fn run() -> Result<()> {
     // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {
-        std::fs::write(DRAWS, job.seed.to_string())?;
+        std::fs::write(format!("{DRAWS}/seed"), job.seed.to_string())?;
     }
     let tables = observe::run(&job)?;
     tables::write("/out/tables.bin", &tables)
