@@ -139,12 +139,12 @@ def test_the_row_of_a_family_counts_what_was_refused_apart():
         judged("a", 0, identical=True, retransmissions=(3, 3), effect=0.0),
         judged("a", 1, refused=True, text="no"),
         judged("b", 0, retransmissions=(3, 4), timeouts=(1, 1), effect=-0.2),
-        judged("b", 1, identical=True, effect=0.1),
+        judged("b", 1, identical=True, given=True, effect=0.1),
     ]
     assert table(rows).splitlines()[2:] == [
-        "| b | 2 | 1 | 1 | 2 | 0 | -20.0 % |",
-        "| a | 2 | 1 | 1 | 1 | 1 | +0.0 % |",
-        "| all | 4 | 2 | 2 | 3 | 1 | -20.0 % |",
+        "| b | 2 | 1 | 1 | 1 | 2 | 0 | -20.0 % |",
+        "| a | 2 | 1 | 0 | 1 | 1 | 1 | +0.0 % |",
+        "| all | 4 | 2 | 1 | 2 | 3 | 1 | -20.0 % |",
     ]
 
 

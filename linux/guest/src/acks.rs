@@ -99,6 +99,8 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
     let mut sent: BTreeMap<u64, (u32, u8)> = BTreeMap::new();
     let (mut high, mut una, mut acks) = (0, 0, 0);
     let mut lines = lines.iter().peekable();
+    // The ACK that ends the handshake of one who accepted is no probe, for it is not established yet, but sets the state.
+    let mut handshake = packets.iter().find(|p| p.header.syn).is_some_and(|p| !p.outgoing);
     let mut known = AckRow {
         t: 0,
         flow: packets[0].flow,
@@ -153,6 +155,10 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             continue;
         }
         if header.syn {
+            continue;
+        }
+        if std::mem::take(&mut handshake) {
+            while lines.next_if(|l| l.us <= now_us + 1 && matches!(l.event, Event::State(_))).is_some() {}
             continue;
         }
         acks += 1;

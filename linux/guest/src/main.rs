@@ -29,6 +29,8 @@ use std::io::Result;
 
 /// Pages of memory that all connections together never need.
 const NO_BOUND: &str = "1000000000";
+/// What our BBR draws from (`linux/modules/ackclock_bbr.c`); absent in kernels without it.
+const DRAWS: &str = "/sys/module/ackclock_bbr/parameters";
 
 fn main() {
     let outcome = run();
@@ -58,6 +60,9 @@ fn run() -> Result<()> {
     let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
     // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
+    if std::path::Path::new(DRAWS).exists() {
+        std::fs::write(format!("{DRAWS}/seed"), job.seed.to_string())?;
+    }
     let tables = observe::run(&job)?;
     tables::write("/out/tables.bin", &tables)
 }

@@ -186,6 +186,11 @@ impl Sockets {
         Ok(id)
     }
 
+    /// The client's port.
+    pub fn client_port(&self, id: Id) -> u16 {
+        self.pair(id).peer.2
+    }
+
     /// A connection that has no ends.
     pub fn nothing(&mut self) -> Id {
         let id = self.seat();

@@ -20,7 +20,7 @@ use crate::flows::{Shared, SENDER_PORT};
 use crate::job::{Host, Job};
 use crate::network::{client_ip, host_ip, Wiring};
 use crate::sockets::{Event, Id, Owner, Sockets, CLIENT, SERVER};
-use crate::sys;
+use crate::{sys, DRAWS};
 
 /// Everything about transactions.
 pub struct Clients {
@@ -205,14 +205,19 @@ struct Now<'a> {
 }
 
 impl Now<'_> {
-    fn open(&mut self, iw: u32) -> Result<Id> {
+    fn open(&mut self, iw: u32, idx: u32) -> Result<Id> {
         let Side { flow, group, number, .. } = *self.side;
         let window = self.side.windows.iter().position(|&w| w == iw);
         sys::enter(self.side.namespaces[1])?;
         let socket = socket(&self.side.controller, self.side.mss)?;
         let owner = Owner { driver: number, flow, place: 0 };
         let to = (host_ip(0, group), SENDER_PORT + flow as u16);
-        self.sockets.connect(owner, socket, client_ip(group, window), to)
+        let id = self.sockets.connect(owner, socket, client_ip(group, window), to)?;
+        if self.side.controller.ends_with("_drawn") {
+            let number = format!("{} {} {idx}", to.1, self.sockets.client_port(id));
+            std::fs::write(format!("{DRAWS}/number"), number)?;
+        }
+        Ok(id)
     }
 }
 
@@ -234,8 +239,8 @@ impl Carrier for Now<'_> {
     fn log(&mut self) -> &mut TransactionLog {
         self.log
     }
-    fn connect(&mut self, start: &Start, _idx: u32) -> Id {
-        match self.open(start.config.iw) {
+    fn connect(&mut self, start: &Start, idx: u32) -> Id {
+        match self.open(start.config.iw, idx) {
             Ok(id) => id,
             Err(error) => {
                 self.error.get_or_insert(error); // ends the run

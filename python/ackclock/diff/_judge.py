@@ -47,6 +47,8 @@ class Judged:
         Of the simulator's goodput against the kernel's; of a transfer's rate, of the rate of transactions.
     kernel
         The kernel's release.
+    given
+        A flow is of BBR, and the kernel's draws are the simulator's (`bbr_drawn` of linux/modules).
     """
 
     name: str
@@ -59,6 +61,7 @@ class Judged:
     timeouts: tuple[int, int] = (0, 0)
     effect: float | None = None
     kernel: str = ""
+    given: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -73,6 +76,7 @@ class Judged:
             "timeouts": list(self.timeouts),
             "goodput_difference": self.effect,
             "kernel": self.kernel,
+            "draws_given": self.given,
         }
 
 
@@ -120,10 +124,10 @@ def judge(
 
 
 def table(judged: Sequence[Judged]) -> str:
-    """The families, those with the smallest share of identical ones first, in Markdown."""
+    """The families, those with the smallest share of identical ones first, in Markdown. `Judged.given` says what is given."""
     lines = [
-        "| family | drawn | identical | retransmissions equal | timeouts equal | refused | worst goodput |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| family | drawn | identical | of these with draws given | retransmissions equal | timeouts equal | refused | worst goodput |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     families = {kind: [one for one in judged if one.kind == kind] for kind in dict.fromkeys(o.kind for o in judged)}
 
@@ -137,6 +141,7 @@ def table(judged: Sequence[Judged]) -> str:
         counts = (
             len(of),
             sum(one.identical for one in ran),
+            sum(one.identical and one.given for one in ran),
             sum(one.retransmissions[0] == one.retransmissions[1] for one in ran),
             sum(one.timeouts[0] == one.timeouts[1] for one in ran),
             len(of) - len(ran),
@@ -178,7 +183,19 @@ def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
         timeouts=_counts(simulator, kernel, "rtos"),
         effect=rate[0] / rate[1] - 1 if rate[1] else None,
         kernel=str(kernel.provenance["kernel"]["release"]),
+        given=_draws(drawn) and all(_follows(run) for run in (simulator, kernel)),
     )
+
+
+def _draws(drawn: Drawn) -> bool:
+    """BBR draws the phase in which it begins to probe."""
+    return any(flow.congestion_control == "bbr" for flow in drawn.scenario.flows)
+
+
+def _follows(run: Run) -> bool:
+    """The simulator, or a kernel whose BBR draws as the simulator's."""
+    kernel = run.provenance.get("kernel")
+    return kernel is None or "bbr_drawn" in kernel["controllers"]
 
 
 def _counts(simulator: Run, kernel: Run, column: str) -> tuple[int, int]:

@@ -49,6 +49,9 @@ OURS = {
 }
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
+DRAWN = "_drawn"
+"""What the name of a controller ends with that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
+
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
     "warm_up_ns", "performance",
@@ -222,6 +225,8 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         name, value = next(iter(options.items()))
         raise refuse(f"congestion_control_options.{name}", value, "no options")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
+    if not group["congestion_control"].startswith("kernel:") and f"{controller}{DRAWN}" in controllers:
+        controller += DRAWN
     if controller not in controllers:
         if group.get("recovery") not in (None, "prr-linux-6"):
             pairs = [rule for rule in OURS if kernel_controller(group["congestion_control"], rule) in controllers]

@@ -237,6 +237,15 @@ def test_recovery_rules_are_controllers_of_ours() -> None:
     assert _translate.kernel_controller("reno", "freebsd-4") == ""
 
 
+def test_a_controller_that_draws_as_the_simulators_stands_in_for_the_kernels_own() -> None:
+    def controller(name: str) -> str:
+        told = json.loads(ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").to_engine_json())
+        told["flows"][0]["congestion_control"] = name
+        return str(_translate.job(told, 1, "relay", [*CONTROLLERS, "bbr_drawn"])["hosts"][0]["congestion_control"])
+
+    assert [controller(name) for name in ("bbr", "kernel:bbr", "cubic")] == ["bbr_drawn", "bbr", "cubic"]
+
+
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
     """The disciplines in a row, in words of `tc`."""
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", CONTROLLERS)

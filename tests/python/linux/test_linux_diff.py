@@ -10,7 +10,7 @@ import ackclock
 from ackclock import linux
 from ackclock._results.columns import plain
 from ackclock.diff import PATTERNS, _compare, compare, judge, over_seeds
-from ackclock.fidelity.drawn import drawn, listed
+from ackclock.fidelity.drawn import Drawn, drawn, listed
 from ackclock.fidelity.families import family
 from ackclock.fidelity.path import N1, N2, bulk
 from ackclock.linux import _cache, _guest
@@ -168,6 +168,24 @@ def test_drawn_families_are_judged_the_same_with_any_number_of_guests(kernel: li
     assert alone == beside
     assert [one.kind for one in alone] == ["way-back", "way-back", "kept", "kept"]
     assert all(one.events > 0 for one in alone)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_bbr_draws_the_phases_that_the_kernels_does(kernel: linux.Kernel, seed: int) -> None:
+    """It draws at the end of Drain and of each ProbeRTT, ten seconds apart."""
+    result = compare(bulk(N1, "bbr", seconds=25), seed=seed)
+    assert result.divergence is None, result.divergence
+
+
+def test_each_flow_of_bbr_has_draws_of_its_own(kernel: linux.Kernel) -> None:
+    told = bulk(N1, "bbr", seconds=8).to_dict()
+    flows = [told["flows"][0], {**told["flows"][0], "start": "300 ms"}]
+    scenario = ackclock.Scenario.from_dict({**told, "flows": flows})
+    row = judge([Drawn(name="two", kind="two", scenario=scenario)])[0]
+    assert row.identical, row.text
+    assert row.given
+    (row,) = judge([Drawn(name="none", kind="none", scenario=bulk(N1, "reno", seconds=1))])
+    assert not row.given
 
 
 def test_nv_is_the_kernels_until_its_first_draw(kernel: linux.Kernel) -> None:

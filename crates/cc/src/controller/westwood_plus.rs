@@ -130,7 +130,10 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn on_idle(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        self.count(now, snd_una, slow_path);
+        // The ACK that ends a handshake comes before the controller begins (Linux `tcp_rcv_state_process`: `tcp_init_transfer`).
+        if slow_path || !self.first_ack {
+            self.count(now, snd_una, slow_path);
+        }
     }
 
     #[inline]
@@ -182,6 +185,15 @@ mod tests {
             (14_480 / 101, 1448, 1448),
             "an ACK without data counts nothing"
         );
+    }
+
+    #[test]
+    fn the_ack_that_ends_the_handshake_counts_nothing_and_the_request_behind_it_a_segment() {
+        let mut w = WestwoodPlus { mss: 1448, ..WestwoodPlus::default() };
+        w.on_idle(Time(80_000_000), 1, false);
+        assert_eq!((w.bk, w.accounted, w.first_ack), (0, 0, true));
+        w.on_idle(Time(80_000_000), 1, true);
+        assert_eq!((w.bk, w.accounted, w.first_ack), (1448, 1448, false));
     }
 
     #[test]
