@@ -89,7 +89,7 @@ pub trait SlowStart {
 pub enum StartRule {
     Classic,
     HyStart(HyStart),
-    HyStartPlusPlus(HyStartPlusPlus),
+    HyStartPlusPlus(Box<HyStartPlusPlus>),
     Search(Box<Search>),
     Limited(Limited),
     CarefulResume(Box<CarefulResume>),
@@ -112,7 +112,7 @@ impl StartRule {
             SlowStartConfig::Classic(_) => StartRule::Classic,
             SlowStartConfig::HyStart(params) => StartRule::HyStart(HyStart::new(params)),
             SlowStartConfig::HyStartPlusPlus(params) => {
-                StartRule::HyStartPlusPlus(HyStartPlusPlus::new(params))
+                StartRule::HyStartPlusPlus(Box::new(HyStartPlusPlus::new(params)))
             }
             SlowStartConfig::Search(params) => StartRule::Search(Box::new(Search::new(params))),
             SlowStartConfig::Limited(params) => StartRule::Limited(Limited::new(params)),

@@ -24,7 +24,7 @@ pub use ackclock_core::schema::Limit;
 pub use capacity::CapacityConfig;
 pub use ecn_fault::EcnFault;
 pub use host::{Host, HostConfig};
-pub use link::{Counters, Leg, Link, LinkConfig, Merging, SoleLink, Underway};
+pub use link::{Counters, Leg, Link, LinkConfig, Merging, Recipe, SoleLink, Underway};
 pub use loss::{AppliesTo, LossConfig};
 pub use outage::Outage;
 pub use pool::{PacketId, Pool};

@@ -14,11 +14,13 @@
 
 pub use config::{LinkConfig, LinkParams};
 pub use counters::{Counters, Underway};
-use crowd::{crowd_of, Crowd};
+use crowd::Crowd;
 use extras::Extras;
 pub use film::Leg;
 pub use merging::Merging;
 pub use sole::SoleLink;
+
+use std::sync::Arc;
 
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
@@ -26,28 +28,81 @@ use ackclock_core::{Packet, Rate, Span, Stream, Time};
 use crate::capacity::Capacity;
 use crate::ecn_fault::Place;
 use crate::pool::{PacketId, Pool};
-use crate::queue::{Admission, Arrival, Queue, Refused};
+use crate::queue::{Admission, Arrival, DropTail, DropTailParams, Queue, QueueConfig, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
 use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
-#[repr(C)] // in this order, so that a packet that finds nobody waiting touches the first 88 bytes only
+#[repr(C)] // in this order, so that a packet like the last one, that finds nobody waiting, touches the first 48 bytes only
 pub struct Link {
-    wire: Wire,
     kind: Kind,
     /// A card in front of it merges packets.
     merges: bool,
     /// See [`Link::takes_ahead`].
     takes_ahead: bool,
+    /// Packets on its wire.
+    on_wire: u32,
     busy_until: Time,
     delay: Span,
     transmitter: Transmitter,
+    recipe: Arc<Recipe>,
+    /// Of a plain link, made when it is needed: not all access links of many flows ever need it.
+    rest: Option<Box<Rest>>,
+}
+
+/// What links that are alike have in common.
+pub struct Recipe {
+    rate: Rate,
+    /// The queue of a plain link.
+    queue: DropTail,
+}
+
+impl Recipe {
+    /// That of a link with this configuration.
+    pub fn of(config: &LinkConfig) -> Arc<Recipe> {
+        assert!(config.rate.0 > 0, "invariant: a link's rate is positive");
+        let queue = match &config.queue {
+            QueueConfig::DropTail(params) => DropTail::new(params),
+            _ => DropTail::new(&DropTailParams { limit: None }),
+        };
+        Arc::new(Recipe { rate: config.rate, queue })
+    }
+}
+
+/// What a link needs from the moment on at which a packet has to wait, is marked or is lost, or needs an event; a link that is not plain,
+/// from the beginning.
+struct Rest {
+    wire: Wire,
     next: Time,
+    /// See [`Link::armed`].
+    armed: Time,
     queue: Queue,
     extras: Option<Box<Extras>>,
-    crowd: Option<Box<Crowd>>,
+    crowd: Crowd,
+}
+
+impl Rest {
+    fn new(queue: Queue, extras: Option<Box<Extras>>) -> Box<Rest> {
+        let (next, armed) = (Time::NEVER, Time::NEVER);
+        Box::new(Rest { wire: Wire::default(), next, armed, queue, extras, crowd: Crowd::default() })
+    }
+
+    fn capacity(&mut self) -> Option<&mut Capacity> {
+        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
+    }
+}
+
+#[inline]
+fn rest_of<'a>(rest: &'a mut Option<Box<Rest>>, recipe: &Recipe) -> &'a mut Rest {
+    rest.get_or_insert_with(|| first_rest(recipe))
+}
+
+#[cold]
+#[inline(never)]
+fn first_rest(recipe: &Recipe) -> Box<Rest> {
+    Rest::new(Queue::DropTail(recipe.queue.clone()), None)
 }
 
 /// What a packet must be asked on its way.
@@ -65,6 +120,11 @@ impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
     /// `<name>.jitter`, `<name>.reorder`, `<name>.wifi`, `<name>.ecn-fault` and `<name>.outage` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
+        Link::made_by(&Recipe::of(config), config, seed)
+    }
+
+    /// The same by a recipe that it shares with links that are alike.
+    pub fn made_by(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
         let mut queue = Queue::new(&config.queue, || stream("queue"));
@@ -82,19 +142,18 @@ impl Link {
             merges: config.merging.is_some(),
             kind,
             takes_ahead: kind != Kind::More,
-            next: Time::NEVER,
+            on_wire: 0,
             busy_until: Time::ZERO,
             delay: config.delay,
-            transmitter: Transmitter::new(config.rate),
-            extras,
-            queue,
-            crowd: None,
-            wire: Wire::default(),
+            transmitter: Transmitter::default(),
+            recipe: recipe.clone(),
+            rest: (kind != Kind::Plain).then(|| Rest::new(queue, extras)),
         }
     }
 
     /// Each packet is asked all that any link asks, which changes nothing but the time it takes.
     pub fn ask_for_everything(&mut self) {
+        self.rest();
         self.kind = Kind::More;
     }
 
@@ -106,7 +165,7 @@ impl Link {
     /// Its rate; infinite where it varies.
     pub fn rate(&self) -> Rate {
         match self.capacity() {
-            None => self.transmitter.rate(),
+            None => self.recipe.rate,
             Some(_) => Rate::INFINITE,
         }
     }
@@ -126,7 +185,9 @@ impl Link {
     /// place, and nothing counts what is on the wire.
     pub fn passes_ahead(&self) -> bool {
         let changes = |extras: &Extras| extras.reorder.is_some() || extras.thinner.is_some();
-        !self.extras.as_deref().is_some_and(changes) && !matches!(self.queue, Queue::NetemLimit(_))
+        !self.rest.as_ref().is_some_and(|rest| {
+            rest.extras.as_deref().is_some_and(changes) || matches!(rest.queue, Queue::NetemLimit(_))
+        })
     }
 
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
@@ -163,7 +224,7 @@ impl Link {
         if start > now && !self.waits_plainly(now, load) {
             return Err(Refused::QueueFull);
         }
-        let tally = self.transmitter.tally(load);
+        let tally = self.transmitter.tally(&self.recipe.rate, load);
         tally.count();
         self.busy_until = start + tally.tx();
         Ok(self.busy_until + self.delay)
@@ -173,8 +234,10 @@ impl Link {
     #[inline(always)]
     fn waits_plainly(&mut self, now: Time, load: Load) -> bool {
         let start = self.busy_until;
-        let as_before = match (&mut self.crowd, &self.queue) {
-            (Some(crowd), Queue::DropTail(queue)) => crowd.wait_as_before(queue, now, start, load),
+        let as_before = match self.rest.as_deref_mut() {
+            Some(Rest { queue: Queue::DropTail(queue), crowd, .. }) => {
+                crowd.wait_as_before(queue, now, start, load)
+            }
             _ => false,
         };
         as_before || self.waits_as_nobody_before(now, load)
@@ -183,8 +246,8 @@ impl Link {
     /// The same for any packet.
     #[inline(never)]
     fn waits_as_nobody_before(&mut self, now: Time, load: Load) -> bool {
-        let Queue::DropTail(queue) = &self.queue else { unreachable!("invariant: a plain link's") };
-        let crowd = crowd_of(&mut self.crowd);
+        let Rest { queue, crowd, .. } = rest_of(&mut self.rest, &self.recipe);
+        let Queue::DropTail(queue) = queue else { unreachable!("invariant: a plain link's") };
         let waits = queue.has_room(now, load, &mut crowd.backlog);
         if waits {
             crowd.wait(now, self.busy_until, load);
@@ -223,30 +286,31 @@ impl Link {
         load: Load,
     ) -> Result<Option<Time>, Refused> {
         self.transmitter.others().arrive(load);
-        if let Some(extras) = &mut self.extras {
+        let rest = rest_of(&mut self.rest, &self.recipe);
+        if let Some(extras) = &mut rest.extras {
             if extras.loses(now, &pool[id]) {
-                self.crowd().rare().dropped_loss += load.segments() as u64;
+                rest.crowd.rare().dropped_loss += load.segments() as u64;
                 return Err(Refused::Loss);
             }
             if let Some(faulty) = &mut extras.ecn_fault {
                 pool[id].ecn = faulty.pass(Place::Before, pool[id].ecn);
             }
         }
-        if self.queue.holds() {
+        if rest.queue.holds() {
             return self.take_held(pool, now, id, load);
         }
-        let thinner = self.extras.as_mut().and_then(|extras| extras.thinner.as_mut());
+        let thinner = rest.extras.as_mut().and_then(|extras| extras.thinner.as_mut());
         if thinner.is_some_and(|thinner| thinner.replaces(pool, now, id)) {
-            self.crowd().refuse(load);
+            rest.crowd.refuse(load);
             return Err(Refused::Aqm);
         }
         let busy_until = self.busy_until;
-        let tx = match self.capacity_mut() {
-            None => self.transmitter.time(load),
+        let tx = match rest.capacity() {
+            None => self.transmitter.time(&self.recipe.rate, load),
             Some(capacity) => capacity.typical(now, load.bytes()),
         };
-        let crowd = crowd_of(&mut self.crowd);
-        let admission = match &mut self.queue {
+        let Rest { queue, crowd, wire, .. } = rest;
+        let admission = match queue {
             Queue::DropTail(_) if busy_until <= now => Admission::Accept,
             Queue::DropTail(queue) => match queue.has_room(now, load, &mut crowd.backlog) {
                 true => Admission::Accept,
@@ -254,8 +318,8 @@ impl Link {
             },
             queue => {
                 crowd.backlog.advance(now);
-                let (backlog, wire) = (&crowd.backlog, &self.wire);
-                queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, pool })
+                let (backlog, on_wire) = (&crowd.backlog, self.on_wire);
+                queue.admit(&Arrival { now, packet: &pool[id], tx, busy_until, backlog, wire, on_wire, pool })
             }
         };
         match admission {
@@ -270,46 +334,61 @@ impl Link {
             }
         }
         let (start, end) = self.transmit(now.max(busy_until), load);
-        if let Some(thinner) = self.extras.as_mut().and_then(|extras| extras.thinner.as_mut()) {
+        let rest = self.rest();
+        if let Some(thinner) = rest.extras.as_mut().and_then(|extras| extras.thinner.as_mut()) {
             thinner.note(pool, now, id, start);
         }
         if start > now {
-            self.crowd().wait(now, start, load);
+            rest.crowd.wait(now, start, load);
         }
-        let hands_down = matches!(self.queue, Queue::NetemLimit(_));
+        let hands_down = matches!(rest.queue, Queue::NetemLimit(_));
         Ok(self.send(pool, [now, now], id, if hands_down { start } else { end }))
     }
 
     /// Put a packet on the wire that was taken at `offered` and leaves the far end at `delivery`.
     #[inline]
     pub fn put(&mut self, pool: &mut Pool, offered: Time, id: PacketId, delivery: Time) {
-        self.wire.push(pool, id, delivery, offered);
-        self.next = self.next.min(delivery);
+        self.on_wire += 1;
+        let rest = self.rest();
+        rest.wire.push(pool, id, delivery, offered);
+        rest.next = rest.next.min(delivery);
     }
 
     /// Whether nothing is on the wire.
     #[inline]
     pub fn is_clear(&self) -> bool {
-        self.wire.is_empty()
+        self.on_wire == 0
     }
 
     /// The earliest instant at which [`Link::poll`] has something to do; `Time::NEVER` if the link is empty.
     #[inline]
     pub fn next_event(&self) -> Time {
-        self.next
+        self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
+    }
+
+    /// What whoever makes events of it noted last: the time of the entry in its queue; at first [`Time::NEVER`].
+    #[inline]
+    pub fn armed(&self) -> Time {
+        self.rest.as_ref().map_or(Time::NEVER, |rest| rest.armed)
+    }
+
+    /// Note it.
+    #[inline]
+    pub fn set_armed(&mut self, at: Time) {
+        self.rest().armed = at;
     }
 
     /// When the packet was offered that is the next to leave.
     #[inline]
     pub fn next_offered(&self, pool: &Pool) -> Time {
-        self.wire.next(pool).1
+        self.rest.as_ref().map_or(Time::NEVER, |rest| rest.wire.next(pool).1)
     }
 
     /// The next packet that leaves the far end at or before `now`. `None`: nothing now, though [`Link::next_event`]
     /// may have moved, because a departure was due.
     #[inline]
     pub fn poll(&mut self, pool: &mut Pool, now: Time) -> Option<PacketId> {
-        if now < self.next {
+        if now < self.next_event() {
             return None;
         }
         if self.merges {
@@ -319,14 +398,14 @@ impl Link {
             self.serve(pool, now);
         }
         // a card may want to be asked again at this very instant, so that all that comes at it is there
-        let due = if self.merges { self.wire.next(pool).0 } else { self.next };
+        let due = if self.merges { self.rest().wire.next(pool).0 } else { self.next_event() };
         (due <= now && due != Time::NEVER).then(|| self.pop(pool))
     }
 
     /// The packet on the wire that leaves next, and when.
     #[inline]
     pub fn first<'a>(&self, pool: &'a Pool) -> Option<(Time, &'a Packet)> {
-        self.wire.first(pool)
+        self.rest.as_ref()?.wire.first(pool)
     }
 
     /// Take the packet that leaves next.
@@ -340,13 +419,16 @@ impl Link {
     /// The same as long as [`Link::renew_next`] follows, before anything else is asked.
     #[inline(always)]
     pub fn pop_ahead(&mut self, pool: &mut Pool) -> PacketId {
-        self.wire.pop(pool).expect("invariant: there is one")
+        self.on_wire -= 1;
+        self.rest().wire.pop(pool).expect("invariant: there is one")
     }
 
     /// Find the next event anew.
     #[inline]
     pub fn renew_next(&mut self, pool: &Pool) {
-        self.next = self.wire.next(pool).0;
+        if let Some(rest) = &mut self.rest {
+            rest.next = rest.wire.next(pool).0;
+        }
         if self.holds() || self.merges {
             self.renew_next_with_more(pool);
         }
@@ -354,19 +436,22 @@ impl Link {
 
     /// The next event, where not only the wire has some.
     fn renew_next_with_more(&mut self, pool: &Pool) {
-        let departure = if self.queue.holds() { self.next_departure() } else { Time::NEVER };
-        self.next = self.wire.next(pool).0.min(departure).min(self.card_due());
+        let others = self.next_departure().min(self.card_due());
+        let rest = self.rest();
+        rest.next = rest.wire.next(pool).0.min(others);
     }
 
     /// Who lives where: by flow, numbers of the sending and the receiving host.
     pub fn learn_hosts(&mut self, hosts: &[[u32; 2]]) {
-        self.queue.learn_hosts(hosts);
+        if let Some(rest) = &mut self.rest {
+            rest.queue.learn_hosts(hosts);
+        }
     }
 
     /// Restart the loss model as if no packet had come yet, with the loss stream of a link of this name in a run with this seed:
     /// fetch by fetch, two arms of a comparison meet the same losses (common random numbers).
     pub fn restart_loss(&mut self, name: &str, seed: u64) {
-        if let Some(extras) = &mut self.extras {
+        if let Some(extras) = self.extras_mut() {
             extras.loss.restart(component_stream(seed, name, "loss"));
         }
     }
@@ -374,11 +459,16 @@ impl Link {
     /// A transmission begins as soon as it may from `earliest` on: when, and when it is over.
     #[inline]
     fn transmit(&mut self, earliest: Time, load: Load) -> (Time, Time) {
-        let outages = self.extras.as_mut().and_then(|extras| extras.outages.as_mut());
-        let earliest = outages.map_or(earliest, |outages| outages.start(earliest));
-        let (start, end) = match self.capacity_mut() {
-            None => (earliest, earliest + self.transmitter.time(load)),
-            Some(capacity) => capacity.transmit(earliest, load.bytes()),
+        let (start, end) = match self.rest.as_deref_mut().and_then(|rest| rest.extras.as_deref_mut()) {
+            None => (earliest, earliest + self.transmitter.time(&self.recipe.rate, load)),
+            Some(extras) => {
+                let outages = extras.outages.as_mut();
+                let earliest = outages.map_or(earliest, |outages| outages.start(earliest));
+                match &mut extras.capacity {
+                    None => (earliest, earliest + self.transmitter.time(&self.recipe.rate, load)),
+                    Some(capacity) => capacity.transmit(earliest, load.bytes()),
+                }
+            }
         };
         self.transmitter.others().send(load, end - start);
         self.busy_until = end;
@@ -396,7 +486,7 @@ impl Link {
         leaves: Time,
     ) -> Option<Time> {
         let delay = self.delay;
-        let Some(extras) = self.extras.as_deref_mut() else { return Some(leaves + delay) };
+        let Some(extras) = self.extras_mut() else { return Some(leaves + delay) };
         let mut delivery = match &mut extras.capacity {
             None => leaves + delay,
             Some(capacity) => capacity.delivery(leaves),
@@ -420,36 +510,48 @@ impl Link {
         }
         let Some(extra) = extra else { return Some(delivery) };
         delivery += extra;
-        self.wire.push_late(pool, id, delivery, offered);
-        self.next = self.next.min(delivery);
+        self.on_wire += 1;
+        let rest = self.rest();
+        rest.wire.push_late(pool, id, delivery, offered);
+        rest.next = rest.next.min(delivery);
         None
     }
 
     /// When a transmission starts that may from `earliest` on.
     #[inline]
     fn start_of(&self, earliest: Time) -> Time {
-        let outages = self.extras.as_ref().and_then(|extras| extras.outages.as_ref());
+        let outages = self.extras().and_then(|extras| extras.outages.as_ref());
         let earliest = outages.map_or(earliest, |outages| outages.start_at(earliest));
         self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
     }
 
     fn extras_or_none(&mut self) -> &mut Extras {
-        self.extras.get_or_insert_with(Extras::none)
+        self.rest().extras.get_or_insert_with(Extras::none)
+    }
+
+    #[inline]
+    fn rest(&mut self) -> &mut Rest {
+        rest_of(&mut self.rest, &self.recipe)
     }
 
     #[inline]
     fn crowd(&mut self) -> &mut Crowd {
-        crowd_of(&mut self.crowd)
+        &mut self.rest().crowd
+    }
+
+    #[inline]
+    fn extras(&self) -> Option<&Extras> {
+        self.rest.as_ref()?.extras.as_deref()
+    }
+
+    #[inline]
+    fn extras_mut(&mut self) -> Option<&mut Extras> {
+        self.rest.as_mut()?.extras.as_deref_mut()
     }
 
     #[inline]
     fn capacity(&self) -> Option<&Capacity> {
-        self.extras.as_ref().and_then(|extras| extras.capacity.as_ref())
-    }
-
-    #[inline]
-    fn capacity_mut(&mut self) -> Option<&mut Capacity> {
-        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
+        self.extras()?.capacity.as_ref()
     }
 }
 

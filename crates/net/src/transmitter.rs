@@ -1,16 +1,19 @@
 //! Transmission times without a division per packet, and sums with a single count per packet. Full segments and pure ACKs are
-//! almost all of the traffic on a link. So a link remembers the last two loads, each with its transmission time and its number
-//! of packets, and works out the sums only when they are read.
+//! almost all of the traffic on a link. So a link remembers the last three loads, each with its transmission time and its number
+//! of packets, and works out the sums only when they are read. Most links of a crowd never see a fourth.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
 
-/// A link's rate, and what it transmitted.
-#[repr(C)] // the rate is asked for only when a load is new
+/// What a link transmitted. Its rate is the caller's, always the same: it is asked for only when a load is new.
+#[repr(C)]
+#[derive(Default)]
 pub(crate) struct Transmitter {
     recent: [Tally; 2],
-    rate: Rate,
-    counted: Counted,
+    /// Of the load before these, and how many packets of it: its time is worked out anew.
+    third: (Load, u64),
+    /// What has no tally.
+    others: Option<Box<Counted>>,
 }
 
 /// Packets of one load.
@@ -72,16 +75,6 @@ impl Counted {
 }
 
 impl Transmitter {
-    pub(crate) fn new(rate: Rate) -> Transmitter {
-        assert!(rate.0 > 0, "invariant: a link's rate is positive");
-        Transmitter { recent: [Tally::default(); 2], rate, counted: Counted::default() }
-    }
-
-    /// The rate.
-    pub(crate) fn rate(&self) -> Rate {
-        self.rate
-    }
-
     /// The longer one of the times that are remembered.
     pub(crate) fn longest(&self) -> Span {
         self.recent[0].tx.max(self.recent[1].tx)
@@ -89,42 +82,55 @@ impl Transmitter {
 
     /// Time to put a packet on the wire.
     #[inline]
-    pub(crate) fn time(&mut self, load: Load) -> Span {
-        self.tally(load).tx
+    pub(crate) fn time(&mut self, rate: &Rate, load: Load) -> Span {
+        self.tally(rate, load).tx
     }
 
     /// What is remembered of packets of this load.
     #[inline(always)]
-    pub(crate) fn tally(&mut self, load: Load) -> &mut Tally {
+    pub(crate) fn tally(&mut self, rate: &Rate, load: Load) -> &mut Tally {
         if self.recent[0].load == load {
             return &mut self.recent[0];
         }
         if self.recent[1].load != load {
-            self.remember(load);
+            self.remember(rate, load);
             return &mut self.recent[0];
         }
         &mut self.recent[1]
     }
 
-    /// The older one is counted, and gives way to the first packet of this load.
+    /// The oldest one is counted, and gives way to the first packet of this load; or to the next one, if it was this load's.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, load: Load) {
-        self.counted.add(&self.recent[1]);
-        let tally = Tally { load, tx: self.rate.tx_time(load.bytes()), packets: 0 };
-        self.recent = [tally, self.recent[0]];
+    fn remember(&mut self, rate: &Rate, load: Load) {
+        let ([newest, older], (third, mut packets)) = (self.recent, self.third);
+        if third != load {
+            if packets > 0 {
+                let tally = self.third_of(rate);
+                self.others().add(&tally);
+            }
+            packets = 0;
+        }
+        self.recent = [Tally { load, tx: rate.tx_time(load.bytes()), packets }, newest];
+        self.third = (older.load, older.packets);
+    }
+
+    /// The third load's, with its time.
+    fn third_of(&self, rate: &Rate) -> Tally {
+        let (load, packets) = self.third;
+        Tally { load, tx: rate.tx_time(load.bytes()), packets }
     }
 
     /// The sums of what has no tally.
     #[inline]
     pub(crate) fn others(&mut self) -> &mut Counted {
-        &mut self.counted
+        self.others.get_or_insert_default()
     }
 
     /// The sums of everything.
-    pub(crate) fn counted(&self) -> Counted {
-        let mut counted = self.counted;
-        self.recent.iter().for_each(|tally| counted.add(tally));
+    pub(crate) fn counted(&self, rate: &Rate) -> Counted {
+        let mut counted = self.others.as_deref().copied().unwrap_or_default();
+        self.recent.iter().chain([&self.third_of(rate)]).for_each(|tally| counted.add(tally));
         counted
     }
 }
@@ -137,23 +143,23 @@ mod tests {
     #[test]
     fn remembered_times_and_sums_equal_computed_ones() {
         let rate = Rate(10_000_000);
-        let mut transmitter = Transmitter::new(rate);
+        let mut transmitter = Transmitter::default();
         let mut sums = Counted::default();
         for (class, segments, bytes) in
             [(3, 1, 1514), (0, 1, 66), (0, 1, 78), (3, 1, 1514), (3, 2, 3028), (0, 1, 78), (3, 1, 78)]
         {
             let load = Load::new(if class == 3 { Class::Data } else { Class::Other }, segments, bytes);
-            assert_eq!(transmitter.time(load), rate.tx_time(bytes));
-            transmitter.tally(load).count();
+            assert_eq!(transmitter.time(&rate, load), rate.tx_time(bytes));
+            transmitter.tally(&rate, load).count();
             sums.arrivals[class] += segments as u64;
             sums.sent += segments as u64;
             sums.bytes_sent += bytes as u64;
             sums.transmission = sums.transmission + rate.tx_time(bytes);
-            let counted = transmitter.counted();
+            let counted = transmitter.counted(&rate);
             assert_eq!((counted.arrivals, counted.sent), (sums.arrivals, sums.sent));
             assert_eq!((counted.bytes_sent, counted.transmission), (sums.bytes_sent, sums.transmission));
         }
         let load = Load::new(Class::Data, 1, 1514);
-        assert_eq!(Transmitter::new(Rate::INFINITE).time(load), Span::ZERO);
+        assert_eq!(Transmitter::default().time(&Rate::INFINITE, load), Span::ZERO);
     }
 }

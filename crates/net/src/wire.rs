@@ -13,20 +13,17 @@ use crate::pool::{Chain, PacketId, Pool};
 pub(crate) struct Wire {
     in_order: Chain,
     late: Chain,
-    packets: u32,
 }
 
 impl Wire {
     /// Put a packet on the wire; `delivery` is at or after that of every packet pushed before.
     #[inline]
     pub(crate) fn push(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
-        self.packets += 1;
         self.in_order.push(pool, id, delivery, offered);
     }
 
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
     pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
-        self.packets += 1;
         self.late.push(pool, id, delivery, offered);
     }
 
@@ -60,21 +57,7 @@ impl Wire {
             let first = self.in_order.first(pool).unwrap_or(NOTHING);
             self.late.first(pool).is_some_and(|late| late.0 <= first.0)
         };
-        let id = if late { &mut self.late } else { &mut self.in_order }.pop(pool)?;
-        self.packets -= 1;
-        Some(id)
-    }
-
-    /// Whether nothing is on it.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.packets == 0
-    }
-
-    /// Packets on the wire.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.packets as usize
+        if late { &mut self.late } else { &mut self.in_order }.pop(pool)
     }
 
     /// Segments in these packets, and their bytes.
@@ -106,7 +89,7 @@ mod tests {
         wire.push(&mut pool, b, Time(20), Time(1));
         wire.push(&mut pool, c, Time(30), Time(2));
         assert_eq!(wire.next(&pool), (Time(20), Time(1)));
-        assert_eq!((wire.due(&pool, Time(20)), wire.due(&pool, Time(30)), wire.len()), (1, 3, 3));
+        assert_eq!((wire.due(&pool, Time(20)), wire.due(&pool, Time(30))), (1, 3));
         let order: Vec<u32> = std::iter::from_fn(|| wire.pop(&pool)).map(|id| pool[id].conn).collect();
         assert_eq!(order, [2, 1, 3]);
         assert_eq!(wire.next(&pool), (Time::NEVER, Time::NEVER));

@@ -209,17 +209,17 @@ columns! {
     i8 synack_retransmissions = counts().map(|c| c.synack_retransmissions), "Retransmissions of the server's SYN-ACK.";
     i8 request_retransmissions ["segments"] = counts().map(|c| c.request_retransmissions), "Retransmissions of the request by the client.";
     i8 data_retransmissions ["segments"] = stats().map(|s| s.retransmissions), "Retransmissions of the response by the server.";
-    i8 data_rtos = stats().map(|s| s.rtos), "Retransmission timeouts of the response.";
-    i8 rtos_open = stats().map(|s| s.rtos_open), "Timeouts in state Open.";
-    i8 rtos_disorder = stats().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
-    i8 rtos_recovery = stats().map(|s| s.rtos_recovery), "Timeouts in state Recovery.";
-    i8 rtos_loss = stats().map(|s| s.rtos_loss), "Timeouts in state Loss.";
+    i8 data_rtos = stats().map(|s| s.rtos.into()), "Retransmission timeouts of the response.";
+    i8 rtos_open = stats().map(|s| s.rtos_open.into()), "Timeouts in state Open.";
+    i8 rtos_disorder = stats().map(|s| s.rtos_disorder.into()), "Timeouts in state Disorder.";
+    i8 rtos_recovery = stats().map(|s| s.rtos_recovery.into()), "Timeouts in state Recovery.";
+    i8 rtos_loss = stats().map(|s| s.rtos_loss.into()), "Timeouts in state Loss.";
     i8 data_segments_sent ["segments"] = stats().map(|s| s.data_segments_sent), "Segments of the response that were sent, including retransmissions.";
-    i8 lost_retransmits ["segments"] = stats().map(|s| s.lost_retransmits), "Retransmissions that the sender marked lost.";
-    i8 recoveries = stats().map(|s| s.recoveries), "Episodes of fast recovery.";
-    i8 tlps = stats().map(|s| s.tlps), "Tail loss probes.";
-    i8 undos = stats().map(|s| s.undos), "Window reductions that the sender undid.";
-    i8 dsacks = stats().map(|s| s.dsacks_received), "ACKs with a DSACK that the server received (RFC 2883).";
+    i8 lost_retransmits ["segments"] = stats().map(|s| s.lost_retransmits.into()), "Retransmissions that the sender marked lost.";
+    i8 recoveries = stats().map(|s| s.recoveries.into()), "Episodes of fast recovery.";
+    i8 tlps = stats().map(|s| s.tlps.into()), "Tail loss probes.";
+    i8 undos = stats().map(|s| s.undos.into()), "Window reductions that the sender undid.";
+    i8 dsacks = stats().map(|s| s.dsacks_received.into()), "ACKs with a DSACK that the server received (RFC 2883).";
     u4 cwnd_end ["segments"] = counts().map(|c| c.cwnd_end), "cwnd of the server at the end of the fetch.";
     ssthresh ssthresh_end ["segments"] = counts().map(|c| c.ssthresh_end), "ssthresh of the server at the end of the fetch.", or "not set";
 }

@@ -195,7 +195,7 @@ impl Counts {
             let (sent, retransmissions) = sender.sent();
             counts.sent += sent;
             counts.retransmissions += retransmissions;
-            counts.rtos += sender.tcp().map_or(0, |tcp| tcp.stats().rtos);
+            counts.rtos += sender.tcp().map_or(0, |tcp| tcp.stats().rtos.into());
         }
         counts
     }

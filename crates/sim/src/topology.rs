@@ -52,6 +52,11 @@ impl Layout {
         &self.kinds[self.links[link as usize] as usize]
     }
 
+    /// Of the links, in order of their numbers: which of [`Layout::kinds`] they are made of.
+    pub fn numbers_of_kinds(&self) -> impl Iterator<Item = u32> + '_ {
+        self.links.iter().copied()
+    }
+
     /// What links are made of, each at least once; names are left out.
     pub fn kinds(&self) -> impl Iterator<Item = &LinkConfig> {
         self.kinds.iter()

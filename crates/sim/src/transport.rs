@@ -574,7 +574,7 @@ impl Transport {
     #[inline]
     pub fn rtt_samples(&self) -> (u128, u64) {
         match self {
-            Transport::Tcp(tcp) => (tcp.stats().rtt_sum_ns, tcp.stats().rtt_samples),
+            Transport::Tcp(tcp) => (tcp.stats().rtt_sum_ns.into(), tcp.stats().rtt_samples),
             Transport::Datagram(end) => match &**end {
                 DatagramEnd::PccSender(sender) => (sender.stats().rtt_sum_ns, sender.stats().rtt_samples),
                 DatagramEnd::Foreign(end) => end.rtt_samples(),

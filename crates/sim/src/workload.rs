@@ -110,7 +110,7 @@ workloads! {
         Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams), Writes(WritesParams);
     drivers
         Bulk(Bulk), Transfer(Transfer), Fetch(Box<Fetch>), Throttled(Box<Throttled>), Datagrams(Datagrams),
-        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>), Writes(Writes);
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>), Writes(Box<Writes>);
 }
 
 /// The contract of a workload's parameters: what they mean for a run.

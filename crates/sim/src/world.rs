@@ -167,7 +167,7 @@ impl World {
         let links = &self.net.links;
         let packets = self.net.packets().filter(|&(at, ..)| at <= self.now).map(|(_, link, _)| link as usize);
         let mut due: Vec<usize> =
-            packets.chain((0..links.len()).filter(|&i| links[i].armed <= self.now)).collect();
+            packets.chain((0..links.len()).filter(|&i| links[i].link.armed() <= self.now)).collect();
         due.sort_unstable();
         due.dedup();
         due.iter().take(most).map(|&i| self.net.names.of(i)).collect()
@@ -238,11 +238,11 @@ impl World {
     fn link_event(&mut self, app: &mut impl Application, index: usize) {
         let now = self.now;
         let slot = &mut self.net.links[index];
-        if slot.armed != now {
+        if slot.link.armed() != now {
             return; // superseded by an earlier entry
         }
         if let Some(open) = self.hosts.as_mut().and_then(|hosts| hosts.links_stand_until(now)) {
-            slot.armed = open;
+            slot.link.set_armed(open);
             let link = index as u32;
             self.net.agenda.add_of_link(now, open, link, link << KIND_BITS | LINK);
             return;

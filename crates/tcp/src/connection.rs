@@ -65,8 +65,8 @@ pub struct Connection {
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
     pub(crate) validity: Option<Box<Validity>>,
-    /// When a segment without payload was last answered though it was not acceptable.
-    pub(crate) last_answer: Option<Time>,
+    /// When a segment without payload was last answered though it was not acceptable, if one was.
+    pub(crate) last_answer: Time,
     pub(crate) ledger: Option<Box<Ledger>>,
     pub(crate) keeper: Option<Box<Keeper>>,
     /// A SYN or SYN-ACK must leave.
@@ -74,9 +74,9 @@ pub struct Connection {
     /// The pending one is a retransmission asked for by the timer or by the peer.
     syn_again: bool,
     syn_sent_at: Time,
-    syn_tries: u32,
-    syn_timeouts: u32,
-    syn_retransmissions: u32,
+    syn_tries: u16,
+    syn_timeouts: u16,
+    syn_retransmissions: u16,
     syn_deadline: Time,
     pub(crate) has_ts: bool,
     sack: bool,
@@ -137,7 +137,7 @@ impl Connection {
             sender,
             receiver,
             validity: config.validate.map(|_| Box::default()),
-            last_answer: None,
+            last_answer: Time::NEVER,
             ledger: config.ledger.then(Box::default),
             keeper: None,
             syn_due: false,
@@ -311,7 +311,7 @@ impl Connection {
         self.syn_timeouts += 1;
         // Linux tcp_write_timeout: those at a constant pace come on top, for the SYN
         let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
-        if self.syn_timeouts > self.config.syn_retries as u32 + linear as u32 {
+        if self.syn_timeouts > self.config.syn_retries as u16 + linear as u16 {
             self.syn_deadline = Time::NEVER;
             self.state = State::Failed;
             return;

@@ -16,22 +16,22 @@ pub struct Stats {
     pub data_segments_sent: u64,
     pub retransmissions: u64,
     /// Of data; split by the state in which they struck.
-    pub rtos: u64,
-    pub rtos_open: u64,
-    pub rtos_disorder: u64,
-    pub rtos_recovery: u64,
-    pub rtos_loss: u64,
-    pub tlps: u64,
-    pub recoveries: u64,
-    pub lost_retransmits: u64,
-    pub undos: u64,
-    pub spurious_rtos: u64,
-    pub dsacks_received: u64,
+    pub rtos: u32,
+    pub rtos_open: u32,
+    pub rtos_disorder: u32,
+    pub rtos_recovery: u32,
+    pub rtos_loss: u32,
+    pub tlps: u32,
+    pub recoveries: u32,
+    pub lost_retransmits: u32,
+    pub undos: u32,
+    pub spurious_rtos: u32,
+    pub dsacks_received: u32,
     /// Times that reordering was seen.
-    pub reorderings: u64,
+    pub reorderings: u32,
     /// The first slow start, once it is over.
     pub slow_start: Option<SlowStartExit>,
-    pub rtt_sum_ns: u128,
+    pub rtt_sum_ns: u64,
     pub rtt_samples: u64,
     pub acks_received: u64,
 }
@@ -98,7 +98,7 @@ pub struct SlowStartExit {
     /// ssthresh after, segments.
     pub ssthresh: u32,
     /// Segments marked lost up to two round trips later.
-    pub lost: u64,
+    pub lost: u32,
 }
 
 /// A snapshot in the spirit of TCP_INFO; windows in segments.
@@ -200,7 +200,7 @@ impl Connection {
             bytes_acked: s.acked(),
             total_retrans: s.stats.retransmissions,
             reordering: s.dupthresh.degree(),
-            reorderings: s.stats.reorderings,
+            reorderings: s.stats.reorderings.into(),
             snd_wnd: s.snd_wnd.min(u32::MAX as u64) as u32,
             smss: s.smss,
             backoff: s.rtt.backoff().max(s.window_probes.backoff()),

@@ -20,11 +20,8 @@ pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range
     ranges.insert(replaced.start, range);
 }
 
-/// For one: of many flows most have one gap. Then for four, and so on.
+/// For one: of many flows most have one gap. Then for two, four, and so on.
 #[cold]
 fn make_room<T>(ranges: &mut VecDeque<T>) {
-    match ranges.len() {
-        0 => ranges.reserve_exact(1),
-        some => ranges.reserve(some.max(3)),
-    }
+    ranges.reserve_exact(ranges.len().max(1));
 }

@@ -17,6 +17,7 @@ mod resting;
 mod tests;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
@@ -74,12 +75,12 @@ pub struct Receiver {
     stamps_otherwise: bool,
     /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
     drains: Option<(Time, u64)>,
-    /// Blocks to report, latest first.
-    sacks: SmallVec<[(u64, u64); NUM_SACKS]>,
+    /// Blocks to report, latest first, at most [`NUM_SACKS`]: one or two, as a rule.
+    sacks: SmallVec<[(u64, u64); 2]>,
     /// Blocks and window of an ACK that was held back and leaves before the block of the latest arrival is its first.
-    early: Option<(SackList, u32)>,
+    early: Option<Box<(SackList, u32)>>,
     dsack: Option<(u64, u64)>,
-    fin_at: Option<u64>,
+    fin_at: Option<NonZeroU64>,
     /// Timestamp to echo.
     pub ts_recent: u32,
     ts_now: u32,
@@ -227,7 +228,7 @@ impl Receiver {
 
     /// Whether the peer's FIN was received in order.
     pub fn fin_received(&self) -> bool {
-        self.fin_at.is_some_and(|at| self.rcv_nxt > at)
+        self.fin_at.is_some_and(|at| self.rcv_nxt > at.get())
     }
 
     /// Payload bytes received in order.
@@ -337,7 +338,7 @@ impl Receiver {
         }
         if seg.flags.has(ackclock_core::Flags::FIN) {
             if end > self.rcv_nxt {
-                self.fin_at = Some(end - 1); // one of before what was received is none (Linux `tcp_data_queue` drops it)
+                self.fin_at = NonZeroU64::new(end - 1); // one of before what was received is none (Linux `tcp_data_queue` drops it)
             }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;

@@ -57,9 +57,9 @@ pub struct ReceiveWindow {
     /// Packets of several segments come as they were sent.
     whole: bool,
     /// By how much one segment opens the offer: two full ones, options included (Linux 2 x `advmss`).
-    step: u64,
+    step: u32,
     /// The very first offer, in the handshake.
-    first: u64,
+    first: u32,
     /// Right edge offered now, and the greatest ever. An edge moves back where windows may shrink, or when memory ran out.
     right: u64,
     furthest: u64,
@@ -80,8 +80,8 @@ pub struct ReceiveWindow {
     /// In whole us, as Linux's clock counts.
     measured_us: u64,
     /// Unit of the header's window less one, and its greatest value.
-    unit: u64,
-    header_max: u64,
+    unit: u32,
+    header_max: u32,
     /// Memory that is taken: by what waits for the application, or out of order (Linux `sk_rmem_alloc`).
     held: u64,
 }
@@ -116,8 +116,8 @@ impl ReceiveWindow {
             overhead: 40 + 12 * config.timestamps as u32,
             kept: config.switches.packet_memory,
             whole: config.whole_packets,
-            step: 2 * advmss,
-            first,
+            step: 2 * config.payload(),
+            first: first as u32, // the profile's, or less
             right: 0,
             furthest: 0,
             shrinks: config.shrink_window,
@@ -131,7 +131,7 @@ impl ReceiveWindow {
             measured_from: 1,
             measured_us: 0,
             unit: (1 << window_scale(config.receive_buffer)) - 1,
-            header_max: u32::MAX as u64,
+            header_max: u32::MAX,
             held: 0,
         };
         made.rounds_up = made.unit > 0 && !made.shrinks;
@@ -142,9 +142,9 @@ impl ReceiveWindow {
     /// The very first offer, before anything was sent.
     #[cold]
     pub fn offer_first(&mut self, bytes: u64) {
-        (self.first, self.told) = (bytes, bytes);
+        (self.first, self.told) = (bytes as u32, bytes); // a profile's
         self.threshold = bytes.min(self.clamp);
-        self.space = (5 * self.step).min(bytes); // ten segments
+        self.space = (5 * self.step as u64).min(bytes); // ten segments
     }
 
     #[cold]
@@ -201,18 +201,18 @@ impl ReceiveWindow {
     #[inline]
     pub fn advertise(&mut self, rcv_nxt: u64) -> u32 {
         if self.right == 0 {
-            self.right = rcv_nxt + self.first;
+            self.right = rcv_nxt + self.first as u64;
         } else {
             // An offer that stays is rounded up anew (Linux `tcp_select_window`).
             let now = match self.shrinks && self.unit > 0 {
-                false => (self.right.saturating_sub(rcv_nxt) + self.unit) & !self.unit,
+                false => self.round_up(self.right.saturating_sub(rcv_nxt)),
                 true => 0,
             };
             self.right = rcv_nxt + self.offer().max(now);
         }
         self.furthest = self.furthest.max(self.right);
         self.told = self.right - rcv_nxt;
-        self.told.min(self.header_max) as u32
+        self.told.min(self.header_max as u64) as u32
     }
 
     /// Whether the same window is offered again while nothing arrives and nobody reads.
@@ -229,7 +229,7 @@ impl ReceiveWindow {
 
     /// Greatest number of bytes that rounding to the header's unit takes.
     pub fn rounding(&self) -> u64 {
-        self.unit
+        self.unit as u64
     }
 
     /// Window of the last ACK.
@@ -252,13 +252,19 @@ impl ReceiveWindow {
         }
     }
 
+    /// A multiple of the header's unit.
+    #[inline]
+    fn round_up(&self, window: u64) -> u64 {
+        (window + self.unit as u64) & !(self.unit as u64)
+    }
+
     /// Linux `__tcp_select_window`: rounded up to the header's unit. Without one, a multiple of the segment size, if it is
     /// not what was told already. The last sixteenth of the buffer is never offered.
     #[inline]
     fn offer(&self) -> u64 {
         let free = self.room(self.held);
         if self.rounds_up && free >= self.half {
-            return (free.min(self.threshold) + self.unit) & !self.unit;
+            return self.round_up(free.min(self.threshold));
         }
         self.offer_of_little(free)
     }
@@ -269,22 +275,23 @@ impl ReceiveWindow {
         let all = self.all;
         let full = self.clamp.min(all);
         let mss = (self.rcv_mss as u64).min(full);
-        if self.shrinks && self.unit > 0 {
-            free &= !self.unit;
-            if free < full / 2 && (free < all / 16 || free < mss || free <= self.unit) {
+        let unit = self.unit as u64;
+        if self.shrinks && unit > 0 {
+            free &= !unit;
+            if free < full / 2 && (free < all / 16 || free < mss || free <= unit) {
                 return 0;
             }
-            return free.min((self.threshold + self.unit) & !self.unit);
+            return free.min(self.round_up(self.threshold));
         }
         if free < full / 2 {
-            free &= !self.unit;
+            free &= !unit;
             if free < all / 16 || free < mss {
                 return 0;
             }
         }
         free = free.min(self.threshold);
-        if self.unit > 0 || mss == 0 {
-            return (free + self.unit) & !self.unit;
+        if unit > 0 || mss == 0 {
+            return self.round_up(free);
         }
         if self.told + mss <= free || self.told > free {
             return free / mss * mss;
@@ -401,7 +408,7 @@ impl ReceiveWindow {
         self.buffer = self.buffer.max(held.min(self.most));
         self.work_out();
         if held > self.buffer {
-            self.threshold = self.clamp.min(self.step);
+            self.threshold = self.clamp.min(self.step as u64);
         }
         true
     }
@@ -484,7 +491,7 @@ impl ReceiveWindow {
             return false;
         }
         let step = match self.share.window(self.memory(len as u64)) {
-            charged if charged <= len as u64 => self.step,
+            charged if charged <= len as u64 => self.step as u64,
             charged => self.step_of(len, charged / 2),
         };
         if step == 0 {

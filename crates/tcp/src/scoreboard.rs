@@ -65,6 +65,9 @@ pub struct Outstanding {
 
 /// Segments in a ring that the next connection may have.
 const SMALL_RING: usize = 64;
+/// Segments in the first ring, and in the smallest one.
+const FIRST_RING: usize = 16;
+const LEAST_RING: usize = 4;
 
 const EMPTY: Outstanding = Outstanding {
     end: 0,
@@ -246,8 +249,23 @@ impl Scoreboard {
         Scoreboard { ring, sacked, ..Scoreboard::default() }
     }
 
+    /// The window collapsed: of many flows most need a smaller ring from then on.
+    #[cold]
+    #[inline(never)]
+    pub fn fit(&mut self) {
+        let least = (self.packets_out() as usize).next_power_of_two().max(LEAST_RING);
+        if least < self.ring.len() && self.ring.len() <= SMALL_RING {
+            self.renew(least);
+        }
+    }
+
     fn grow(&mut self) {
-        let mut ring = vec![EMPTY; (self.ring.len() * 2).max(16)];
+        self.renew(if self.ring.is_empty() { FIRST_RING } else { 2 * self.ring.len() });
+    }
+
+    /// Another ring, with room for so many segments.
+    fn renew(&mut self, segments: usize) {
+        let mut ring = vec![EMPTY; segments];
         let mask = ring.len() - 1;
         for n in self.first..self.next {
             ring[n as usize & mask] = self.ring[self.slot(n)];

@@ -91,9 +91,10 @@ impl Connection {
     fn answers(&mut self, now: Time) -> bool {
         let interval = self.config.validate.unwrap_or(ANSWER_INTERVAL);
         let ticks = Ticks::of(&self.config); // Linux counts ticks
-        let held = self.last_answer.is_some_and(|last| ticks.between(last, now) < interval);
+        let last = self.last_answer;
+        let held = last != Time::NEVER && ticks.between(last, now) < interval;
         if !held {
-            self.last_answer = Some(now);
+            self.last_answer = now;
         }
         !held
     }

@@ -129,6 +129,7 @@ enum Discipline {
 /// A device at work.
 pub struct Device {
     discipline: Discipline,
+    rate: Rate,
     transmitter: Transmitter,
     cuts: bool,
     busy_until: Time,
@@ -147,7 +148,8 @@ impl Device {
                 DisciplineConfig::Fifo(params) => Discipline::Fifo(params.limit, VecDeque::new()),
                 DisciplineConfig::Fq(params) => Discipline::Fq(Box::new(Fq::new(params))),
             },
-            transmitter: Transmitter::new(config.rate),
+            rate: config.rate,
+            transmitter: Transmitter::default(),
             cuts: config.cuts,
             busy_until: Time::ZERO,
             line: VecDeque::new(),
@@ -277,7 +279,7 @@ impl Device {
 
     fn transmit(&mut self, now: Time, end: u64, packet: Packet) {
         let start = now.max(self.busy_until);
-        self.busy_until = start + self.transmitter.time(packet.load());
+        self.busy_until = start + self.transmitter.time(&self.rate, packet.load());
         self.sums.sent += 1;
         self.line.push_back(Sent { start, over: self.busy_until, end, packet });
     }

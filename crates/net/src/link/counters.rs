@@ -3,7 +3,7 @@
 use ackclock_core::{Span, Time};
 
 use super::crowd::Rare;
-use super::{Crowd, Link};
+use super::{Crowd, Link, Rest};
 use crate::pool::Pool;
 
 /// Sums over a link's life, where a packet of several segments (TSO) counts as so many; arrivals + held_before = delivered + dropped_loss + dropped_queue + held.
@@ -83,12 +83,10 @@ impl Link {
     /// Packets that wait at `now`, without the one in transmission.
     pub fn waiting(&mut self, pool: &mut Pool, now: Time) -> u32 {
         self.serve(pool, now);
-        let backlog = self.crowd.as_mut().map(|crowd| &mut crowd.backlog);
-        let waiting = backlog.map_or(0, |backlog| {
-            backlog.advance(now);
-            backlog.len()
-        });
-        self.queue.len() + waiting
+        self.rest.as_mut().map_or(0, |rest| {
+            rest.crowd.backlog.advance(now);
+            rest.queue.len() + rest.crowd.backlog.len()
+        })
     }
 
     /// Sums up to `now`, which must not lie before an earlier call's, since the start of the run or the last
@@ -97,11 +95,11 @@ impl Link {
         let all = self.sums(pool, now, underway);
         let start = Sums::default();
         let before =
-            self.crowd.as_ref().and_then(|crowd| crowd.rare_if_any()?.before.as_ref()).unwrap_or(&start);
+            self.crowd_if_any().and_then(|crowd| crowd.rare_if_any()?.before.as_ref()).unwrap_or(&start);
         let less = |a: [u64; 4], b: [u64; 4]| std::array::from_fn(|i| a[i] - b[i]);
         let arrivals_by_class: [u64; 4] = less(all.arrivals, before.arrivals);
         let elapsed = now.since(before.at).0;
-        let queue_max = self.queue.figures(now).1;
+        let queue_max = self.rest.as_ref().map_or(0, |rest| rest.queue.figures(now).1);
         Counters {
             arrivals: arrivals_by_class.iter().sum(),
             arrivals_by_class,
@@ -115,10 +113,10 @@ impl Link {
             held: all.held,
             held_before: before.held,
             mean_packets: if elapsed == 0 { 0.0 } else { (all.area - before.area) as f64 / elapsed as f64 },
-            max_packets: self.crowd.as_ref().map_or(0, |crowd| crowd.backlog.max()).max(queue_max),
+            max_packets: self.crowd_if_any().map_or(0, |crowd| crowd.backlog.max()).max(queue_max),
             mean_wait_s: (all.waited - before.waited) as f64 / (all.served - before.served).max(1) as f64
                 * 1e-9,
-            max_wait: self.crowd.as_ref().map_or(Span::ZERO, |crowd| crowd.max_wait),
+            max_wait: self.crowd_if_any().map_or(Span::ZERO, |crowd| crowd.max_wait),
             seconds_queued: all.seconds_queued - before.seconds_queued,
             busy: all.busy - before.busy,
             opportunities: all.opportunities - before.opportunities,
@@ -130,29 +128,34 @@ impl Link {
     /// wait; no mean counts their full wait.
     pub fn count_from(&mut self, pool: &mut Pool, now: Time, underway: Underway) {
         let sums = self.sums(pool, now, underway);
-        self.queue.forget_max();
-        let crowd = self.crowd();
+        let Rest { queue, crowd, .. } = self.rest();
+        queue.forget_max();
         crowd.rare().before = Some(sums);
         crowd.backlog.advance(now);
         crowd.backlog.forget_max();
         crowd.max_wait = Span::ZERO;
     }
 
+    fn crowd_if_any(&self) -> Option<&Crowd> {
+        self.rest.as_ref().map(|rest| &rest.crowd)
+    }
+
     fn sums(&mut self, pool: &mut Pool, now: Time, underway: Underway) -> Sums {
         self.serve(pool, now);
-        let (area, _, dropped, marked) = self.queue.figures(now);
+        let rest = self.rest.as_deref();
+        let (area, _, dropped, marked) = rest.map_or((0, 0, 0, 0), |rest| rest.queue.figures(now));
         let (opportunities, opportunities_used) =
             self.capacity().map_or((0, 0), |capacity| capacity.opportunities(now));
-        let counted = self.transmitter.counted();
+        let counted = self.transmitter.counted(&self.recipe.rate);
         let arrivals: u64 = counted.arrivals.iter().sum();
-        let (on_wire, bytes_on_wire) = self.wire.load(pool);
-        let holds = self.queue.holds();
+        let (on_wire, bytes_on_wire) = rest.map_or((0, 0), |rest| rest.wire.load(pool));
+        let (holds, waiting) = rest.map_or((false, 0), |rest| (rest.queue.holds(), rest.queue.len()));
         let nobody = Crowd::default();
-        let crowd = self.crowd.as_deref().unwrap_or(&nobody);
+        let crowd = self.crowd_if_any().unwrap_or(&nobody);
         let none = Rare::default();
         let rare = crowd.rare_if_any().unwrap_or(&none);
         let mut instants = crowd.instants.clone();
-        if self.queue.len() > 0 {
+        if waiting > 0 {
             instants.cover(crowd.occupied, Time(now.0 + 1));
         }
         Sums {
@@ -164,7 +167,7 @@ impl Link {
             delivered: counted.sent - on_wire - underway.segments,
             marked: rare.marked + marked,
             bytes_delivered: counted.bytes_sent - bytes_on_wire - underway.bytes,
-            held: on_wire + underway.segments + self.queue.len() as u64,
+            held: on_wire + underway.segments + waiting as u64,
             area: area + crowd.backlog.area(now),
             served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },
             waited: if holds { crowd.waited } else { crowd.backlog.waited() },

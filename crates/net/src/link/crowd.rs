@@ -75,14 +75,3 @@ impl Crowd {
         self.rare.as_deref()
     }
 }
-
-#[inline]
-pub(super) fn crowd_of(crowd: &mut Option<Box<Crowd>>) -> &mut Crowd {
-    crowd.get_or_insert_with(first_crowd)
-}
-
-#[cold]
-#[inline(never)]
-fn first_crowd() -> Box<Crowd> {
-    Box::default()
-}

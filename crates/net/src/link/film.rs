@@ -61,7 +61,7 @@ impl Link {
 
     /// What was noted since the last call, in the order in which packets left.
     pub fn take_legs(&mut self) -> Vec<Leg> {
-        let film = self.extras.as_mut().and_then(|extras| extras.film.as_mut());
+        let film = self.extras_mut().and_then(|extras| extras.film.as_mut());
         film.map(|film| std::mem::take(&mut film.legs)).unwrap_or_default()
     }
 }

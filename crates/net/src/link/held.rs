@@ -20,14 +20,14 @@ impl Link {
         match self.kind {
             Kind::Plain => false,
             Kind::Holding => true,
-            Kind::More => self.queue.holds(),
+            Kind::More => self.rest.as_ref().is_some_and(|rest| rest.queue.holds()),
         }
     }
 
     /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
     #[inline]
     pub fn has_head_drops(&self) -> bool {
-        self.merges || self.holds() && self.queue.has_head_drops()
+        self.merges || self.holds() && self.rest.as_ref().is_some_and(|rest| rest.queue.has_head_drops())
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
@@ -39,9 +39,10 @@ impl Link {
                 return Some(refused);
             }
         }
-        let taken = self.queue.take_head_drop();
+        let rest = self.rest.as_mut()?;
+        let taken = rest.queue.take_head_drop();
         if let Some((_, packet, _)) = &taken {
-            self.crowd().rare().dropped[packet.class() as usize] += packet.segments() as u64;
+            rest.crowd.rare().dropped[packet.class() as usize] += packet.segments() as u64;
         }
         taken
     }
@@ -55,20 +56,21 @@ impl Link {
         id: PacketId,
         load: Load,
     ) -> Result<Option<Time>, Refused> {
-        if self.next <= now {
+        if self.next_event() <= now {
             self.serve(pool, now);
         }
         let busy = self.start_of(now.max(self.busy_until)) > now;
-        let before = self.queue.len();
+        let rest = self.rest();
+        let before = rest.queue.len();
         if before == 0 {
-            self.crowd().occupied = now;
+            rest.crowd.occupied = now;
         }
-        if !self.queue.enqueue(pool, now, id, load, busy) {
-            self.crowd().refuse(load);
+        if !rest.queue.enqueue(pool, now, id, load, busy) {
+            rest.crowd.refuse(load);
             return Err(Refused::QueueFull);
         }
         // behind others, while the link is busy, it changes nothing of what leaves next
-        if !(busy && before > 0 && self.queue.len() > before) {
+        if !(busy && before > 0 && rest.queue.len() > before) {
             self.serve(pool, now);
         }
         Ok(None)
@@ -77,16 +79,16 @@ impl Link {
     /// Start every transmission that is due at `now` in a queue that holds its packets.
     pub(super) fn serve(&mut self, pool: &mut Pool, now: Time) {
         loop {
-            let start = self.next_departure();
+            let (start, card) = (self.next_departure(), self.card_due());
+            let Some(rest) = self.rest.as_deref_mut() else { return };
             if start > now || start == Time::NEVER {
                 // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
-                self.next = self.wire.next(pool).0.min(start).min(self.card_due());
+                rest.next = rest.wire.next(pool).0.min(start).min(card);
                 return;
             }
-            let taken = self.queue.dequeue(pool, start);
-            let empty = self.queue.len() == 0;
-            let crowd = self.crowd();
-            if empty {
+            let taken = rest.queue.dequeue(pool, start);
+            let crowd = &mut rest.crowd;
+            if rest.queue.len() == 0 {
                 crowd.instants.cover(crowd.occupied, start);
             }
             if let Some(Served { id, load, waited }) = taken {
@@ -111,6 +113,7 @@ impl Link {
     /// The next start of a transmission in a queue that holds its packets.
     #[inline]
     pub(super) fn next_departure(&self) -> Time {
-        self.queue.head_arrival().map_or(Time::NEVER, |arrival| self.start_of(arrival.max(self.busy_until)))
+        let head = self.rest.as_ref().and_then(|rest| rest.queue.head_arrival());
+        head.map_or(Time::NEVER, |arrival| self.start_of(arrival.max(self.busy_until)))
     }
 }

@@ -62,7 +62,9 @@ impl Link {
         let packet = pool.remove(id);
         if let Some(card) = self.card_mut() {
             card.due = card.ring.push(now, packet).unwrap_or(card.due);
-            self.next = self.next.min(self.card_due());
+            let due = card.due;
+            let rest = self.rest();
+            rest.next = rest.next.min(due);
         }
     }
 
@@ -94,11 +96,11 @@ impl Link {
 
     /// When the card hands on.
     pub(super) fn card_due(&self) -> Time {
-        self.extras.as_ref().and_then(|extras| extras.card.as_ref()).map_or(Time::NEVER, |card| card.due)
+        self.extras().and_then(|extras| extras.card.as_ref()).map_or(Time::NEVER, |card| card.due)
     }
 
     fn card_mut(&mut self) -> Option<&mut Card> {
-        self.extras.as_mut().and_then(|extras| extras.card.as_mut())
+        self.extras_mut()?.card.as_mut()
     }
 }
 

@@ -29,6 +29,7 @@ impl DropTailParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct DropTail {
     limit_packets: u32,
     /// A packet of several segments counts once.

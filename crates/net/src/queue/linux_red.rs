@@ -414,6 +414,7 @@ mod tests {
             busy_until,
             backlog: &backlog,
             wire: &wire,
+            on_wire: 0,
             pool: &pool,
         })
     }

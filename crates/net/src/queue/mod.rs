@@ -169,6 +169,8 @@ pub(crate) struct Arrival<'a> {
     pub backlog: &'a Backlog,
     /// Everything not yet taken from the far end, and where its packets lie.
     pub wire: &'a Wire,
+    /// How many packets those are.
+    pub on_wire: u32,
     pub pool: &'a Pool,
 }
 

@@ -42,9 +42,9 @@ impl NetemLimit {
 
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival) -> Admission {
-        let wire = arrival.wire;
+        let on_wire = arrival.on_wire as usize;
         // A packet at the far end in this very nanosecond has left, whether or not it has been taken.
-        if wire.len() < self.limit || wire.len() - wire.due(arrival.pool, arrival.now) < self.limit {
+        if on_wire < self.limit || on_wire - arrival.wire.due(arrival.pool, arrival.now) < self.limit {
             Admission::Accept
         } else {
             Admission::Refuse(Refused::QueueFull)

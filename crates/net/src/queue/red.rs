@@ -185,6 +185,7 @@ mod tests {
             busy_until,
             backlog: &backlog,
             wire: &Wire::default(),
+            on_wire: 0,
             pool: &Pool::default(),
         })
     }

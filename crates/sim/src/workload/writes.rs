@@ -45,7 +45,7 @@ impl Params for WritesParams {
     fn lay(&self, _: &Place, _: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let writes: Rc<[Write]> = self.writes.clone().into();
         Ok(Box::new(move |_, _| {
-            Driver::Writes(Writes { writes: writes.clone(), way: OneWay::default(), next: 0 })
+            Driver::Writes(Box::new(Writes { writes: writes.clone(), way: OneWay::default(), next: 0 }))
         }))
     }
 }

@@ -371,7 +371,7 @@ const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
 const NEVER_TOLD: u32 = u32::MAX;
 
 /// Ends of connections that are over, whose memory is kept for the next ones.
-const MOST_OVER: usize = 16;
+const MOST_OVER: usize = 64;
 
 /// Most connections open at a time.
 pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;

@@ -7,11 +7,12 @@
 //! a link at which ways meet: see `junction`.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ackclock_core::packet::Load;
 use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Refused, Underway};
+use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Recipe, Refused, Underway};
 
 mod ahead;
 mod film;
@@ -28,7 +29,7 @@ use crate::shortcuts::Shortcuts;
 use crate::topology::Layout;
 use crate::transport::Freight;
 use junction::Junction;
-use next::{Hop, Next};
+use next::{Hop, Next, Tables};
 
 /// A packet that a link refused.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ impl World {
         for (direction, way) in [backward, forward].into_iter().enumerate() {
             for (i, &link) in way.iter().enumerate() {
                 let next = way.get(i + 1).map_or(Hop::ARRIVED, |&next| Hop(next));
-                self.net.links[link as usize].next.learn(2 * flow + direction, next);
+                self.net.links[link as usize].next.learn(2 * flow + direction, next, &mut self.net.tables);
             }
         }
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
@@ -92,6 +93,8 @@ impl World {
     /// Nobody asks for links any more: give back their room, which tables may need.
     pub fn forget_links(&mut self) {
         (self.net.links, self.net.names) = (Vec::new(), Names::default());
+        (self.net.pool, self.net.agenda, self.net.junctions) =
+            (Pool::default(), Agenda::default(), Vec::new());
     }
 
     /// Links start counting anew.
@@ -128,7 +131,7 @@ impl World {
             while hop.is_link() {
                 let slot = &mut self.net.links[hop.link() as usize];
                 slot.link.restart_loss(&self.net.names.of(hop.link() as usize), seed);
-                hop = slot.next.of(2 * flow as usize + direction);
+                hop = slot.next.of(2 * flow as usize + direction, &self.net.tables);
             }
         }
     }
@@ -138,6 +141,7 @@ impl World {
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
     pub(super) names: Names,
+    tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
     /// Nothing from here on is computed ahead.
@@ -194,9 +198,14 @@ impl Net {
         drops: bool,
         shortcuts: Shortcuts,
     ) -> Net {
+        let recipes: Vec<_> = layout.kinds().map(Recipe::of).collect();
+        let links = layout.links().zip(layout.numbers_of_kinds());
         Net {
-            links: layout.links().map(|config| LinkSlot::new(&config, seed, shortcuts)).collect(),
+            links: links
+                .map(|(config, kind)| LinkSlot::new(&recipes[kind as usize], &config, seed, shortcuts))
+                .collect(),
             names: layout.take_names(),
+            tables: Tables::new(),
             pool: Pool::default(),
             horizon: Time::ZERO,
             knows_sources: false,
@@ -285,7 +294,7 @@ impl Net {
                 Ok(None) => return self.is_held(at, link),
                 Err(reason) => return self.is_refused(at, link, id, reason),
             };
-            let next = slot.next.of(way);
+            let next = slot.next.of(way, &self.tables);
             if next.is_ahead() && delivery < horizon && slot.link.is_clear() {
                 (at, link) = (delivery, next.link());
                 continue;
@@ -355,7 +364,7 @@ impl Net {
             self.queue_moves_on(now, link);
             return None;
         };
-        let next = slot.next.of(way(&self.pool[id]));
+        let next = slot.next.of(way(&self.pool[id]), &self.tables);
         slot.rearm(now, link, self.horizon, &self.pool, &mut self.agenda);
         self.tell_head_drops(link);
         if !next.is_link() {
@@ -388,7 +397,7 @@ impl Net {
         loop {
             let slot = &mut self.links[link as usize];
             let told = slot.link.first(&self.pool).and_then(|(delivery, packet)| {
-                let next = slot.next.of(way(packet));
+                let next = slot.next.of(way(packet), &self.tables);
                 (delivery < self.horizon && next.is_ahead()).then_some((delivery, next))
             });
             let Some((delivery, next)) = told else { return slot.link.renew_next(&self.pool) };
@@ -419,22 +428,21 @@ impl Net {
     }
 }
 
-#[repr(C)] // what every packet touches comes first
+#[repr(C, align(64))] // in two cache lines, and what every packet touches in the first
 pub(super) struct LinkSlot {
     next: Next,
     /// When the last packet with an event of its own leaves it.
     last: Time,
+    /// It notes the time of its entry in the queue.
     pub(super) link: Link,
-    /// Time of the link's entry in the queue.
-    pub(super) armed: Time,
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(std::mem::size_of::<LinkSlot>() == 224, "there are four for each flow");
+const _: () = assert!(std::mem::size_of::<LinkSlot>() == 128, "there are four for each flow");
 
 impl LinkSlot {
-    fn new(config: &LinkConfig, seed: u64, shortcuts: Shortcuts) -> LinkSlot {
-        let mut link = Link::new(config, seed);
+    fn new(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64, shortcuts: Shortcuts) -> LinkSlot {
+        let mut link = Link::made_by(recipe, config, seed);
         if !shortcuts.links {
             link.ask_for_everything();
         }
@@ -442,7 +450,7 @@ impl LinkSlot {
             link.store_single_packets();
         }
         let next = Next::none(link.passes_ahead());
-        LinkSlot { armed: Time::NEVER, last: Time::ZERO, next, link }
+        LinkSlot { last: Time::ZERO, next, link }
     }
 
     /// See that an entry at or ahead of what the link does next is in the queue.
@@ -455,8 +463,8 @@ impl LinkSlot {
     #[inline]
     fn arm_at(&mut self, due: Time, now: Time, link: u32, agenda: &mut Agenda) {
         let due = due.max(now);
-        if due < self.armed {
-            self.armed = due;
+        if due < self.link.armed() {
+            self.link.set_armed(due);
             agenda.add_of_link(now, due, link, link << KIND_BITS | LINK);
         }
     }
@@ -478,10 +486,11 @@ impl LinkSlot {
     /// The entry is used up: make the next one.
     #[inline]
     fn rearm(&mut self, now: Time, link: u32, horizon: Time, pool: &Pool, agenda: &mut Agenda) {
-        self.armed = self.due(horizon).max(now); // where links have stood still, packets are overdue
-        if self.armed != Time::NEVER {
+        let armed = self.due(horizon).max(now); // where links have stood still, packets are overdue
+        self.link.set_armed(armed);
+        if armed != Time::NEVER {
             let since = self.link.next_offered(pool).max(now);
-            agenda.add_of_link(since, self.armed, link, link << KIND_BITS | LINK);
+            agenda.add_of_link(since, armed, link, link << KIND_BITS | LINK);
         }
     }
 }

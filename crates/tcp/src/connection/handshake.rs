@@ -128,7 +128,7 @@ impl Connection {
 
     pub(super) fn arm_syn(&mut self, now: Time) {
         // Only the SYN keeps its pace; the SYN-ACK backs off from the start.
-        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u32 } else { 0 };
+        let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts as u16 } else { 0 };
         let doublings = self.syn_timeouts.saturating_sub(linear).min(16);
         let rto = (self.config.initial_rto * (1 << doublings)).min(self.config.max_rto);
         self.syn_deadline = Ticks::of(&self.config).expiry(now, rto);
@@ -156,13 +156,13 @@ impl Connection {
         self.syn_due = false;
         let again = std::mem::take(&mut self.syn_again);
         if again {
-            self.syn_retransmissions += 1;
+            self.syn_retransmissions = self.syn_retransmissions.saturating_add(1);
             // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;
             }
         }
-        self.syn_tries += 1;
+        self.syn_tries = self.syn_tries.saturating_add(1);
         if self.syn_tries == 1 {
             self.syn_sent_at = now;
         }

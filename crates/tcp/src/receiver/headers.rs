@@ -65,7 +65,7 @@ impl Receiver {
     #[cold]
     fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;
-        let early = self.early.take();
+        let early = self.early.take().map(|early| *early);
         seg.wnd = match early {
             None => self.window.advertise(self.rcv_nxt),
             Some((_, window)) => window,

@@ -1,5 +1,7 @@
 //! What arrived out of order, and how it is reported: SACK blocks (RFC 2018), the block of the latest arrival first.
 
+use std::collections::VecDeque;
+
 use ackclock_core::{SackBlock, SackList, Segment};
 
 use super::queues::Run;
@@ -10,6 +12,9 @@ use crate::ranges::put_for;
 
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
+
+/// When nothing waits out of order any more, room for so many runs stays: of many flows most never need more.
+const MOST_KEPT: usize = 2;
 
 impl Receiver {
     /// What came out of order, counted anew: for tests and fuzzing.
@@ -70,6 +75,9 @@ impl Receiver {
         let rcv_nxt = self.rcv_nxt;
         self.sacks.retain(|b| b.1 > rcv_nxt);
         if self.out_of_order.is_empty() {
+            if self.out_of_order.capacity() > MOST_KEPT {
+                self.out_of_order = VecDeque::new();
+            }
             self.now = true; // RFC 5681 §4.2: at once when a gap is filled
         }
         (first, memory)
@@ -160,7 +168,7 @@ impl Receiver {
                 *block = (block.0.min(start), block.1.max(end));
             }
             let window = self.window.advertise(self.rcv_nxt);
-            self.early = Some((self.sack_list(), window));
+            self.early = Some(Box::new((self.sack_list(), window)));
         }
         let mut first = (start, end);
         if let Some(i) = touched {

@@ -1,6 +1,8 @@
 //! Tail loss probes (RFC 8985 §7; Linux `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`): when
 //! ACKs stay away, one segment goes out before the RTO expires, so that its SACK shows what is missing.
 
+use std::num::NonZeroU64;
+
 use ackclock_core::trace::{CaState, ExitCause};
 use ackclock_core::Time;
 
@@ -12,7 +14,7 @@ use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 #[derive(Debug, Default)]
 pub(super) struct LossProbe {
     /// TLP.end_seq: SND.NXT when it left; none: no probe is out.
-    high_seq: Option<u64>,
+    high_seq: Option<NonZeroU64>,
     /// TLP.is_retrans: it was no new data.
     again: bool,
 }
@@ -31,7 +33,7 @@ impl LossProbe {
 
     /// A DSACK that ends at `end` reports it. If it was data sent before, the original had arrived.
     pub fn ends_at(&self, end: u64) -> bool {
-        self.high_seq == Some(end)
+        self.high_seq.is_some_and(|high| high.get() == end)
     }
 
     /// Its answer is not waited for any more.
@@ -99,7 +101,7 @@ impl Sender {
             seg = Some(self.resend(now, last, false));
         }
         self.intent.take_sent();
-        self.loss_probe = LossProbe { high_seq: Some(self.snd_nxt), again };
+        self.loss_probe = LossProbe { high_seq: NonZeroU64::new(self.snd_nxt), again };
         self.timer.disarm();
         self.rearm_rto(now);
         seg
@@ -112,7 +114,7 @@ impl Sender {
 
     /// An ACK while a probe is out (§7.4.2; Linux `tcp_process_tlp_ack`).
     pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
-        let Some(high) = self.loss_probe.high_seq else { return };
+        let Some(high) = self.loss_probe.high_seq.map(NonZeroU64::get) else { return };
         if ack < high {
             return;
         }
@@ -139,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_dsack_up_to_its_end_is_of_the_probe_until_its_answer_came_rfc_8985_section_7_4_2() {
-        let old = LossProbe { high_seq: Some(5_001), again: true };
+        let old = LossProbe { high_seq: NonZeroU64::new(5_001), again: true };
         assert!(old.is_out() && old.is_retransmission());
         assert!(old.ends_at(5_001) && !old.ends_at(4_001));
-        let mut new = LossProbe { high_seq: Some(5_001), again: false };
+        let mut new = LossProbe { high_seq: NonZeroU64::new(5_001), again: false };
         assert!(new.is_out() && !new.is_retransmission() && new.ends_at(5_001));
         new.end();
         assert!(!new.is_out() && !new.ends_at(5_001));

@@ -117,11 +117,11 @@ impl Sender {
         w: &mut AckWork,
     ) -> bool {
         let segments = (end - start).div_ceil(self.smss as u64).max(1);
-        self.stats.dsacks_received += segments;
+        self.stats.dsacks_received = self.stats.dsacks_received.saturating_add(segments as u32);
         let of_probe = end - start <= self.smss as u64 && self.loss_probe.ends_at(end);
         w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
-            if self.stats.dsacks_received > self.stats.retransmissions {
+            if u64::from(self.stats.dsacks_received) > self.stats.retransmissions {
                 return false; // of what was never sent again (Linux `tcp_dsack_seen`)
             }
             self.delivered += segments; // so is a retransmission that was needless
@@ -312,7 +312,7 @@ impl Sender {
                 self.rtt.update_min(newest);
             }
             self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
-            self.stats.rtt_sum_ns += rtt.0 as u128;
+            self.stats.rtt_sum_ns += rtt.0;
             self.stats.rtt_samples += 1;
         }
     }

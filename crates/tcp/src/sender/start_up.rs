@@ -38,7 +38,7 @@ impl Sender {
                 *exit = None;
             }
             (StartUp::Over(until), Some(exit)) => {
-                exit.lost = self.lost;
+                exit.lost = self.lost as u32;
                 if now >= *until {
                     self.start_up = StartUp::Known;
                 }
@@ -47,7 +47,7 @@ impl Sender {
                 let by = why.unwrap_or(SlowStartEnd::Threshold);
                 let reduced = matches!(by, SlowStartEnd::Loss | SlowStartEnd::Mark | SlowStartEnd::Timeout);
                 let cwnd = if reduced { self.window.prior_cwnd } else { self.window.cwnd };
-                let (ssthresh, lost) = (self.window.ssthresh, self.lost);
+                let (ssthresh, lost) = (self.window.ssthresh, self.lost as u32);
                 self.stats.slow_start = Some(SlowStartExit { at: now, by, cwnd, ssthresh, lost });
                 self.start_up = StartUp::Over(now + self.rtt.srtt() * 2);
             }

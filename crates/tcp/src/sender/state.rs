@@ -231,6 +231,9 @@ impl Sender {
             self.slow_start.on_rto();
         }
         self.cc.on_state(&mut self.window, state, now);
+        if state.max(self.ca_state) == CaState::Loss {
+            self.board.fit();
+        }
         self.ca_state = state;
         let waits = state == CaState::Disorder && !self.config.limited_transmit;
         self.reasons.set(Reasons::DISORDER, waits);

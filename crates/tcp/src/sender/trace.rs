@@ -14,21 +14,38 @@ use crate::scoreboard::Marked;
 pub struct Trace {
     flow: FlowId,
     responder: bool,
-    /// A line for each ACK and each segment, when wanted.
-    records: Option<Vec<Record>>,
-    /// The controller's variables, when wanted.
-    pub vars: Option<Box<VarsTrace>>,
-    /// Finished episodes of recovery.
-    recoveries: Vec<RecoverySummary>,
-    /// The one under way.
-    episode: Option<Box<RecoverySummary>>,
+    /// The latest episode of recovery is under way.
+    under_way: bool,
     /// Segments that left since the last ACK or timer.
     burst: u32,
+    /// A line for each ACK and each segment, when wanted.
+    #[allow(clippy::box_collection, reason = "a word for each sender, and few have one")]
+    records: Option<Box<Vec<Record>>>,
+    /// The controller's variables, when wanted.
+    pub vars: Option<Box<VarsTrace>>,
+    /// The latest episode, which leads to those before it: of many flows most have one or two.
+    latest: Option<Box<Episode>>,
+}
+
+/// An episode of recovery.
+struct Episode {
+    summary: RecoverySummary,
+    before: Option<Box<Episode>>,
+}
+
+impl Drop for Trace {
+    /// One by one: there may be more of them than a stack is deep.
+    fn drop(&mut self) {
+        let mut next = self.latest.take();
+        while let Some(mut episode) = next {
+            next = episode.before.take();
+        }
+    }
 }
 
 impl Trace {
     pub(super) fn new(flow: FlowId, responder: bool) -> Trace {
-        Trace { flow, responder, records: None, vars: None, recoveries: Vec::new(), episode: None, burst: 0 }
+        Trace { flow, responder, under_way: false, burst: 0, records: None, vars: None, latest: None }
     }
 
     /// Of which flow, and which end.
@@ -44,17 +61,36 @@ impl Trace {
 
     /// The lines since this was called last.
     pub fn take_records(&mut self) -> Vec<Record> {
-        self.records.as_mut().map(std::mem::take).unwrap_or_default()
+        self.records.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The episodes that ended since this was called last.
     pub fn take_recoveries(&mut self) -> Vec<RecoverySummary> {
-        std::mem::take(&mut self.recoveries)
+        let mut next = match &mut self.latest {
+            Some(latest) if self.under_way => latest.before.take(),
+            latest => latest.take(),
+        };
+        let mut ended = Vec::new();
+        while let Some(episode) = next {
+            ended.push(episode.summary);
+            next = episode.before;
+        }
+        ended.reverse();
+        ended
+    }
+
+    /// The episode under way.
+    #[inline]
+    fn episode(&mut self) -> Option<&mut RecoverySummary> {
+        match &mut self.latest {
+            Some(latest) if self.under_way => Some(&mut latest.summary),
+            _ => None,
+        }
     }
 
     /// A segment was marked.
     pub(super) fn marked(&mut self, marked: Marked) {
-        if let Some(e) = &mut self.episode {
+        if let Some(e) = self.episode() {
             e.losses += (marked == Marked::Lost) as u32;
             e.lost_retransmits += (marked == Marked::LostAgain) as u32;
         }
@@ -64,14 +100,15 @@ impl Trace {
     #[inline]
     pub(super) fn sent(&mut self, segments: u32) {
         self.burst += segments;
-        if let Some(e) = &mut self.episode {
-            e.max_burst = e.max_burst.max(self.burst);
+        let burst = self.burst;
+        if let Some(e) = self.episode() {
+            e.max_burst = e.max_burst.max(burst);
         }
     }
 
     /// One of them had left before.
     pub(super) fn sent_again(&mut self) {
-        if let Some(e) = &mut self.episode {
+        if let Some(e) = self.episode() {
             e.retransmits += 1;
         }
     }
@@ -80,7 +117,7 @@ impl Trace {
     #[inline]
     pub(super) fn ack_done(&mut self) {
         self.burst = 0;
-        if let Some(e) = &mut self.episode {
+        if let Some(e) = self.episode() {
             e.acks += 1;
         }
     }
@@ -99,7 +136,7 @@ impl Sender {
 
     /// Switch the lines on or off.
     pub(crate) fn set_trace(&mut self, on: bool) {
-        self.trace.records = on.then(Vec::new);
+        self.trace.records = on.then(Box::default);
         self.reasons.set(Reasons::TRACED, on);
     }
 
@@ -151,7 +188,7 @@ impl Sender {
 
     /// An episode of recovery begins; `pipe` and `cwnd` are those before it.
     pub(super) fn begin_episode(&mut self, now: Time, pipe: u32, cwnd: u32) {
-        self.trace.episode = Some(Box::new(RecoverySummary {
+        let summary = RecoverySummary {
             flow: self.trace.flow,
             responder: self.trace.responder,
             t_enter: now,
@@ -169,22 +206,25 @@ impl Sender {
             pipe_exit: 0,
             srtt: self.rtt.srtt(),
             cause: ExitCause::RunEnd,
-        }));
+        };
+        let earlier = self.trace.latest.take();
+        self.trace.latest = Some(match earlier {
+            Some(given_up) if self.trace.under_way => Box::new(Episode { summary, before: given_up.before }),
+            before => Box::new(Episode { summary, before }),
+        });
+        self.trace.under_way = true;
     }
 
     /// An episode of recovery is over.
     pub(super) fn finish_episode(&mut self, now: Time, cwnd_before: u32, cause: ExitCause) {
-        let Some(mut e) = self.trace.episode.take() else { return };
+        let (cwnd, pipe) = (self.window.cwnd, self.board.pipe());
+        let Some(e) = self.trace.episode() else { return };
         e.t_exit = now;
         e.cwnd_before_exit = cwnd_before;
-        e.cwnd_after_exit = self.window.cwnd;
-        e.pipe_exit = self.board.pipe();
+        e.cwnd_after_exit = cwnd;
+        e.pipe_exit = pipe;
         e.cause = cause;
-        let known = &mut self.trace.recoveries;
-        if known.len() == known.capacity() {
-            known.reserve_exact(known.len().max(1)); // of many flows most have one or two, where a vector makes room for four
-        }
-        known.push(*e);
+        self.trace.under_way = false;
         if self.trace.is_on() {
             self.record(now, Event::Exit, self.snd_una, 0, 0);
         }
@@ -214,7 +254,7 @@ impl Sender {
             newly_sacked: 0,
             delivered: 0,
             newly_lost: 0,
-            lost_retransmits: self.stats.lost_retransmits as u32,
+            lost_retransmits: self.stats.lost_retransmits,
             safe_ack: false,
             cwnd_before: self.window.cwnd,
             cwnd: self.window.cwnd,

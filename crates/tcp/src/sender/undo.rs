@@ -1,6 +1,8 @@
 //! Reductions that were a mistake: DSACK undo, Eifel by timestamps (RFC 3522), F-RTO's verdict (RFC 5682).
 //! Linux `tcp_may_undo` and kin.
 
+use std::num::{NonZeroU32, NonZeroU64};
+
 use ackclock_cc::{CongestionControl, RecoveryExit, RecoveryRule};
 use ackclock_core::trace::{CaState, Event, ExitCause};
 use ackclock_core::{Segment, Time};
@@ -11,13 +13,13 @@ use super::Sender;
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     /// Linux `undo_marker`: snd_una when the reduction began; none: nothing to undo.
-    marker: Option<u64>,
+    marker: Option<NonZeroU64>,
     /// Linux `undo_retrans`: retransmissions since then that no DSACK reported needless.
     unreported: u32,
     /// A segment was sent again since then: before, that none is unreported means nothing (Linux `undo_retrans` < 0).
     resent: bool,
     /// Linux `retrans_stamp`: timestamp of the first retransmission.
-    stamp: Option<u32>,
+    stamp: Option<NonZeroU32>,
     /// ssthresh before; 0: the reduction is not to be undone.
     prior_ssthresh: u32,
 }
@@ -25,7 +27,7 @@ pub(super) struct Undo {
 impl Undo {
     /// A reduction begins, with so many retransmissions in flight (Linux `tcp_init_undo`).
     fn begin(&mut self, snd_una: u64, in_flight: u32) {
-        self.marker = Some(snd_una);
+        self.marker = NonZeroU64::new(snd_una);
         (self.unreported, self.resent) = (in_flight, in_flight > 0);
     }
 
@@ -53,12 +55,12 @@ impl Undo {
     pub fn resent(&mut self, stamp: u32) {
         self.unreported += 1;
         self.resent = true;
-        self.stamp.get_or_insert(stamp);
+        self.stamp = self.stamp.or(NonZeroU32::new(stamp));
     }
 
     /// Timestamp of the first retransmission.
     pub fn since(&self) -> Option<u32> {
-        self.stamp
+        self.stamp.map(NonZeroU32::get)
     }
 
     /// Nothing sent again is outstanding.
@@ -68,7 +70,7 @@ impl Undo {
 
     /// A DSACK reports `segments` up to `end` (Linux `tcp_check_dsack`, `tcp_sacktag_one`).
     pub fn on_dsack(&mut self, end: u64, segments: u64) {
-        if self.marker.is_some_and(|marker| end > marker) {
+        if self.marker.is_some_and(|marker| end > marker.get()) {
             self.unreported = (self.unreported as u64).saturating_sub(segments) as u32;
         }
     }
@@ -92,7 +94,7 @@ impl Sender {
 
     /// The ACK answers what was sent before any retransmission, as far as timestamps tell (Linux `tcp_packet_delayed`).
     fn packet_delayed(&self, seg: &Segment) -> bool {
-        match self.undo.stamp {
+        match self.undo.since() {
             Some(stamp) => echo_before(seg, stamp),
             // Without SACK the stamp is forgotten at high_seq, though something was sent again.
             None => self.sack || self.snd_una < self.high_seq,
@@ -178,7 +180,7 @@ impl Sender {
             return false;
         }
         self.undo_reduction(now, true);
-        self.stats.spurious_rtos += frto as u64;
+        self.stats.spurious_rtos += frto as u32;
         self.patience.timeouts = 0;
         if self.holds_for_non_sack() {
             self.forget_retransmissions();

@@ -90,7 +90,7 @@ pub fn names(conn: &Connection, stack: &Stack) -> Vec<(&'static str, i64)> {
             ("tcpi_retrans", i.retrans as i64),
             ("tcpi_delivered", i.delivered as i64),
             ("tcpi_data_segs_out", books.data_segs_out as i64),
-            ("tcpi_total_rto", (stats.rtos + conn.syn_retransmissions()) as i64),
+            ("tcpi_total_rto", (u64::from(stats.rtos) + conn.syn_retransmissions()) as i64),
         ]);
     }
     if let Some(marks) = conn.accurate_marks() {

@@ -134,7 +134,7 @@ impl Carrier for Context<'_> {
         Counts {
             segments_sent: sent.data_segments_sent,
             retransmissions: sent.retransmissions,
-            rtos: sent.rtos,
+            rtos: sent.rtos.into(),
             syn_retransmissions: client.syn_retransmissions(),
             synack_retransmissions: server.syn_retransmissions(),
         }

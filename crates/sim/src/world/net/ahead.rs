@@ -18,7 +18,7 @@ impl Net {
         self.look_for_queues_told_late(&sources, &mut takes);
         for slot in &mut self.links {
             let ahead = slot.next.ahead && !may_stand;
-            for hop in slot.next.hops() {
+            for hop in slot.next.hops(&mut self.tables) {
                 let how = match ahead {
                     true if hop.is_link() && takes[hop.link() as usize] => AHEAD,
                     true if shortcuts.events => ALONE,
@@ -40,7 +40,7 @@ impl Net {
                     let link = hop.link();
                     sources[link as usize].learn(from);
                     from = Source::Link(link);
-                    hop = self.links[link as usize].next.of(2 * flow + direction);
+                    hop = self.links[link as usize].next.of(2 * flow + direction, &self.tables);
                 }
             }
         }
@@ -60,7 +60,8 @@ impl Net {
             let before = open.len();
             open.retain(|&link| {
                 let slot = &mut self.links[link];
-                let goes_on = slot.next.hops().all(|hop| !hop.is_link() || takes[hop.link() as usize]);
+                let goes_on =
+                    slot.next.hops(&mut self.tables).all(|hop| !hop.is_link() || takes[hop.link() as usize]);
                 slot.next.told_late = !slot.next.ends && goes_on;
                 takes[link] = slot.next.told_late && matches!(sources[link], Source::Link(_));
                 !slot.next.told_late

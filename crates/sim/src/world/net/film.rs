@@ -25,7 +25,9 @@ impl World {
             let mut way = Vec::new();
             while hop.is_link() {
                 way.push(hop.link());
-                hop = self.net.links[hop.link() as usize].next.of(2 * flow as usize + direction);
+                hop = self.net.links[hop.link() as usize]
+                    .next
+                    .of(2 * flow as usize + direction, &self.net.tables);
             }
             way
         })

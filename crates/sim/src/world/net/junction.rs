@@ -36,7 +36,7 @@ impl Net {
         };
         for slot in &mut self.links {
             let tells = !slot.link.drops_from_head();
-            for hop in slot.next.hops().filter(|hop| hop.is_link()) {
+            for hop in slot.next.hops(&mut self.tables).filter(|hop| hop.is_link()) {
                 gathers[hop.link() as usize] &= tells && hop.is_alone();
             }
         }
@@ -47,8 +47,10 @@ impl Net {
             self.junction_of.push(self.junctions.len() as u32);
             self.junctions.push(Junction::new(link as u32, self.links[link].link.seen_after()[0]));
         }
-        for hop in self.links.iter_mut().flat_map(|slot| slot.next.hops()).filter(|hop| hop.is_link()) {
-            hop.0 |= if gathers[hop.link() as usize] { MEETS } else { 0 };
+        for slot in &mut self.links {
+            for hop in slot.next.hops(&mut self.tables).filter(|hop| hop.is_link()) {
+                hop.0 |= if gathers[hop.link() as usize] { MEETS } else { 0 };
+            }
         }
     }
 

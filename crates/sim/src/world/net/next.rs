@@ -4,10 +4,7 @@ use super::MAX_LINKS;
 
 /// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
 pub(super) struct Next {
-    /// Where ways part.
-    #[allow(clippy::box_collection, reason = "a word for each link, and few have one")]
-    table: Option<Box<Vec<Hop>>>,
-    /// All ways lead there, or they part.
+    /// All ways lead there; or they part, and it is the number of a table.
     same: Hop,
     /// Some way ends here.
     pub(super) ends: bool,
@@ -17,37 +14,48 @@ pub(super) struct Next {
     pub(super) told_late: bool,
 }
 
+/// Where ways part: the next hop by way. Few links have such a table.
+pub(super) type Tables = Vec<Vec<Hop>>;
+
 impl Next {
     /// No way leads here yet.
     pub(super) fn none(ahead: bool) -> Next {
-        Next { table: None, same: Hop::NOWHERE, ends: false, ahead, told_late: false }
+        Next { same: Hop::NOWHERE, ends: false, ahead, told_late: false }
     }
 
     #[inline]
-    pub(super) fn of(&self, way: usize) -> Hop {
-        if self.same.0 & PARTS == 0 {
-            return self.same;
+    pub(super) fn of(&self, way: usize, tables: &Tables) -> Hop {
+        match self.table() {
+            None => self.same,
+            Some(table) => tables[table][way],
         }
-        self.table.as_ref().expect("invariant: ways part")[way]
+    }
+
+    #[inline]
+    fn table(&self) -> Option<usize> {
+        (self.same.0 & PARTS != 0).then_some((self.same.0 & (PARTS - 1)) as usize)
     }
 
     /// `way` goes on to `next`.
-    pub(super) fn learn(&mut self, way: usize, next: Hop) {
+    pub(super) fn learn(&mut self, way: usize, next: Hop, tables: &mut Tables) {
         self.ends |= next == Hop::ARRIVED;
         if self.same.link() == Hop::NOWHERE.link() {
             self.same = next;
-        } else if self.table.is_some() || self.same.link() != next.link() {
+        } else if let Some(table) = self.table() {
+            tables[table].resize(way, Hop::ARRIVED);
+            tables[table].push(next);
+        } else if self.same.link() != next.link() {
             // ways before this one that come here at all go on to `same`
-            let earlier = if self.table.is_none() { self.same } else { Hop::ARRIVED };
-            let table = self.table.get_or_insert_default();
-            table.resize(way, earlier);
+            let mut table = vec![self.same; way];
             table.push(next);
-            self.same = Hop(PARTS);
+            self.same = Hop(PARTS | tables.len() as u32);
+            tables.push(table);
         }
     }
 
-    pub(super) fn hops(&mut self) -> impl Iterator<Item = &mut Hop> {
-        self.table.iter_mut().flat_map(|table| table.iter_mut()).chain([&mut self.same])
+    pub(super) fn hops<'a>(&'a mut self, tables: &'a mut Tables) -> impl Iterator<Item = &'a mut Hop> {
+        let table = self.table().map(|table| tables[table].iter_mut());
+        table.into_iter().flatten().chain([&mut self.same])
     }
 }
 
