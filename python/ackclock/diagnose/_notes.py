@@ -52,7 +52,7 @@ def label(name: str, paced: bool) -> str:
 
 
 def notes(
-    played: Replay, path: Path, *, at: str, missed: float, inferred: tuple[int, int], row: Mapping[str, Any]
+    played: Replay, path: Path, *, at: str, missed: float, inferred: tuple[int, int, int], row: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Sentences.
 
@@ -65,11 +65,11 @@ def notes(
     missed
         Share of the data that it has missed.
     inferred
-        ACKs and repairs that it does not show, and that were put in.
+        ACKs and repairs that it does not show, and that were put in; packets that it lacks and of which it does not tell what they were.
     row
         The connection.
     """
-    acks, repairs = inferred
+    acks, repairs, unknown = inferred
     made = []
     if at == "receiver":
         trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
@@ -80,6 +80,10 @@ def notes(
         if repairs:
             made.append(
                 f"{repairs:,} repairs were lost on their way to the capture; they show in what the sender did next."
+            )
+        if unknown:
+            made.append(
+                f"{unknown:,} packets were lost on their way to the capture of which it does not tell what they held: they are not among the losses."
             )
     elif missed > 0 or acks or repairs:
         made.append(
