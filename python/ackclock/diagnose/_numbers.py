@@ -169,13 +169,14 @@ class _Sender:
     def due(self, row: Row, before: float, *, silent: bool) -> list[_Due]:
         """Holes whose repair may have left between two packets that came; the second of these tells of the lower ones that it has."""
         own = self.marks.lost.get(row[3], math.inf)
+        again = silent and self.was_lost(row[3], max(before, own))  # by a timer, after one that was lost
         made = []
         for start, since in self.marks.lost.items():
             left = max(before, since)
             at = bisect_left(self.missing, start)
             if at < len(self.missing) and self.missing[at] == start and self.was_lost(start, left):
-                if start < row[3] or left < own or silent:
-                    made.append(_Due(start > row[3] and not silent, start, left))
+                if start < row[3] or left < own or again:
+                    made.append(_Due(start > row[3] and not again, start, left))
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
@@ -298,7 +299,7 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
     """What did not come between two packets with data: repairs that were due come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
-        must = min(sum(not one.optional for one in due), found.others)
+        must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
         one = next((one for one in due if one.left <= unit.t), None)
         if one is None and len(pending) - i <= must:
             one = min(due, key=lambda one: (one.optional, one.left))
