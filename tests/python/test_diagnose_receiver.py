@@ -89,12 +89,25 @@ def test_a_gap_is_new_data_or_an_end():
     assert made[5:] == [(501, "data", False), (601, "data", True)]
     assert unknown == 0
     end = [*BEGIN, row(7, 501), row(8, 601)]  # two left and did not come: what comes next are their repairs
-    made, unknown = told(end)
+    made, unknown = told(end, heard((0.5, 501, 0)))
     assert made[5:] == [
         (501, "data", False),
         (601, "data", False),
         (501, "retransmission", True),
         (601, "retransmission", True),
+    ]
+    assert unknown == 0
+
+
+def test_a_timer_comes_after_a_probe():
+    """One left and did not come; nor did its probe, so that the timer repairs it."""
+    late = (1.3, *row(7, 501)[1:])
+    made, unknown = told([*BEGIN, late, (1.5, *row(8, 601)[1:])], heard((0.5, 501, 0)))
+    assert made[5:] == [
+        (501, "data", False),
+        (501, "retransmission", False),
+        (501, "retransmission", True),
+        (601, "data", True),
     ]
     assert unknown == 0
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+from ackclock.diagnose._replay import LEAST_RTO_S
+
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
@@ -21,6 +23,9 @@ RACK = 0.25
 
 AGAIN = 0.9
 """Part of the least round trip, before which nothing tells that a repair was lost."""
+
+PROBE = 2
+"""Round trips for which a tail loss probe waits (RFC 8985)."""
 
 WRAP = 1 << 32
 
@@ -52,6 +57,7 @@ class Marks:
     _next: int = 0
     _nxt: int = 1
     _rtt: float = 0.0
+    _heard: float = 0.0
     _high: int = 0
     """Until this is acknowledged, losses are being repaired."""
     _sent: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
@@ -96,6 +102,15 @@ class Marks:
         """When a segment left last."""
         return self._sent.get(start, (float("inf"), 0.0, False))[0]
 
+    def probe(self, t: float) -> float:
+        """When a probe left that did not come, as did the next repair, by the timer, then: that timer begins with it."""
+        last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
+        return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))
+
+    def probed(self, t: float, count: int) -> bool:
+        """Whether the last of so many packets that did not come was a probe: the timer's repair is of the first, a probe of the last."""
+        return count > 1 and self.una >= self._high and t - self._heard >= PROBE * self._rtt + LEAST_RTO_S
+
     def unexpected(self, start: int) -> bool:
         """Whether it is the first of several that are outstanding, and nothing has told that it was lost."""
         first = len(self._open) > 1 and start == self._open[0]
@@ -107,6 +122,7 @@ class Marks:
 
     def _ack(self, heard: float) -> None:
         row = self.acks[self._next][1]
+        self._heard = heard
         self._expire(heard)
         if row[2] not in ("sack", "dsack"):
             self._next += 1

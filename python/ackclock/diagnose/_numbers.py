@@ -255,7 +255,8 @@ def departures(
                 pending.clear()
             if start >= found.nxt:
                 told = False
-                _end(found, row, _Missing(at - 0.5, t, t, t), silent=silent)
+                timer = silent and _alone(own, gaps, left, at, AGAIN * trip)
+                _end(found, row, _Missing(at - 0.5, t, t, t), timer=timer)
             kind = row[2]
             if start >= found.nxt:
                 kind = "data"
@@ -295,6 +296,12 @@ def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> t
     return found.nxt, numbers
 
 
+def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
+    """Whether no data follows a packet for some time: a timer lets one leave."""
+    behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
+    return next(behind, math.inf) >= left[at] + wait
+
+
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
     """What did not come between two packets with data: repairs that were due come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
@@ -314,19 +321,22 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
             found.others -= 1
 
 
-def _end(found: _Sender, row: Row, now: _Missing, *, silent: bool) -> None:
+def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     """What comes is new data, or the first repair of the end of a flight, which had left behind what came last."""
     start, t = row[3], now.t
+    again = found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
     for unit in found.undecided:
         earlier = unit.before <= t - AGAIN * found.trip
-        if earlier and (silent or (unit.t, unit.at) < found.marks.newest) and found.nxt < found.end:
+        if earlier and (timer or (unit.t, unit.at) < found.marks.newest) and found.nxt < found.end:
             found.lost_anew(unit, found.end, row)
             continue
         open_ = [at for at in found.missing if found.may_be(at, unit)]
         if len(open_) == 1:
-            found.lost_again(unit, open_[0], unit.t, row)
+            found.lost_again(unit, open_[0], found.marks.probe(t) if timer else unit.t, row)
         else:
             found.unknown += 1
+    if again is not None and found.missing:
+        found.lost_again(again, found.missing[-1], found.marks.probe(t), row)
     found.undecided.clear()
     if start > found.nxt:  # more is missing than numbers
         found.lost(now, found.nxt, start - found.nxt, row, "data")
