@@ -268,7 +268,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     played = replay(moved, server=server, mss=mss)
-    if at == "receiver" and unexplained(played) > MOST_UNEXPLAINED:
+    without = unexplained(played) if at == "receiver" else 0.0
+    if without > MOST_UNEXPLAINED:
         refused = (
             "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
             "and what a sender waits for shows only beside it: capture at the sender"
@@ -295,7 +296,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         mss=mss,
         replay=played,
         sent=shown,
-        notes=notes(played, path, at=at, missed=missed, inferred=(acks, repairs, unknown), row=row),
+        notes=notes(
+            played, path, at=at, missed=missed, inferred=(acks, repairs, unknown), unexplained=without, row=row
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -136,6 +137,8 @@ class _Sender:
     others: int = 0
     """What else does not come until then: repairs, or the end of a flight if what comes is a repair itself."""
     undecided: list[_Missing] = field(default_factory=list)
+    opened: dict[float, float] = field(default_factory=dict)
+    left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
     unknown: int = 0
 
@@ -174,15 +177,22 @@ class _Sender:
         for start, since in self.marks.lost.items():
             left = max(before, since)
             at = bisect_left(self.missing, start)
-            if at < len(self.missing) and self.missing[at] == start and self.was_lost(start, left):
-                if start < row[3] or left < own or again:
-                    made.append(_Due(start > row[3] and not again, start, left))
+            is_open = at < len(self.missing) and self.missing[at] == start
+            if is_open and (start < row[3] or left < own or again) and self.was_lost(start, left):
+                made.append(_Due(start > row[3] and not again, start, left))
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
         """Whether it may be a repair of a hole, whatever told of that."""
         since = self.marks.since(start)
         return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
+
+    def released(self, before: float, t: float, count: int, then: int) -> int:
+        """How many of those that did not come the ACK before had released: it opened more than has come, and the ACKs until the next less than left."""
+        opened = self.opened
+        room = opened.get(before, 0.0) / self.mss - self.left_at[before]
+        since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
+        return max(round(min(room, count + then - since - 1, count)), 0)
 
     def was_lost(self, start: int, t: float) -> bool:
         """Whether a repair that left then may not have come: the next one takes a round trip."""
@@ -222,7 +232,16 @@ def departures(
             comes.setdefault(at, []).append(t)
     end = max((row[3] + row[4] for row in own if row[4]), default=1)
     marks = Marks(acks, trip, reordered=any(row[2] == "late" for row in own))
-    found = _Sender(server=server, mss=mss, end=end, trip=trip, marks=marks, comes=comes)
+    found = _Sender(
+        server=server,
+        mss=mss,
+        end=end,
+        trip=trip,
+        marks=marks,
+        comes=comes,
+        opened=_opened(acks),
+        left_at=Counter(left),
+    )
     heard = sorted({t for t, row in acks if row[2] not in ("sack", "dsack")})
     gaps = _gaps(own, numbers, mss)
     pending: list[_Missing] = []
@@ -232,8 +251,9 @@ def departures(
         row = seen
         if gap is None:
             continue  # the network has made a second one
-        for i in range(gap):  # an ACK released it, or it left with what came next
-            k = bisect_right(heard, before) + i // 2
+        same = found.released(before, t, gap, found.left_at[t]) if gap else 0
+        for i in range(gap):  # the ACK before released it as well, or another, or it left with what came next
+            k = bisect_right(heard, before) + (i - same) // 2 if i >= same else bisect_left(heard, before)
             left_at = t if pushed or k >= len(heard) else min(heard[k], t)
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
         before = t
@@ -270,6 +290,17 @@ def departures(
         found.made.append(Departure(at, t, row))
     found.made.sort(key=lambda one: one.at)
     return Departed(found.made, found.repairs, found.unknown)
+
+
+def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
+    """When ACKs were heard -> how much they acknowledge."""
+    made: dict[float, float] = {}
+    una = 1.0
+    for t, row in acks:
+        if row[2] not in ("sack", "dsack") and row[5] is not None and row[5] > una:
+            made[t] = made.get(t, 0.0) + row[5] - una
+            una = row[5]
+    return made
 
 
 def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
@@ -324,7 +355,9 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
 def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     """What comes is new data, or the first repair of the end of a flight, which had left behind what came last."""
     start, t = row[3], now.t
-    again = found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
+    again = (
+        found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
+    )
     for unit in found.undecided:
         earlier = unit.before <= t - AGAIN * found.trip
         if earlier and (timer or (unit.t, unit.at) < found.marks.newest) and found.nxt < found.end:
