@@ -76,11 +76,9 @@ def thinned(path: Path, seed: int) -> None:
 
 def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) -> Row:
     """Capture, diagnose, and compare."""
-    scenario = scenario.set_all({"record.limits_interval": FINE, "record.drops": True})
+    scenario = scenario.set_all({"record.limits_interval": FINE, "record.drops": True, "record.trace": "all"})
     if way == "offload":
         scenario = scenario.set_all({f"flows.{i}.stack.tso": True for i in range(len(scenario.flows))})
-    if way == "offload" or kind == "shipped":  # several segments in a packet, or segments that are not full
-        scenario = scenario.set("record.trace", "all")
     row: Row = {"kind": kind, "name": name, "way": way}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "a.pcapng"
@@ -168,17 +166,8 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     """Those of the capture that the network did not drop, and the other way round, where a retransmission makes them visible."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
-    if not run.acks.is_empty():
-        real = _segments(
-            run,
-            flow,
-            found.mss,
-            {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()},
-        )
-    else:
-        full = found.mss + 66  # on the wire; a router that merges packets loses several segments with one
-        packets = mine.select("seg_no", "rexmit", "bytes").iter_rows()
-        real = {(n + i, which) for n, which, size in packets for i in range(max(round(size / full), 1))}
+    sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}
+    real = _segments(run, flow, found.mss, sizes)
     told = set(found.sent.lost)
     seen = {(n, which) for n, which in real if which < again.get(n, 0)}
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}

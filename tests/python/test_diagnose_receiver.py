@@ -61,31 +61,85 @@ def row(number: int, seq: int, kind: str = "data", length: int = 100) -> tuple[o
     return (number / 10, False, kind, seq, length, 1.0, 0, 0, 1, 1, number)
 
 
-def told(rows: list[tuple[object, ...]], due: dict[int, float] | None = None) -> list[tuple[int, str, bool]]:
+def heard(*blocks: tuple[float, int, int]) -> list[tuple[float, tuple[object, ...]]]:
+    """ACKs as a sender hears them: when, the offset up to which all has come, and that of a segment that has come behind it."""
+    made: list[tuple[float, tuple[object, ...]]] = []
+    for t, una, block in blocks:
+        made.append((t, (t, True, "ack", 1, 0, float(una), 0, 0, 1, 1, 0)))
+        if block:
+            made.append((t, (t, True, "sack", block, 100, None, 0, 0, 1, 1, 0)))
+    return made
+
+
+def told(
+    rows: list[tuple[object, ...]], acks: list[tuple[float, tuple[object, ...]]] | None = None
+) -> tuple[list[tuple[int, str, bool]], int]:
     numbers = numbered(rows, 100)
     assert numbers is not None
     left = [float(r[0]) for r in rows]  # type: ignore[arg-type]
-    made, _ = departures(rows, numbers, left, server=False, mss=100, trip=0.1, due=due or {}, acks=[])
-    return [(one.row[3], one.row[2], one.came) for one in made]
+    found = departures(rows, numbers, left, server=False, mss=100, trip=0.1, acks=acks or [])
+    return [(one.row[3], one.row[2], one.came) for one in found.made], found.unknown
 
 
-def test_a_gap_is_new_data_a_repair_or_an_end():
-    begin = [row(n, 1 + 100 * n) for n in range(5)]
-    hole = [*begin, row(6, 601)]
-    assert told(hole)[5:] == [(501, "data", False), (601, "data", True)]
-    end = [*begin, row(7, 501), row(8, 601)]  # two left and did not come: what comes next are their repairs
-    assert told(end)[5:] == [
+BEGIN = [row(n, 1 + 100 * n) for n in range(5)]
+
+
+def test_a_gap_is_new_data_or_an_end():
+    made, unknown = told([*BEGIN, row(6, 601)])
+    assert made[5:] == [(501, "data", False), (601, "data", True)]
+    assert unknown == 0
+    end = [*BEGIN, row(7, 501), row(8, 601)]  # two left and did not come: what comes next are their repairs
+    made, unknown = told(end, heard((0.5, 501, 0)))
+    assert made[5:] == [
         (501, "data", False),
         (601, "data", False),
         (501, "retransmission", True),
         (601, "retransmission", True),
     ]
-    repair = [*begin, row(6, 601), row(7, 701), row(9, 501, "retransmission"), row(10, 801)]
-    assert told(repair, {501: 0.65})[8:] == [  # it came long after it was due: there was another one before
+    assert unknown == 0
+
+
+def test_a_timer_comes_after_a_probe():
+    """One left and did not come; nor did its probe, so that the timer repairs it."""
+    late = (1.3, *row(7, 501)[1:])
+    made, unknown = told([*BEGIN, late, (1.5, *row(8, 601)[1:])], heard((0.5, 501, 0)))
+    assert made[5:] == [
+        (501, "data", False),
         (501, "retransmission", False),
         (501, "retransmission", True),
-        (801, "data", True),
+        (601, "data", True),
     ]
+    assert unknown == 0
+
+
+HOLE = [*BEGIN, *(row(n, 1 + 100 * n) for n in (6, 7, 8))]
+THREE = heard((0.7, 501, 601), (0.8, 501, 701), (0.9, 501, 801))
+"""After the third the hole is repaired."""
+
+
+def test_a_gap_is_a_repair_if_one_was_due():
+    behind = [*HOLE, row(10, 901), row(11, 501, "retransmission"), row(12, 1001)]
+    made, unknown = told(behind, THREE)
+    assert made[9:] == [
+        (501, "retransmission", False),
+        (901, "data", True),
+        (501, "retransmission", True),
+        (1001, "data", True),
+    ]
+    assert unknown == 0
+
+
+def test_a_gap_before_a_repair_is_due_is_new_data():
+    end = [*HOLE, row(10, 501, "retransmission"), row(11, 1001)]
+    made, unknown = told(end, THREE)
+    assert made[9:] == [(901, "data", False), (501, "retransmission", True), (1001, "data", True)]
+    assert unknown == 0
+
+
+def test_a_gap_that_nothing_explains_is_told_as_such():
+    soon = (0.45, *row(6, 501)[1:])  # no hole is open, and it is too early for a repair
+    made, unknown = told([*BEGIN, soon])
+    assert (made[5:], unknown) == ([(501, "data", True)], 1)
 
 
 def test_numbers_that_count_something_else_are_left_alone():

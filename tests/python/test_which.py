@@ -117,6 +117,25 @@ def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path
     assert found.sent.lost_acks == tuple(lost)
 
 
+def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
+    """From 12 Mbit/s on two segments come within the millisecond for which the receiver waits (Linux, `tcp_comp_sack`)."""
+    scenario = ackclock.Scenario.from_dict(PATH).set_all(
+        {
+            "network.bottleneck": {
+                "rate": "15 Mbit/s",
+                "delay": "35 ms",
+                "queue": {"kind": "drop-tail", "limit": "128 packets"},
+            },
+            "flows.0.congestion_control": "bic",
+        }
+    )
+    _, path = captured(tmp_path, scenario)
+    found = diagnose(path)
+    assert found.sent is not None
+    assert len(found.sent.lost) > 50
+    assert found.sent.lost_acks == ()
+
+
 def test_a_sender_whose_pace_changes_has_not_waited_for_its_application(tmp_path):
     """FAST paces its first rounds four times as slowly as the later ones, and one of its writes ends there."""
     path_of = {"rate": "5.52 Mbit/s", "delay": "26.4 ms", "queue": {"kind": "drop-tail", "limit": "43 packets"}}

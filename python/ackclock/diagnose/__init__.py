@@ -242,14 +242,14 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     packets = found.packets
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
-    acks = repairs = 0
+    acks = repairs = unknown = 0
     counted = False
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets
         why = "its timestamps do not tell when packets left" if turned is None else ""
         if turned is not None and turned.repairs is not None:
-            repairs, counted = turned.repairs, True
+            repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
         moved = packets if at == "sender" else None
         why = f"it was taken {'on the way' if at == 'between' else 'nobody knows where'}"
@@ -268,7 +268,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "receiver":
         row = {**row, "first_flight": shown.first_flight, "most_in_flight": int(shown.flights.max(initial=0))}
     played = replay(moved, server=server, mss=mss)
-    if at == "receiver" and unexplained(played) > MOST_UNEXPLAINED:
+    without = unexplained(played) if at == "receiver" else 0.0
+    if without > MOST_UNEXPLAINED:
         refused = (
             "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
             "and what a sender waits for shows only beside it: capture at the sender"
@@ -295,7 +296,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         mss=mss,
         replay=played,
         sent=shown,
-        notes=notes(played, path, at=at, missed=missed, inferred=(acks, repairs), row=row),
+        notes=notes(
+            played, path, at=at, missed=missed, inferred=(acks, repairs, unknown), unexplained=without, row=row
+        ),
     )
 
 

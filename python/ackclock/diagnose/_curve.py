@@ -119,6 +119,9 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     )
 
 
+NEIGHBOURS = 4
+"""ACKs on either side, of which one in four tells how many segments one stands for."""
+
 MOST_ACKS = 200_000
 """Of which lost ones are looked for."""
 
@@ -156,10 +159,25 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     usual[False] = max(
         usual[False], 2 * mss
     )  # data in order: every second segment (RFC 5681), though some may have ACKs of their own
-    for number, step, ordinary in sorted((n, step, usual[which]) for which, made in steps.items() for n, step in made):
+    ordinary_of = {False: [usual[False]] * len(steps[False]), True: _together(steps[True], usual[True])}
+    told = (
+        (n, step, one) for which, made in steps.items() for (n, step), one in zip(made, ordinary_of[which], strict=True)
+    )
+    for number, step, ordinary in sorted(told):
         missing = round(step / ordinary) - 1 if ordinary >= mss and step >= 2 * ordinary else 0
         lost += [number + len(lost) + i for i in range(min(missing, 20))]
     return tuple(lost), count
+
+
+def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
+    """What an ACK tells of as a rule while something is missing: more than one segment where the receiver tells of several at a time (Linux
+    waits for up to 1 ms), which many of its neighbours do then.
+    """
+    made = []
+    for i in range(len(steps)):
+        near = sorted(step for _, step in steps[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS + 1])
+        made.append(max(near[len(near) * 3 // 4], usual))
+    return made
 
 
 class _Known:

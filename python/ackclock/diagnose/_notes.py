@@ -19,6 +19,10 @@ BOTH = "pacing or the congestion window"
 """What held a paced sender back: which of the two, a capture does not show."""
 
 
+WORTH_TELLING = 0.01
+"""Share of the time: as near as causes are told otherwise."""
+
+
 def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
     """The same with the time of the congestion window under `pacing`, where the sender paces.
 
@@ -52,7 +56,14 @@ def label(name: str, paced: bool) -> str:
 
 
 def notes(
-    played: Replay, path: Path, *, at: str, missed: float, inferred: tuple[int, int], row: Mapping[str, Any]
+    played: Replay,
+    path: Path,
+    *,
+    at: str,
+    missed: float,
+    inferred: tuple[int, int, int],
+    unexplained: float,
+    row: Mapping[str, Any],
 ) -> tuple[str, ...]:
     """Sentences.
 
@@ -65,11 +76,13 @@ def notes(
     missed
         Share of the data that it has missed.
     inferred
-        ACKs and repairs that it does not show, and that were put in.
+        ACKs and repairs that it does not show, and that were put in; packets that it lacks and of which it does not tell what they were.
+    unexplained
+        Share of the time for which nothing that a capture at the receiver shows held the sender back.
     row
         The connection.
     """
-    acks, repairs = inferred
+    acks, repairs, unknown = inferred
     made = []
     if at == "receiver":
         trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
@@ -80,6 +93,15 @@ def notes(
         if repairs:
             made.append(
                 f"{repairs:,} repairs were lost on their way to the capture; they show in what the sender did next."
+            )
+        if unexplained > WORTH_TELLING:
+            made.append(
+                f"For {share(unexplained)} of the time packets left without an ACK that could have released them. The capture does not tell why: it "
+                "counts as the application."
+            )
+        if unknown:
+            made.append(
+                f"{unknown:,} packets were lost on their way to the capture of which it does not tell what they held: they are not among the losses."
             )
     elif missed > 0 or acks or repairs:
         made.append(

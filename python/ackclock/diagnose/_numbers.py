@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Departure", "departures", "numbered"]
+from ackclock.diagnose._marks import AGAIN, Marks
+
+__all__ = ["Departed", "Departure", "departures", "numbered"]
 
 IN_A_ROW = 0.5
 """Share of packets whose number is the one that follows; below it, the numbers count something else."""
@@ -26,17 +29,8 @@ WRAP = 1 << 16
 MOST_LOST = 4096
 """In one gap."""
 
-DEGREE = 3
-"""Segments behind a hole, from which on it is repaired."""
-
-AGAIN = 0.9
-"""Part of a round trip, before which no segment is sent again once more."""
-
-AT_ONCE = 0.3
-"""Part of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
-
-LEAST_WAIT_S = 4e-3
-"""The same, at least: when packets left is told by ticks of a millisecond."""
+SILENCE = 1.5
+"""Round trips without a packet, from which on a timer may have ended them: a tail loss probe waits for two."""
 
 PSH = 0x08
 
@@ -104,6 +98,23 @@ def _parts(row: Row, mss: int) -> int:
 
 
 @dataclass(slots=True)
+class Departed:
+    """All that left: its order, how many repairs did not come, and of how many packets that did not come the capture does not tell what they were."""
+
+    made: list[Departure]
+    repairs: int
+    unknown: int
+
+
+class _Due(NamedTuple):
+    """A hole whose repair may have left; what must have left comes first, then the lowest."""
+
+    optional: bool
+    start: int
+    left: float
+
+
+@dataclass(slots=True)
 class _Sender:
     """What has left, as far as the numbers tell."""
 
@@ -112,76 +123,82 @@ class _Sender:
     end: int
     """Of the data that came in the whole capture."""
     trip: float
-    due: dict[int, float]
-    """Offset of a hole -> when its repair was due."""
+    marks: Marks
     comes: dict[int, list[float]]
     """Offset of a segment -> when what came of it left."""
     made: list[Departure] = field(default_factory=list)
     nxt: int = 1
     missing: list[int] = field(default_factory=list)
     """Offsets of segments that left and have not come yet, ascending."""
-    tried: dict[int, float] = field(default_factory=dict)
+    new: int = 0
+    """Segments of new data that do not come before the next that does."""
+    to: int = 1
+    """Offset of that one."""
+    others: int = 0
+    """What else does not come until then: repairs, or the end of a flight if what comes is a repair itself."""
+    undecided: list[_Missing] = field(default_factory=list)
+    opened: dict[float, float] = field(default_factory=dict)
+    left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
-    repaired: int = 1
-    """Offset of the last repair."""
+    unknown: int = 0
 
     def lost(self, unit: _Missing, start: int, length: int, like: Row, kind: str) -> None:
         row = (like[0], self.server, kind, start, length, *like[5:7], 0, *like[8:])
         self.made.append(Departure(unit.at, unit.t, row, came=False))
+        if length:
+            self.marks.left(start, length, unit.t, unit.at)
 
-    def lost_anew(self, units: list[_Missing], to: int, like: Row) -> None:
-        """Segments of new data that did not come, up to an offset."""
-        for unit in units:
-            if self.nxt >= to:
-                return
-            length = min(self.mss, to - self.nxt)
-            self.lost(unit, self.nxt, length, like, "data")
-            insort(self.missing, self.nxt)
-            self.nxt += length
+    def lost_anew(self, unit: _Missing, to: int, like: Row) -> None:
+        """A segment of new data, up to an offset."""
+        length = min(self.mss, to - self.nxt)
+        self.lost(unit, self.nxt, length, like, "data")
+        insort(self.missing, self.nxt)
+        self.nxt += length
 
-    def lost_again(self, unit: _Missing, like: Row, below: int | None = None) -> bool:
-        """A repair that did not come: of the next hole that was not repaired yet, else of the one that was so long ago."""
-        end = len(self.missing) if below is None else bisect_left(self.missing, below)
-        after = bisect_left(self.missing, self.repaired)
-        for at in (*range(after, end), *range(min(after, end))):
-            start = self.missing[at]
-            if start not in self.tried and self.may_be_lost(start, unit.before):
-                break
-        else:
-            old = [
-                start
-                for start in self.missing[:end]
-                if self.tried.get(start, unit.t) < unit.t - AGAIN * self.trip and self.may_be_lost(start, unit.before)
-            ]
-            if not old:
-                return False
-            start = min(old, key=lambda start: self.tried[start])
-        if start in self.due:
-            unit = replace(unit, t=min(unit.after, max(unit.before, self.due[start])))
-        self.tried[start] = unit.t
-        self.repaired = start
-        self.lost(unit, start, min(self.mss, self.nxt - start), like, "retransmission")
+    def lost_again(self, unit: _Missing, start: int, t: float, like: Row) -> None:
+        """A repair."""
+        self.lost(replace(unit, t=t), start, min(self.mss, self.nxt - start), like, "retransmission")
         self.repairs += 1
-        return True
+        self.others -= 1
 
-    def came(self, start: int, end: int) -> None:
+    def came(self, row: Row, t: float, at: float) -> None:
+        start, end = row[3], row[3] + row[4]
         first, last = bisect_left(self.missing, start), bisect_left(self.missing, end)
         del self.missing[first:last]
+        for one in range(start, end, self.mss):
+            self.marks.left(one, min(self.mss, end - one), t, at)
+        self.nxt = max(self.nxt, end)
 
-    def came_late(self, start: int, t: float) -> bool:
-        """Whether the repair of a segment had been due long before, so that this one is not the first."""
-        due = self.due.get(start)
-        return start not in self.tried and due is not None and t > due + max(AT_ONCE * self.trip, LEAST_WAIT_S)
+    def due(self, row: Row, before: float, *, silent: bool) -> list[_Due]:
+        """Holes whose repair may have left between two packets that came; the second of these tells of the lower ones that it has."""
+        own = self.marks.lost.get(row[3], math.inf)
+        again = silent and self.was_lost(row[3], max(before, own))  # by a timer, after one that was lost
+        made = []
+        for start, since in self.marks.lost.items():
+            left = max(before, since)
+            at = bisect_left(self.missing, start)
+            is_open = at < len(self.missing) and self.missing[at] == start
+            if is_open and (start < row[3] or left < own or again) and self.was_lost(start, left):
+                made.append(_Due(start > row[3] and not again, start, left))
+        return sorted(made)
 
-    def may_be_lost(self, start: int, t: float) -> bool:
-        """Whether a repair that left then did not come: the next one takes a round trip."""
-        at = self.comes.get(start, [])
-        later = bisect_right(at, t)
-        return later == len(at) or at[later] >= t + AGAIN * self.trip
+    def may_be(self, start: int, unit: _Missing) -> bool:
+        """Whether it may be a repair of a hole, whatever told of that."""
+        since = self.marks.since(start)
+        return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
 
-    def repaired_before(self, before: float, t: float) -> bool:
-        """Whether a hole is open whose repair was due, and came only a round trip later: there was another one before."""
-        return any(self.due.get(start, math.inf) <= t and self.may_be_lost(start, before) for start in self.missing)
+    def released(self, before: float, t: float, count: int, then: int) -> int:
+        """How many of those that did not come the ACK before had released: it opened more than has come, and the ACKs until the next less than left."""
+        opened = self.opened
+        room = opened.get(before, 0.0) / self.mss - self.left_at[before]
+        since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
+        return max(round(min(room, count + then - since - 1, count)), 0)
+
+    def was_lost(self, start: int, t: float) -> bool:
+        """Whether a repair that left then may not have come: the next one takes a round trip."""
+        comes = self.comes.get(start, [])
+        later = bisect_left(comes, t)
+        return later == len(comes) or comes[later] >= t + AGAIN * self.trip
 
 
 def departures(
@@ -192,10 +209,9 @@ def departures(
     server: bool,
     mss: int,
     trip: float,
-    due: dict[int, float],
-    acks: list[float],
-) -> tuple[list[Departure], int]:
-    """All that left, in its order, and how many repairs of it did not come.
+    acks: list[tuple[float, Row]],
+) -> Departed:
+    """All that left, in its order.
 
     Parameters
     ----------
@@ -207,29 +223,40 @@ def departures(
         Payload of a full segment, bytes.
     trip
         Round trip, s.
-    due
-        Offset of a hole, and when its repair was due.
     acks
-        When ACKs came to the sender.
+        When each ACK came to the sender, and its row; rows of its blocks follow.
     """
     comes: dict[int, list[float]] = {}
     for row, t in zip(own, left, strict=True):
         for at in range(row[3], row[3] + row[4], mss):
             comes.setdefault(at, []).append(t)
     end = max((row[3] + row[4] for row in own if row[4]), default=1)
-    found = _Sender(server=server, mss=mss, end=end, trip=trip, due=due, comes=comes)
+    marks = Marks(acks, trip, reordered=any(row[2] == "late" for row in own))
+    found = _Sender(
+        server=server,
+        mss=mss,
+        end=end,
+        trip=trip,
+        marks=marks,
+        comes=comes,
+        opened=_opened(acks),
+        left_at=Counter(left),
+    )
+    heard = sorted({t for t, row in acks if row[2] not in ("sack", "dsack")})
+    gaps = _gaps(own, numbers, mss)
     pending: list[_Missing] = []
-    expected, before, shakes, pushed = numbers[0], left[0], False, False
-    for at, (seen, number, t) in enumerate(zip(own, numbers, left, strict=True)):
+    before, shakes, pushed, told = left[0], False, False, False
+    last = left[0]
+    for at, (seen, gap, t) in enumerate(zip(own, gaps, left, strict=True)):
         row = seen
-        if found.made and number < expected:
+        if gap is None:
             continue  # the network has made a second one
-        gap = number - expected
-        for i in range(gap):  # an ACK released it, or it left with what came next
-            k = bisect_right(acks, before) + i // 2
-            left_at = t if pushed or k >= len(acks) else min(acks[k], t)
+        same = found.released(before, t, gap, found.left_at[t]) if gap else 0
+        for i in range(gap):  # the ACK before released it as well, or another, or it left with what came next
+            k = bisect_right(heard, before) + (i - same) // 2 if i >= same else bisect_left(heard, before)
+            left_at = t if pushed or k >= len(heard) else min(heard[k], t)
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
-        expected, before = number + _parts(row, mss), t
+        before = t
         pushed = bool(row[7] & PSH) if row[4] else pushed
         start, length = row[3], row[4]
         shakes = shakes or row[2] == "syn"
@@ -237,51 +264,112 @@ def departures(
             found.lost(replace(pending.pop(0), t=t), start, 0, row, "ack")
         shakes = shakes and (row[2] == "syn")
         if length and row[2] != "syn":
-            _behind(found, pending, row, _Missing(at - 0.5, t, t, t))
+            if pending and not told:
+                found.to, numbers_left = _ahead(own, gaps, at, found)
+                found.new, told = -(-(found.to - found.nxt) // mss), True
+                found.others = numbers_left + len(pending) - found.new
+            marks.hear(t, row[9])
+            silent = t - last > SILENCE * trip
+            if pending:
+                _between(found, pending, row, last, silent=silent)
+                pending.clear()
+            if start >= found.nxt:
+                told = False
+                timer = silent and _alone(own, gaps, left, at, AGAIN * trip)
+                _end(found, row, _Missing(at - 0.5, t, t, t), timer=timer)
             kind = row[2]
             if start >= found.nxt:
                 kind = "data"
             elif kind != "needless":
                 kind = "retransmission"
-                found.repaired = start
+            if silent and kind == "retransmission" and marks.unexpected(start):
+                marks.timeout(t)
             row = (*row[:2], kind, *row[3:])
-            found.came(start, start + length)
-            found.nxt = max(found.nxt, start + length)
+            found.came(row, t, at)
+            last = t
         found.made.append(Departure(at, t, row))
     found.made.sort(key=lambda one: one.at)
-    return found.made, found.repairs
+    return Departed(found.made, found.repairs, found.unknown)
 
 
-def _behind(found: _Sender, pending: list[_Missing], row: Row, now: _Missing) -> None:
-    """What did not come and left before a packet with data; what is not told yet remains."""
-    start, mss, t = row[3], found.mss, now.t
-    if start < found.nxt:  # a repair: those of the holes before it came first
-        while pending and found.lost_again(pending[0], row, below=start):
-            pending.pop(0)
-        if found.came_late(start, t):  # the one before it was lost, when it was due: what else is missing left earlier
-            soon = [unit for unit in pending if unit.before <= found.due[start]] or pending[:1]
-            if soon and found.lost_again(soon[-1], row, below=start + 1):
-                pending.remove(soon[-1])
-        return
-    hole = -(-(start - found.nxt) // mss)
-    excess = len(pending) - hole
-    if excess > 0 and not found.repaired_before(pending[0].before, t):
-        # it is a repair: the end of a flight had left behind what came last; a probe repairs its last segment first (RFC 8985)
-        behind = min(excess if excess > hole else len(pending), -(-(found.end - found.nxt) // mss))
-        first = found.nxt
-        found.lost_anew(pending[:behind], found.end, row)
-        rest = pending[behind:]
-        if start < found.nxt:
-            for at, unit in zip(range(first, start, mss), rest, strict=False):
-                found.tried[at] = unit.t
-                found.lost(unit, at, mss, row, "retransmission")
-                found.repairs += 1
-        else:  # not as much as that
-            found.lost_anew(rest, start, row)
-    else:
-        for unit in pending[: max(excess, 0)]:
-            found.lost_again(unit, row)
-        found.lost_anew(pending[max(excess, 0) :], start, row)
+def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
+    """When ACKs were heard -> how much they acknowledge."""
+    made: dict[float, float] = {}
+    una = 1.0
+    for t, row in acks:
+        if row[2] not in ("sack", "dsack") and row[5] is not None and row[5] > una:
+            made[t] = made.get(t, 0.0) + row[5] - una
+            una = row[5]
+    return made
+
+
+def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
+    """How many numbers are missing before each packet; None for a second copy."""
+    made: list[int | None] = []
+    expected = numbers[0]
+    for row, number in zip(own, numbers, strict=True):
+        if made and number < expected:
+            made.append(None)
+            continue
+        made.append(number - expected)
+        expected = number + _parts(row, mss)
+    return made
+
+
+def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> tuple[int, int]:
+    """Offset of the next packet with new data, and how many numbers are missing before it, beside those before this one."""
+    numbers = 0
+    for i in range(at, len(own)):
+        numbers += (gaps[i] or 0) if i > at else 0
+        row = own[i]
+        if gaps[i] is not None and row[4] and row[2] != "syn" and row[3] >= found.nxt:
+            return row[3], numbers
+    return found.nxt, numbers
+
+
+def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
+    """Whether no data follows a packet for some time: a timer lets one leave."""
+    behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
+    return next(behind, math.inf) >= left[at] + wait
+
+
+def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
+    """What did not come between two packets with data: repairs that were due come first."""
+    due = found.due(row, before, silent=silent) if found.others > 0 else []
+    for i, unit in enumerate(pending):
+        must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
+        one = next((one for one in due if one.left <= unit.t), None)
+        if one is None and len(pending) - i <= must:
+            one = min(due, key=lambda one: (one.optional, one.left))
+        if one is not None and found.others > 0:
+            due.remove(one)
+            found.lost_again(unit, one.start, min(max(one.left, unit.before), unit.after), row)
+        elif found.new > 0:
+            found.lost_anew(unit, found.to, row)
+            found.new -= 1
+        else:
+            found.undecided.append(unit)
+            found.others -= 1
+
+
+def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
+    """What comes is new data, or the first repair of the end of a flight, which had left behind what came last."""
+    start, t = row[3], now.t
+    again = (
+        found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
+    )
+    for unit in found.undecided:
+        earlier = unit.before <= t - AGAIN * found.trip
+        if earlier and (timer or (unit.t, unit.at) < found.marks.newest) and found.nxt < found.end:
+            found.lost_anew(unit, found.end, row)
+            continue
+        open_ = [at for at in found.missing if found.may_be(at, unit)]
+        if len(open_) == 1:
+            found.lost_again(unit, open_[0], found.marks.probe(t) if timer else unit.t, row)
+        else:
+            found.unknown += 1
+    if again is not None and found.missing:
+        found.lost_again(again, found.missing[-1], found.marks.probe(t), row)
+    found.undecided.clear()
     if start > found.nxt:  # more is missing than numbers
         found.lost(now, found.nxt, start - found.nxt, row, "data")
-    pending.clear()

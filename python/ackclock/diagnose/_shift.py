@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._numbers import departures, numbered
-from ackclock.diagnose._unseen import due_repairs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,10 +54,13 @@ class AsSent:
         In the order and at the times of their sender.
     repairs
         Those among them that did not come; None where no number tells of them.
+    unknown
+        Packets that did not come, of which nothing tells what they were.
     """
 
     packets: pl.DataFrame
     repairs: int | None
+    unknown: int = 0
 
 
 def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True) -> AsSent | None:
@@ -93,18 +95,18 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         return None
     made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
     released = _released(own, sends, tick, acks.times, round_trip)
-    repairs = None
+    repairs, unknown = None, 0
     if numbers is None:
         last = _by_holes(own, sends, released, made, server, round_trip)
     else:
         left: list[float] = []
         for begins, heard in zip(sends, released, strict=True):
             left.append(max(begins if heard is None else heard, left[-1] if left else float("-inf")))
-        due = due_repairs(acks.all, mss, round_trip)
-        heard_at = sorted({t + round_trip for t, row in acks.all if row[2] not in ("sack", "dsack")})
-        shown, repairs = departures(own, numbers, left, server=server, mss=mss, trip=round_trip, due=due, acks=heard_at)
+        heard_at = [(t + round_trip, row) for t, row in acks.all]
+        departed = departures(own, numbers, left, server=server, mss=mss, trip=round_trip, acks=heard_at)
+        repairs, unknown = departed.repairs, departed.unknown
         last = float("-inf")
-        for at, one in enumerate(shown):
+        for at, one in enumerate(departed.made):
             last = max(last, one.t)
             made.append((last, 1, at, one.row))
     if not any(
@@ -113,7 +115,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
-    return AsSent(packets=pl.DataFrame(moved, schema=packets.schema, orient="row"), repairs=repairs)
+    return AsSent(packets=pl.DataFrame(moved, schema=packets.schema, orient="row"), repairs=repairs, unknown=unknown)
 
 
 Made = list[tuple[float, int, int, tuple[Any, ...]]]

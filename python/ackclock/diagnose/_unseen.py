@@ -14,13 +14,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["due_repairs", "with_acks", "with_repairs"]
+__all__ = ["with_acks", "with_repairs"]
 
 DEGREE = 3
 """Segments behind a hole, from which on it is repaired."""
-
-RACK = 0.25
-"""Part of the least round trip for which RACK waits where less has come (RFC 8985)."""
 
 AT_ONCE = 0.3
 """Part of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
@@ -131,52 +128,6 @@ def _due(
             continue  # it is due, or on its way
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0)))
         high = nxt
-    return made
-
-
-def due_repairs(acks: list[tuple[float, tuple[Any, ...]]], mss: int, delay_s: float) -> dict[int, float]:
-    """When the repair of each missing segment was due, by its offset.
-
-    Parameters
-    ----------
-    acks
-        What the receiver sent, with the times: rows of packets and their blocks.
-    mss
-        Payload of a full segment, bytes.
-    delay_s
-        From there to the sender.
-    """
-    made: dict[int, float] = {}
-    una, told, high = 1, 1, 1
-    sacked: list[tuple[int, int]] = []
-    for t, row in acks:
-        if row[2] == "sack":
-            if row[3] > high:  # RACK: at the first sign while others are missing, else a quarter of a round trip later
-                came = sum(-(-(b - a) // mss) for a, b in sacked)
-                soon = t + delay_s * (1 if came >= DEGREE else 1 + RACK)
-                made.update({at: soon for at in range(max(high, una), row[3], mss) if at not in made})
-            high = max(high, row[3] + row[4])
-            sacked = _merged(sacked, max(row[3], una), row[3] + row[4])
-        elif row[2] != "dsack" and row[5] is not None and row[5] == row[5] and row[5] > una:
-            una = int(row[5])
-            sacked = [(max(a, una), b) for a, b in sacked if b > una]
-            continue
-        else:
-            continue
-        behind = 0
-        for i in range(len(sacked) - 1, -1, -1):
-            start, end = sacked[i]
-            behind += -(-(end - start) // mss)
-            if behind < DEGREE:
-                continue
-            for j in range(i, -1, -1):
-                first = max(una, told, sacked[j - 1][1] if j else una)
-                now = t + delay_s
-                made.update({at: min(made.get(at, now), now) for at in range(first, sacked[j][0], mss)})
-                if sacked[j][0] <= told:
-                    break
-            told = max(told, start)
-            break
     return made
 
 

@@ -1,0 +1,167 @@
+"""Which segments a sender takes for lost, as far as the ACKs tell that it has heard (RACK, RFC 8985).
+
+What is taken for lost is sent again before anything new, the lowest first. So a packet that left later, and was something else, tells that
+those had been sent again before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from ackclock.diagnose._replay import LEAST_RTO_S
+
+__all__ = ["AGAIN", "Marks"]
+
+DEGREE = 3
+"""Segments told behind a hole, from which on it is repaired at once."""
+
+RACK = 0.25
+"""Part of the least round trip for which RACK waits where less has come."""
+
+AGAIN = 0.9
+"""Part of the least round trip, before which nothing tells that a repair was lost."""
+
+PROBE = 2
+"""Round trips for which a tail loss probe waits (RFC 8985)."""
+
+WRAP = 1 << 32
+
+Row = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Marks:
+    """A sender's scoreboard.
+
+    Parameters
+    ----------
+    acks
+        When each was heard, and its row; rows of its blocks follow.
+    trip
+        Least round trip, s.
+    reordered
+        Packets overtake each other, which RACK then gives time for.
+    """
+
+    acks: list[tuple[float, Row]]
+    trip: float
+    reordered: bool = False
+    lost: dict[int, float] = field(default_factory=dict)
+    """Offset of what is taken for lost and was not sent again since -> since when."""
+    newest: tuple[float, float] = (float("-inf"), 0.0)
+    """Of what has come, as far as the sender knows: when it left, and its place among all that did."""
+    una: int = 1
+    _next: int = 0
+    _nxt: int = 1
+    _rtt: float = 0.0
+    _heard: float = 0.0
+    _high: int = 0
+    """Until this is acknowledged, losses are being repaired."""
+    _sent: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
+    """Offset -> when and at which place it left last, and whether that was a repair."""
+    _open: list[int] = field(default_factory=list)
+    _told: list[int] = field(default_factory=list)
+    """Offsets that are told to have come behind a hole."""
+    _order: list[tuple[float, float, int]] = field(default_factory=list)
+    _waits: dict[int, float] = field(default_factory=dict)
+    """Offset of what RACK waits for -> until when."""
+
+    def left(self, start: int, length: int, t: float, at: float) -> None:
+        """A segment left, for the first time or again."""
+        if start < self.una or self._is_told(start):
+            return
+        again = start in self._sent
+        if not again:
+            insort(self._open, start)
+        self._sent[start] = (t, at, again)
+        self.lost.pop(start, None)
+        self._waits.pop(start, None)
+        heappush(self._order, (t, at, start))
+        self._nxt = max(self._nxt, start + length)
+
+    def hear(self, t: float, echo: int) -> None:
+        """All ACKs that had been heard when a packet left, which echoes the timestamp of the last."""
+        while self._next < len(self.acks):
+            heard, row = self.acks[self._next]
+            if heard > t and not 0 < (echo - row[8]) % WRAP < WRAP // 2:
+                break
+            self._ack(min(heard, t))
+        self._expire(t)
+
+    def timeout(self, t: float) -> None:
+        """The timer has expired: all that left a round trip ago is taken for lost."""
+        for start in self._open:
+            if self._sent[start][0] <= t - max(self._rtt, self.trip):
+                self.lost.setdefault(start, t)
+        self._high = self._nxt
+
+    def since(self, start: int) -> float:
+        """When a segment left last."""
+        return self._sent.get(start, (float("inf"), 0.0, False))[0]
+
+    def probe(self, t: float) -> float:
+        """When a probe left that did not come, as did the next repair, by the timer, then: that timer begins with it."""
+        last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
+        return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))
+
+    def probed(self, t: float, count: int) -> bool:
+        """Whether the last of so many packets that did not come was a probe: the timer's repair is of the first, a probe of the last."""
+        return count > 1 and self.una >= self._high and t - self._heard >= PROBE * self._rtt + LEAST_RTO_S
+
+    def unexpected(self, start: int) -> bool:
+        """Whether it is the first of several that are outstanding, and nothing has told that it was lost."""
+        first = len(self._open) > 1 and start == self._open[0]
+        return first and start not in self.lost and start not in self._waits
+
+    def _is_told(self, start: int) -> bool:
+        at = bisect_left(self._told, start)
+        return at < len(self._told) and self._told[at] == start
+
+    def _ack(self, heard: float) -> None:
+        row = self.acks[self._next][1]
+        self._heard = heard
+        self._expire(heard)
+        if row[2] not in ("sack", "dsack"):
+            self._next += 1
+            if row[5] is not None and row[5] > self.una:
+                self.una = int(row[5])
+                self._came(1, self.una, heard)
+                del self._told[: bisect_left(self._told, self.una)]
+        while self._next < len(self.acks) and (told := self.acks[self._next][1])[2] in ("sack", "dsack"):
+            self._next += 1
+            if told[2] == "sack" and told[3] >= self.una:
+                for start in self._came(told[3], told[3] + told[4], heard):
+                    insort(self._told, start)
+        while self._order and self._order[0][:2] < self.newest:
+            t, at, start = heappop(self._order)
+            if start in self._sent and self._sent[start][:2] == (t, at):
+                self._waits[start] = max(t + self._rtt + RACK * self.trip, heard)
+        if self._waits and not self.reordered and (self.una < self._high or len(self._told) >= DEGREE):
+            for start in self._waits:
+                self._mark(start, heard)
+            self._waits.clear()
+
+    def _came(self, start: int, end: int, heard: float) -> list[int]:
+        """The segments in between of which nothing had been told."""
+        first, last = bisect_left(self._open, start), bisect_left(self._open, end)
+        news = self._open[first:last]
+        del self._open[first:last]
+        for one in news:
+            t, at, again = self._sent.pop(one)
+            self.lost.pop(one, None)
+            self._waits.pop(one, None)
+            if (t, at) > self.newest and not (again and heard - t < AGAIN * self.trip):  # else it was the one before
+                self.newest, self._rtt = (t, at), heard - t
+        return news
+
+    def _expire(self, t: float) -> None:
+        for start in [start for start, due in self._waits.items() if due <= t]:
+            self._mark(start, self._waits.pop(start))
+
+    def _mark(self, start: int, t: float) -> None:
+        self.lost[start] = t
+        if self.una >= self._high:
+            self._high = self._nxt
