@@ -25,12 +25,19 @@ pub struct Known {
     pub before: Reported,
     /// What came twice, of what waits at the receiver; empty if nothing did.
     pub twice: Range<u64>,
+    /// The walk along this ACK's blocks, which are ascending, has come so far: a block within another one is not looked at again.
+    pub past: u64,
 }
 
 impl Known {
     /// Segment `n` was reported by the ACK before.
     pub fn holds(&self, n: u64) -> bool {
         self.before.iter().any(|&(a, b)| (n as u32).wrapping_sub(a) < b.wrapping_sub(a))
+    }
+
+    /// Segment `n` is not looked at.
+    fn passes(&self, n: u64) -> bool {
+        n < self.past || self.holds(n)
     }
 }
 
@@ -83,7 +90,7 @@ impl Scoreboard {
         }
         let Some((behind, reached)) = behind.filter(|(range, _)| range.0 == to) else { return to };
         let end = self.buffer_end(to, behind.1);
-        let looked_at = reached && !known.holds(to) && !known.twice.contains(&to);
+        let looked_at = reached && !known.passes(to) && !known.twice.contains(&to);
         if (joined || looked_at) && self.joins(head, to, end) {
             return if joined { end } else { to };
         }
@@ -104,14 +111,14 @@ impl Scoreboard {
     fn join_parted(&mut self, range: (u64, u64), a: u64, b: u64, known: &Known) {
         let mut i = self.breaks.partition_point(|&n| n < a);
         while let Some(&n) = self.breaks.get(i).filter(|&&n| n < b) {
-            let passed = known.holds(n) || known.twice.contains(&n);
+            let passed = known.passes(n) || known.twice.contains(&n);
             if !passed && self.joins(self.buffer_start(n - 1, range.0), n, self.buffer_end(n, range.1)) {
                 self.breaks.remove(i);
             } else {
                 i += 1;
             }
         }
-        if b < range.1 && !known.holds(b - 1) && self.breaks.binary_search(&b).is_err() {
+        if b < range.1 && !known.passes(b - 1) && self.breaks.binary_search(&b).is_err() {
             self.part(b);
         }
     }

@@ -581,6 +581,10 @@ fn a_block_joins_what_it_covers_and_no_more() {
     assert_eq!(sack(&mut board, 7, 9, &[]), 8, "a block joins what is SACKed before it");
     assert_eq!(sack(&mut board, 4, 6, &[]), 9, "a shorter one cuts");
     assert_eq!(sack(&mut board, 4, 9, &[(4, 6)]), 8);
+    // within a block of the same ACK
+    let known = Known { past: 9, ..Known::default() };
+    board.add_sacked_range(5, 7, &known, |_, _| ());
+    assert_eq!(board.buffers(), 8);
     // a hole that was filled takes the whole buffer behind it along
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 6, 9, &[]), 10);
@@ -617,7 +621,7 @@ fn what_came_twice_cuts_the_buffer_that_it_is_in_as_in_linux() {
     // what is new and came twice at once is alone, at the end of a hole, too
     let mut board = board_of(12);
     assert_eq!(sack(&mut board, 6, 9, &[]), 10);
-    let known = Known { before: [(6, 9)].as_slice().into(), twice: 5..6 };
+    let known = Known { before: [(6, 9)].as_slice().into(), twice: 5..6, past: 0 };
     board.add_sacked_range(2, 9, &known, |board, n| _ = board.mark_sacked(n, false));
     assert_eq!(buffers(&board), 8);
 }

@@ -36,7 +36,7 @@ impl Sender {
         let una = self.snd_una.max(seg.ack);
         let before = std::mem::take(&mut self.board.reported);
         let before = if self.board.sacked_out > 0 { before } else { Reported::new() };
-        let mut known = Known { before, twice: 0..0 };
+        let mut known = Known { before, ..Known::default() };
         if let Some((start, end)) = twice.filter(|&(start, end)| start > una && end <= self.snd_nxt) {
             known.twice = self.segments(start, end);
         }
@@ -58,6 +58,8 @@ impl Sender {
             }
             self.sack_range(now, a, b, &known, w);
             around = Some(a..b);
+            // behind the last one outstanding the walk has no place any more from which it could go on
+            known.past = if b < self.board.next { b } else { 0 };
         }
         if let (Some(reord), true) = (w.reord, self.ca_state != CaState::Loss || self.undo.possible()) {
             self.check_reordering(reord, self.board.get(reord).start(), self.board.sacked_end());
@@ -86,7 +88,6 @@ impl Sender {
             return;
         }
         let Some(around) = around else { return self.board.look_at_twice(a, b) };
-        // behind the last one outstanding the walk has no place any more from which it could go on
         let lost = around.end == self.board.next && !known.holds(around.end - 1);
         let passed = !known.holds(a);
         if passed {
