@@ -310,7 +310,9 @@ def _all_drawn(
     said = f"are equal to Linux {release}" if pair is None else f"with {pair[1]} are equal to those with {pair[0]}"
     _terminal.say(f"\n{equal} of {ran} {said} in every segment and every window")
     if given := sum(row.identical and row.given for row in rows):
-        _terminal.say(f"{given} of them with BBR, which drew the phases of its cycle from the same stream on both sides")
+        _terminal.say(
+            f"{given} of them with BBR, which drew the phases of its cycle from the same stream on both sides"
+        )
 
 
 def _all_cells(seed: int, *, as_json: bool) -> None:

@@ -19,6 +19,9 @@ START_NS = 5_088_000_000
 """Virtual time at which a run begins: after boot and set-up, on a tick of every level of the timer wheel up to that of
 32.768 s, as the simulator's runs begin. The kernel's ticks count from -300 s."""
 
+LEAST_WAY_NS = 3_100_000
+"""One way of a path on which a third of the RTT is longer than what holds ACKs back at most."""
+
 RMEM = (4096, 131_072, 67_108_864)
 """Bytes of a receive buffer: least, first, greatest (`tcp_rmem`)."""
 
@@ -158,6 +161,8 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
                 allowed=f"{quote(real)}, where the network is --network {plan['kind']}",
             )
     for host in hosts:
+        if host["sysctl"]:
+            host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"])])
         _bound_buffer(host, plan["kind"])
         del host["small_queues"]
     return {
@@ -168,6 +173,22 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         "hosts": hosts,
         "capture": scenario["record"].get("capture", "none") != "none",
     }
+
+
+def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings by which an ACK that is held back for 1 ms leaves at the end of that and of its slack of 10 us, whatever else happens.
+
+    Linux lets it leave within the slack when another timer fires. Here the timers of all hosts are those of one kernel, so the sender's pacing
+    would decide when a receiver's ACK leaves. Where a third of the RTT may be shorter than 1 ms, nothing is set.
+    """
+    if network.get("links"):
+        return []
+    ways = [network[name] for name in ("access", "bottleneck", "egress") if network.get(name)]
+    steps = [(link, (link.get("capacity") or {}).get("steps", [])) for link in ways]
+    least = sum(min([link.get("delay", 0), *(s["delay"] for s in of if "delay" in s)]) for link, of in steps)
+    if least < LEAST_WAY_NS:
+        return []
+    return [("net/ipv4/tcp_comp_sack_slack_ns", "0"), ("net/ipv4/tcp_comp_sack_delay_ns", "1010000")]
 
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:

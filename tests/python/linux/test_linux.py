@@ -246,6 +246,16 @@ def test_a_controller_that_draws_as_the_simulators_stands_in_for_the_kernels_own
     assert [controller(name) for name in ("bbr", "kernel:bbr", "cubic")] == ["bbr_drawn", "bbr", "cubic"]
 
 
+def test_what_holds_an_ack_back_has_no_slack_where_the_rtt_does_not_bound_it() -> None:
+    def slack(delay: str) -> list[str]:
+        scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("network.bottleneck.delay", delay)
+        job = _translate.job(json.loads(scenario.to_engine_json()), 1, "relay", CONTROLLERS)
+        return [value for name, value in job["hosts"][0]["sysctl"] if "comp_sack" in name]
+
+    assert slack("18 ms") == ["1010000", "0"]
+    assert slack("1 ms") == []  # with 2 ms of access and egress
+
+
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
     """The disciplines in a row, in words of `tc`."""
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", CONTROLLERS)
