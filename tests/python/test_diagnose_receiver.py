@@ -7,6 +7,7 @@ import pytest
 from test_diagnose import one_flow, seen_by
 
 import ackclock
+from ackclock.diagnose import diagnose
 from ackclock.diagnose._numbers import departures, numbered
 from ackclock.formats import read_capture
 
@@ -55,6 +56,28 @@ def test_numbers_tell_what_left_behind_the_last_that_came(tmp_path, drops):
     assert max(off.values()) < 0.01, off
     assert found.sent is not None
     assert set(found.sent.lost) >= set(drops)
+
+
+@pytest.mark.parametrize(("name", "seed"), [("choke", 7017), ("fq-codel", 7005)])
+def test_no_losses_are_invented_and_none_is_missing(tmp_path, name, seed):
+    """Repairs are lost there too, several of one flight, and new data behind them."""
+    path = tmp_path / "shipped.pcapng"
+    scenario = ackclock.load(name).set_all({"duration": "5 s", "record.drops": True})
+    run = ackclock.run(scenario, seed=seed, pcap=path, pcap_at="receiver", snaplen=96)
+    found = diagnose(path)
+    *_, low = found.connection["from_address"].split(".")
+    own = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == int(low) - 1))
+    real = set(own.select("seg_no", "rexmit").iter_rows())
+    assert found.sent is not None
+    told = set(found.sent.lost)
+    assert told <= real
+    again: dict[int, int] = {}
+    packets = read_capture(path, connection=found.connection["connection"]).packets
+    assert packets is not None
+    repeated = packets.filter(pl.col("kind").is_in(["retransmission", "needless", "late"]) & ~pl.col("from_server"))
+    for seq in repeated["seq"]:
+        again[(seq - 1) // found.mss + 1] = again.get((seq - 1) // found.mss + 1, 0) + 1
+    assert {(n, which) for n, which in real if which < again.get(n, 0)} <= told
 
 
 def row(number: int, seq: int, kind: str = "data", length: int = 100) -> tuple[object, ...]:
