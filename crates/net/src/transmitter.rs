@@ -1,6 +1,6 @@
 //! Transmission times without a division per packet, and sums with a single count per packet. Full segments and pure ACKs are
-//! almost all of the traffic on a link. So a link remembers the last three loads, each with its transmission time and its number
-//! of packets, and works out the sums only when they are read. Most links of a crowd never see a fourth.
+//! almost all of the traffic on a link. So a link remembers the last three loads, each with its number of packets, two with their
+//! transmission times, and works out the sums only when they are read. Most links of a crowd never see a fourth.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};

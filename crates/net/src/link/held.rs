@@ -79,13 +79,16 @@ impl Link {
     /// Start every transmission that is due at `now` in a queue that holds its packets.
     pub(super) fn serve(&mut self, pool: &mut Pool, now: Time) {
         loop {
-            let (start, card) = (self.next_departure(), self.card_due());
-            let Some(rest) = self.rest.as_deref_mut() else { return };
+            let start = self.next_departure();
             if start > now || start == Time::NEVER {
+                let others = start.min(self.card_due());
                 // anew, not the lesser of it and what was: a head that was to depart may have been dropped meanwhile
-                rest.next = rest.wire.next(pool).0.min(start).min(card);
+                if let Some(rest) = &mut self.rest {
+                    rest.next = rest.wire.next(pool).0.min(others);
+                }
                 return;
             }
+            let rest = self.rest();
             let taken = rest.queue.dequeue(pool, start);
             let crowd = &mut rest.crowd;
             if rest.queue.len() == 0 {
