@@ -18,6 +18,8 @@ use crowd::Crowd;
 use extras::Extras;
 pub use film::Leg;
 pub use merging::Merging;
+pub use rest::Recipe;
+use rest::{rest_of, Rest};
 pub use sole::SoleLink;
 
 use std::sync::Arc;
@@ -25,13 +27,11 @@ use std::sync::Arc;
 use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
-use crate::capacity::Capacity;
 use crate::ecn_fault::Place;
 use crate::pool::{PacketId, Pool};
-use crate::queue::{Admission, Arrival, DropTail, DropTailParams, Queue, QueueConfig, Refused};
+use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;
 use crate::transmitter::Transmitter;
-use crate::wire::Wire;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
@@ -50,59 +50,6 @@ pub struct Link {
     recipe: Arc<Recipe>,
     /// Of a plain link, made when it is needed: not all access links of many flows ever need it.
     rest: Option<Box<Rest>>,
-}
-
-/// What links that are alike have in common.
-pub struct Recipe {
-    rate: Rate,
-    /// The queue of a plain link.
-    queue: DropTail,
-}
-
-impl Recipe {
-    /// That of a link with this configuration.
-    pub fn of(config: &LinkConfig) -> Arc<Recipe> {
-        assert!(config.rate.0 > 0, "invariant: a link's rate is positive");
-        let queue = match &config.queue {
-            QueueConfig::DropTail(params) => DropTail::new(params),
-            _ => DropTail::new(&DropTailParams { limit: None }),
-        };
-        Arc::new(Recipe { rate: config.rate, queue })
-    }
-}
-
-/// What a link needs from the moment on at which a packet has to wait, is marked or is lost, or needs an event; a link that is not plain,
-/// from the beginning.
-struct Rest {
-    wire: Wire,
-    next: Time,
-    /// See [`Link::armed`].
-    armed: Time,
-    queue: Queue,
-    extras: Option<Box<Extras>>,
-    crowd: Crowd,
-}
-
-impl Rest {
-    fn new(queue: Queue, extras: Option<Box<Extras>>) -> Box<Rest> {
-        let (next, armed) = (Time::NEVER, Time::NEVER);
-        Box::new(Rest { wire: Wire::default(), next, armed, queue, extras, crowd: Crowd::default() })
-    }
-
-    fn capacity(&mut self) -> Option<&mut Capacity> {
-        self.extras.as_mut().and_then(|extras| extras.capacity.as_mut())
-    }
-}
-
-#[inline]
-fn rest_of<'a>(rest: &'a mut Option<Box<Rest>>, recipe: &Recipe) -> &'a mut Rest {
-    rest.get_or_insert_with(|| first_rest(recipe))
-}
-
-#[cold]
-#[inline(never)]
-fn first_rest(recipe: &Recipe) -> Box<Rest> {
-    Rest::new(Queue::DropTail(recipe.queue.clone()), None)
 }
 
 /// What a packet must be asked on its way.
@@ -524,35 +471,6 @@ impl Link {
         let earliest = outages.map_or(earliest, |outages| outages.start_at(earliest));
         self.capacity().map_or(earliest, |capacity| capacity.start(earliest))
     }
-
-    fn extras_or_none(&mut self) -> &mut Extras {
-        self.rest().extras.get_or_insert_with(Extras::none)
-    }
-
-    #[inline]
-    fn rest(&mut self) -> &mut Rest {
-        rest_of(&mut self.rest, &self.recipe)
-    }
-
-    #[inline]
-    fn crowd(&mut self) -> &mut Crowd {
-        &mut self.rest().crowd
-    }
-
-    #[inline]
-    fn extras(&self) -> Option<&Extras> {
-        self.rest.as_ref()?.extras.as_deref()
-    }
-
-    #[inline]
-    fn extras_mut(&mut self) -> Option<&mut Extras> {
-        self.rest.as_mut()?.extras.as_deref_mut()
-    }
-
-    #[inline]
-    fn capacity(&self) -> Option<&Capacity> {
-        self.extras()?.capacity.as_ref()
-    }
 }
 
 /// The random stream of a part of a link.
@@ -567,6 +485,7 @@ mod extras;
 mod film;
 mod held;
 mod merging;
+mod rest;
 mod sole;
 #[cfg(test)]
 mod tests;

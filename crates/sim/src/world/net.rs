@@ -12,9 +12,10 @@ use std::sync::Arc;
 use ackclock_core::packet::Load;
 use ackclock_core::{FlowId, Packet, Span, Stream, Time};
 use ackclock_net::host::Departures;
-use ackclock_net::{Counters, Link, LinkConfig, PacketId, Pool, Recipe, Refused, Underway};
+use ackclock_net::{Link, LinkConfig, PacketId, Pool, Recipe, Refused, Underway};
 
 mod ahead;
+mod counted;
 mod film;
 mod junction;
 mod next;
@@ -62,47 +63,6 @@ impl World {
     /// Tell links that share by hosts who lives where: by flow, numbers of the sending and the receiving host.
     pub fn tell_hosts(&mut self, hosts: &Rc<[[u32; 2]]>) {
         self.net.links.iter_mut().for_each(|slot| slot.link.learn_hosts(hosts));
-    }
-
-    /// Measure delays, round-trip times and losses of each flow; called after the last way is laid.
-    pub fn measure(&mut self, from: Time) {
-        self.net.gauges = Some(Box::new(Gauges::new(from, self.net.origins.len())));
-        self.takes_notes = true;
-    }
-
-    /// What was measured.
-    pub fn gauges(&self) -> Option<&Gauges> {
-        self.net.gauges.as_deref()
-    }
-
-    /// Packets that wait at a link.
-    pub fn waiting(&mut self, link: usize) -> u32 {
-        self.net.links[link].link.waiting(&mut self.net.pool, self.now)
-    }
-
-    /// The sums of every link, each in a box: of many links these fit into the room that connections have left, unlike a vector.
-    pub fn link_counters(&mut self) -> Vec<Box<Counters>> {
-        let underway = self.net.underway();
-        let links = self.net.links.iter_mut().zip(underway);
-        let count = |(slot, underway): (&mut LinkSlot, Underway)| {
-            Box::new(slot.link.counters(&mut self.net.pool, self.now, underway))
-        };
-        links.map(count).collect()
-    }
-
-    /// Nobody asks for links any more: give back their room, which tables may need.
-    pub fn forget_links(&mut self) {
-        (self.net.links, self.net.names) = (Vec::new(), Names::default());
-        (self.net.pool, self.net.agenda, self.net.junctions) =
-            (Pool::default(), Agenda::default(), Vec::new());
-    }
-
-    /// Links start counting anew.
-    pub fn count_links_from_now(&mut self) {
-        let underway = self.net.underway();
-        for (slot, underway) in self.net.links.iter_mut().zip(underway) {
-            slot.link.count_from(&mut self.net.pool, self.now, underway);
-        }
     }
 
     /// Nobody will look at links before `at`: up to there the network may be ahead of the time.
