@@ -648,8 +648,9 @@ let addressing = 0;
 function address() {
   clearTimeout(addressing);
   addressing = setTimeout(async () => {
+    const own = addressing;
     const hash = await linked();
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+    if (addressing === own && location.hash !== hash) history.replaceState(null, "", hash);
   }, 300);
 }
 
@@ -662,8 +663,10 @@ async function linked() {
 }
 
 // The scenario that the address carries, or the page's own, or the first.
-async function begin() {
-  const asked = new URLSearchParams(location.hash.slice(1));
+async function begin(hash = location.hash) {
+  clearTimeout(addressing);
+  addressing = 0;
+  const asked = new URLSearchParams(hash.slice(1));
   const own = JSON.parse(at("own").textContent);
   const lesson = LESSONS.find(({ id }) => id === asked.get("lesson"));
   if (lesson && !asked.has("s")) { teach(lesson); return; }
@@ -883,8 +886,8 @@ at("save-page").addEventListener("click", () => save(new Blob([whole()], { type:
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
-addEventListener("hashchange", begin);
+addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // of a run that ends meanwhile, `address` may have changed it again
 figures.recolour = () => { show(); filming.draw(); };
 new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");
-runner.open().then(begin, (error) => say(`this browser cannot run the simulator: ${error.message}`, true));
+runner.open().then(() => begin(), (error) => say(`this browser cannot run the simulator: ${error.message}`, true));

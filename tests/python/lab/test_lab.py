@@ -171,6 +171,11 @@ def test_a_link_and_a_saved_page_carry_the_scenario(tab, tmp_path):
     opened(tab, behind=link)
     tab.wait(f"document.body.dataset.digest === {expected!r}")
     assert tab.run("at('text').value") == changed
+    opened(tab)
+    tab.wait("location.hash.startsWith('#s=')")
+    # a run that ends just then writes its own address
+    tab.run(f"const own = location.hash; location.hash = {json.dumps(link)}; history.replaceState(null, '', own)")
+    tab.wait(f"document.body.dataset.digest === {expected!r}")
     opened(tab, saved)
     tab.wait(f"document.body.dataset.digest === {expected!r}")
     assert tab.run("[at('text').value, at('seed').value]") == [changed, "7"]
