@@ -33,7 +33,7 @@ MODULES = {
 """Name of a module -> of our controller."""
 
 BUFFER, MEMORY = "growth of the receive buffer", "what the receiver's packets weigh"
-PARTS: dict[str, dict[int, str]] = {"hybla": {12: MEMORY, 14: BUFFER, 17: BUFFER, 27: BUFFER}}
+PARTS: dict[str, dict[int, str]] = {"hybla": {14: BUFFER, 17: BUFFER, 27: BUFFER}}
 """Paths on which the module in the simulator parts from the kernel, and why: the effect goes with a receive buffer of a fixed size (`BUFFER`),
 or only with one of 300 kB (`MEMORY`)."""
 DRAWS = {"bbr": 9, "cdg": 5}
