@@ -32,14 +32,13 @@ MODULES = {
 } | {"westwood": "westwood-plus"}  # fmt: skip
 """Name of a module -> of our controller."""
 
-BUFFER, MEMORY = "growth of the receive buffer", "what the receiver's packets weigh"
-PARTS: dict[str, dict[int, str]] = {"hybla": {14: BUFFER, 17: BUFFER, 27: BUFFER}}
-"""Paths on which the module in the simulator parts from the kernel, and why: the effect goes with a receive buffer of a fixed size (`BUFFER`),
-or only with one of 300 kB (`MEMORY`)."""
-DRAWS = {"bbr": 9, "cdg": 5}
+BUFFER, PAUSE = "growth of the receive buffer", "a writer that pauses"
+PARTS: dict[str, dict[int, str]] = {"hybla": {14: BUFFER, 17: BUFFER, 27: BUFFER}, "bbr": {2: PAUSE, 18: PAUSE}}
+"""Paths on which the module in the simulator parts from the kernel, and why: the effect goes with a receive buffer of a fixed size (`BUFFER`);
+`PAUSE` is a guess, what the two paths have in common. BBR draws as the simulator does, on both sides (`bbr_drawn`)."""
+DRAWS = {"cdg": 5}
 """Modules that draw random numbers, which are the kernel's own there, and on how many paths that does not matter. With a constant in place of
-the draw, on both sides, BBR was the kernel's on 25 (2, 24, 26 and 27 with it where no SACK is compressed, 25 with a delay that is longer by 13.7 us)
-and CDG on 28 (2 and 14 likewise by the delay)."""
+the draw, on both sides, CDG was the kernel's on 28 (2 and 14 with a delay that is longer by 13.7 us)."""
 
 
 def _folder() -> Path | None:
