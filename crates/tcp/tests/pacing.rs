@@ -113,6 +113,26 @@ fn with_packets_of_two_segments_pairs_are_paced_linux_tcp_tso_autosize() {
 }
 
 #[test]
+fn bbr_sends_single_segments_below_its_rate_and_pairs_from_there_on_linux_bbr_min_tso_segs() {
+    let together = |controller: &str, rate: u64| {
+        let mut s = Server::new(&Config {
+            controller: Recipe::by_name(controller).expect("a controller"),
+            buffers: Some(Buffers { tso: Some(Tso::LINUX), ..Buffers::UNLIMITED }),
+            ..config(paced())
+        });
+        s.conn.set_max_pacing_rate(rate);
+        s.conn.write_forever(s.now);
+        departures(&mut s, RTT);
+        s.deliver(10, &[]);
+        let times: Vec<u64> = departures(&mut s, RTT).iter().map(|(at, _)| *at).collect();
+        let paced = times.iter().find(|at| **at > 0).expect("the next waits for its time");
+        times.iter().filter(|at| *at == paced).count()
+    };
+    assert_eq!((together("bbr", 149_999), together("bbr", 150_000)), (1, 2));
+    assert_eq!(together("reno", 100_000), 2, "as the stack is set");
+}
+
+#[test]
 fn linux_counts_the_syn_as_delivered_and_the_rfc_profile_does_not() {
     for (profile, syn) in [("linux-6", 1), ("rfc", 0)] {
         let mut s = Server::new(&Config::profile(profile).expect("a profile"));

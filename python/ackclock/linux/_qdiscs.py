@@ -211,6 +211,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage(_shaper(rate, overhead, _leaf(queue, place, delay), burst=MININET_BURST), queues=True))
         return out
     if kind == "drop-tail" and "bytes" not in queue.get("limit", {}):
+        rate = _rate_of_netem(rate_bps, FULL_FRAME + overhead)
         packets = queue.get("limit", {}).get("packets")
         if packets is None:
             out.append(stage(netem(rate=rate, delay_ns=delay), queues=True))
@@ -223,6 +224,16 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     out.append(stage(_shaper(rate, overhead, _leaf(queue, place)), queues=True))
     out.append(stage(netem(rate=rate, delay_ns=delay)))
     return out
+
+
+def _rate_of_netem(rate_bps: int, frame: int) -> int:
+    """Bytes per second: those of the link, or if netem, which cuts a packet's time to whole nanoseconds (`packet_time_ns`), has a rate at
+    which a full frame takes the link's time to the nearest one, that. A nanosecond a packet is an RTT shorter by 0.1 us in a queue of 100."""
+    work, rate = frame * 10**9, rate_bps // 8
+    wanted = (8 * work + rate_bps // 2) // rate_bps
+    nearest = work // max(1, wanted)
+    misses = work // rate != wanted
+    return nearest if misses and nearest and work // nearest == wanted else rate
 
 
 def _netem(overhead: int, **given: Any) -> dict[str, Any]:

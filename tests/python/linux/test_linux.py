@@ -274,6 +274,14 @@ def test_a_dumbbell_becomes_three_hops() -> None:
     )
 
 
+def test_a_full_frame_takes_netem_the_time_that_the_link_says() -> None:
+    scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("network.framing", "14 bytes")
+    # 1514 bytes take 508,907.56 ns, and netem cuts a time to 508,907
+    for rate, told in (("23.8 Mbit/s", 8 * 2_974_997), ("37.1 Mbit/s", 37_100_000), ("2.05 Mbit/s", 2_050_000)):
+        assert f" rate {told}bit" in stages(scenario.set("network.bottleneck.rate", rate))[1], rate
+    assert 1514 * 10**9 // 2_974_997 == 508_908
+
+
 def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
     job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", CONTROLLERS)

@@ -222,6 +222,7 @@ impl CongestionControl for Bbr {
             pacing: true,
             seed: true,
             buffer_windows: 3,
+            slow_packets: gains::SLOW,
             vars: &["estimate_bps", "min_rtt_s", "mode", "pacing_gain", "cwnd_gain"],
             ..Needs::default()
         }

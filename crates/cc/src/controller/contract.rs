@@ -129,6 +129,8 @@ pub struct Needs {
     pub own_start: bool,
     /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
     pub buffer_windows: u8,
+    /// Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack is set.
+    pub slow_packets: u32,
     /// Its window grows also where it is not the limit.
     pub unlimited: bool,
     /// It is told of what comes while nothing is outstanding, by [`CongestionControl::on_idle`].

@@ -13,7 +13,7 @@ use super::Receiver;
 use crate::config::DelayedAck;
 use crate::memory::{self, Share};
 
-/// Packets that arrived out of order and follow one another.
+/// Packets that arrived out of order and follow one another; or one of them, see [`Receiver::lies_alone`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub start: u64,
@@ -182,6 +182,7 @@ impl Receiver {
     }
 
     fn collapse(&mut self) {
+        self.join_runs();
         let share = self.window.share();
         let (mut tiny, most) = (0, self.window.eighth());
         for run in &mut self.out_of_order {
@@ -204,6 +205,21 @@ impl Receiver {
         if let Some(waiting) = &mut self.waiting {
             waiting.collapse(share, 1 + self.read);
         }
+    }
+
+    /// What is copied together is all that follows one another, in whatever packets it lies.
+    fn join_runs(&mut self) {
+        let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.out_of_order.len());
+        for run in self.out_of_order.drain(..) {
+            match joined.back_mut().filter(|last| last.end == run.start) {
+                Some(last) => {
+                    (last.memory, last.packets) = (last.memory + run.memory, last.packets + run.packets);
+                    (last.end, last.room, last.pieces) = (run.end, run.room, run.pieces);
+                }
+                None => joined.push_back(run),
+            }
+        }
+        self.out_of_order = joined;
     }
 
     /// The highest packets go first, an eighth of the buffer at a time, until there is room; none before the one that arrives. What

@@ -29,7 +29,8 @@ impl Receiver {
             "{held:?} beyond {}",
             self.rcv_nxt
         );
-        assert!(held.iter().zip(held.iter().skip(1)).all(|(a, b)| a.end < b.start), "{held:?}");
+        let apart = |a: &Run, b: &Run| a.end < b.start || (a.end == b.start && self.lies_alone(b));
+        assert!(held.iter().zip(held.iter().skip(1)).all(|(a, b)| apart(a, b)), "{held:?}");
         assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
         assert!(self.explicit_reads || self.unread_memory() == 0);
         let kept = self.explicit_reads || !held.is_empty() || self.early.is_some();
@@ -44,8 +45,6 @@ impl Receiver {
     /// What waited behind `seg`, which just arrived, is in order: where the first buffer of the application's queue ends, and the memory
     /// of what waited. What finds room for all of its pieces in the last buffer joins that, and its own head goes (Linux
     /// `tcp_ofo_queue`, `skb_try_coalesce`).
-    ///
-    /// Differs: of packets that wait one behind another only the last one's pieces are known; the first of several joins nothing.
     pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
         let (mut first, mut memory) = (arrived, 0);
@@ -61,7 +60,8 @@ impl Receiver {
             if self.explicit_reads {
                 self.enqueue_run(run, self.rcv_nxt);
             }
-            let joins = tail > 0 && run.packets == 1 && run.pieces > 0 && tail + run.pieces <= MOST_PIECES;
+            let fits = tail > 0 && run.packets == 1 && run.pieces > 0 && tail + run.pieces <= MOST_PIECES;
+            let joins = fits && start == self.rcv_nxt;
             if joins && first == self.rcv_nxt {
                 first = first.max(end);
             }
@@ -83,43 +83,61 @@ impl Receiver {
         (first, memory)
     }
 
-    /// Memory, packets, room and pieces of `len` bytes that arrive right behind a run, or alone.
+    /// What arrives, right `behind` a run or alone: what it adds to that, or a run of its own.
     #[inline]
-    fn stored(&self, behind: Option<&Run>, start: u64, len: u32) -> (u64, u32, u32, u32) {
+    fn stored(&self, behind: Option<&Run>, start: u64, end: u64) -> Run {
+        let len = (end - start) as u32;
         let own = self.window.pieces(start, len);
-        match behind {
+        let (memory, packets, room, pieces) = match behind {
             Some(run) if len <= run.room => (0, 0, run.room - len, run.pieces), // copied behind the last packet
             Some(run) if own > 0 && run.pieces + own <= MOST_PIECES => (len as u64, 0, 0, run.pieces + own),
             _ => (self.window.packet_memory(len), 1, self.window.room_behind(len), own),
-        }
+        };
+        Run { start, end, memory, packets, room, pieces }
+    }
+
+    /// A packet whose pieces may join another's is a run of its own, though it lies right behind one: it found no room there, and may find
+    /// some when the gap closes (Linux knows packets only).
+    #[inline]
+    fn lies_alone(&self, run: &Run) -> bool {
+        run.pieces > 0 && run.packets > 0 && self.mode == DelayedAck::Linux
     }
 
     /// None: all of it was there already. Else the memory that is taken out of order when the window opens for it: a packet that joined
     /// another counts by then, one that lies alone does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
         let before = self.gathered;
-        let len = (end - start) as u32;
         // As a rule the last run grows, which was the last to grow.
         if let Some(last) = self.out_of_order.back().filter(|last| last.end == start) {
-            let (memory, packets, room, pieces) = self.stored(Some(last), start, len);
-            let last = self.out_of_order.back_mut().expect("invariant: just seen");
-            (last.end, last.room, last.pieces) = (end, room, pieces);
-            (last.memory, last.packets) = (last.memory + memory, last.packets + packets);
-            self.gathered += memory;
+            let new = self.stored(Some(last), start, end);
             let run = (last.start, end);
+            if self.lies_alone(&new) {
+                let n = self.out_of_order.len();
+                put_for(&mut self.out_of_order, n..n, new);
+            } else {
+                let last = self.out_of_order.back_mut().expect("invariant: just seen");
+                (last.end, last.room, last.pieces) = (end, new.room, new.pieces);
+                (last.memory, last.packets) = (last.memory + new.memory, last.packets + new.packets);
+            }
+            self.gathered += new.memory;
             match self.sacks.first_mut() {
                 Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
                 _ => self.report(start, end, run),
             }
-            return Some(if packets == 0 { self.gathered } else { before });
+            return Some(if new.packets == 0 { self.gathered } else { before });
         }
-        let i = self.out_of_order.partition_point(|r| r.end < start);
-        let mut j = i;
+        let len = end - start;
+        let mut i = self.out_of_order.partition_point(|r| r.end < start);
         let behind = self.out_of_order.get(i).filter(|r| r.end == start);
-        let (memory, packets, room, pieces) = self.stored(behind, start, len);
+        let new = self.stored(behind, start, end);
+        i += (behind.is_some() && self.lies_alone(&new)) as usize;
+        let apart = new.pieces > 0 && self.mode == DelayedAck::Linux;
+        let mut j = i;
         let mut kept = true;
-        let mut run = Run { start, end, memory, packets, room, pieces };
-        while let Some(known) = self.out_of_order.get(j).copied().filter(|r| r.start <= end) {
+        let mut run = new;
+        // What it meets becomes one with it; where packets lie apart that is only what it brings again.
+        let meets = |r: &Run| r.start < end || (r.start == end && !apart);
+        while let Some(known) = self.out_of_order.get(j).copied().filter(meets) {
             if known.start <= start && end <= known.end {
                 self.dsack = self.reports().then_some((start, end));
                 self.now |= self.mode != DelayedAck::Linux;
@@ -128,8 +146,8 @@ impl Receiver {
             // Of what came a second time one copy is kept.
             let twice = known.end.min(end).saturating_sub(known.start.max(start));
             if twice > 0 {
-                run.memory = run.memory.saturating_sub(memory * twice / len as u64);
-                run.packets = run.packets.saturating_sub((twice == len as u64) as u32);
+                run.memory = run.memory.saturating_sub(new.memory * twice / len);
+                run.packets = run.packets.saturating_sub((twice == len) as u32);
             }
             if known.end > end {
                 (run.room, run.pieces) = (known.room, known.pieces);
@@ -143,7 +161,7 @@ impl Receiver {
         let (s, e) = (run.start, run.end);
         put_for(&mut self.out_of_order, i..j, run);
         self.report(start, end, (s, e));
-        kept.then_some(if packets == 0 { self.gathered } else { before })
+        kept.then_some(if new.packets == 0 { self.gathered } else { before })
     }
 
     /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.

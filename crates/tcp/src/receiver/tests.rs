@@ -354,9 +354,9 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
 }
 
-/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order; what closes the gap: end of the first buffer
-/// in segments, and the memory that waited.
-fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
+/// A receiver whose next segment is 40, with segments 41 to 40 + `waiting` out of order, which came one after another or the last one
+/// first; what closes the gap: end of the first buffer in segments, and the memory that waited.
+fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u64, u64) {
     let mut config = Config::profile("linux-6").expect("a profile");
     config.switches.packet_memory = packet_memory;
     let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
@@ -366,6 +366,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
     receiver.rcv_nxt = at(40);
     let each = receiver.window.packet_memory(SMSS as u32);
     for n in 41..=40 + waiting {
+        let n = if last_first { 81 + waiting - n } else { n };
         let before = receiver.gathered;
         let held = receiver.insert(at(n), at(n + 1)).expect("new");
         let joined = receiver.gathered - before < each;
@@ -374,6 +375,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
             if joined { receiver.gathered } else { before },
             "what joined counts when the window opens"
         );
+        receiver.recount();
     }
     receiver.rcv_nxt = at(41);
     let seg = Segment { seq: at(40), len: SMSS as u32, flags: Flags::ACK, ..Segment::default() };
@@ -387,11 +389,15 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64) -> (u64, u64) {
 #[test]
 fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for_its_pieces() {
     use PacketMemory::{Copied, HandedOn};
-    assert_eq!(gap_closed(HandedOn, 1), (42, SMSS), "its own head goes");
-    assert_eq!(gap_closed(HandedOn, 3), (44, 3 * SMSS));
+    assert_eq!(gap_closed(HandedOn, 1, false), (42, SMSS), "its own head goes");
+    assert_eq!(gap_closed(HandedOn, 3, false), (44, 3 * SMSS));
     // sixteen segments, one of which lies in two pages, and the first: eighteen pieces
-    assert_eq!(gap_closed(HandedOn, 16), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
-    assert_eq!(gap_closed(Copied, 2), (41, 2 * 2304), "a device's memory joins nothing");
+    assert_eq!(gap_closed(HandedOn, 16, false), (41, 832 + 16 * SMSS), "no room: a buffer of its own");
+    assert_eq!(gap_closed(Copied, 2, false), (41, 2 * 2304), "a device's memory joins nothing");
+    assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
+    // each lies before those that came earlier, so none joined another; now they do, one by one
+    assert_eq!(gap_closed(HandedOn, 3, true), (44, 3 * SMSS));
+    assert_eq!(gap_closed(HandedOn, 20, true), (56, 832 + 20 * SMSS), "seventeen pieces, and a second buffer");
 }
 
 /// An ACK of what came behind a gap ends the quick ones and sets the ATO, so the first data in order is not the first of all; it is late

@@ -141,13 +141,17 @@ impl Sender {
     }
 
     /// Linux `tcp_tso_autosize`: what a millisecond takes at the pacing rate, more on short paths, at least
-    /// `tcp_min_tso_segs`.
+    /// `tcp_min_tso_segs`, or what the controller asks for at this rate.
     fn tso_segments(&self) -> u64 {
         let Some(tso) = self.tso() else { return 1 };
         let halvings = self.rtt.min_rtt().as_us() >> RTT_LOG;
         let near = if halvings < 32 { MAX_PACKET >> halvings } else { 0 };
         let bytes = (self.pacing_rate().0 >> 10).saturating_add(near).min(MAX_PACKET);
-        (bytes / self.smss as u64).max(tso.min_segments as u64)
+        let least = match self.config.controller.needs().slow_packets {
+            0 => tso.min_segments,
+            rate => 1 + (self.pacing_rate().0 >= rate as u64) as u32,
+        };
+        (bytes / self.smss as u64).max(least as u64)
     }
 
     /// Whether a packet of `ready` bytes waits for the ACK that will soon allow a larger one. `last`: nothing is queued
@@ -171,8 +175,7 @@ impl Sender {
             return false;
         }
         let srtt = self.rtt.exact_srtt();
-        let left =
-            self.queue.as_ref().filter(|_| head.rexmit == 0).and_then(|queue| queue.left_at(self.snd_una));
+        let left = self.queue.as_ref().and_then(|queue| queue.left_at(self.snd_una));
         if left.unwrap_or(head.xmit) + srtt > now + DEFER_MOST.min(srtt / 2) {
             return false; // the ACK is too far away
         }

@@ -82,7 +82,7 @@ pub(super) struct SendQueue {
     single: bool,
     /// Ends of the packets sent and not yet acknowledged.
     ends: VecDeque<u64>,
-    /// The same as they left the first time, and when; not in whole microseconds.
+    /// Ends of what left at one time, and when it did last; not in whole microseconds.
     left: VecDeque<(u64, Time)>,
 }
 
@@ -239,7 +239,19 @@ impl SendQueue {
         self.left.push_back((end, now));
     }
 
-    /// When the byte at `start` left for the first time.
+    /// What lies between `start` and `end` leaves again.
+    pub fn left_again(&mut self, now: Time, start: u64, end: u64) {
+        for at in [start, end] {
+            let n = self.left.partition_point(|left| left.0 < at);
+            if let Some(&(_, when)) = self.left.get(n).filter(|left| left.0 > at) {
+                self.left.insert(n, (at, when));
+            }
+        }
+        let from = self.left.partition_point(|left| left.0 <= start);
+        self.left.range_mut(from..).take_while(|left| left.0 <= end).for_each(|left| left.1 = now);
+    }
+
+    /// When the byte at `start` left last.
     pub fn left_at(&self, start: u64) -> Option<Time> {
         self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
@@ -353,6 +365,9 @@ mod tests {
         q.join_sent(1_001, 5_001);
         assert_eq!((q.sent_in(1), q.sent_in(1_001), q.sent_in(5_001)), (1_001, 5_001, 6_001));
         assert_eq!((q.left_at(3_001), q.left_at(6_001)), (Some(Time(4_001)), None));
+        q.left_again(Time(9_999), 3_001, 5_001);
+        let left: Vec<_> = [1, 2_001, 3_001, 4_001, 5_001].map(|at| q.left_at(at).expect("it left").0).into();
+        assert_eq!(left, [2_001, 4_001, 9_999, 9_999, 6_001], "only what left again");
     }
 
     #[test]

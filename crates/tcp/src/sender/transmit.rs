@@ -145,6 +145,9 @@ impl Sender {
         self.usage.data_sent(now);
         let s = *self.board.get(n);
         let (start, len) = (s.start(), s.len - s.is(FIN) as u32);
+        if let Some(queue) = &mut self.queue {
+            queue.left_again(now, start, s.end);
+        }
         self.count(now, start, len, 1);
         let seg = self.segment(n, start, len, s.is(FIN), s.rexmit);
         self.trace.sent(1);

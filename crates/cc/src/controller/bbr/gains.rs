@@ -27,6 +27,8 @@ pub(super) const MIN_CWND: u32 = 4;
 const INIT_CWND: u32 = 10;
 /// Extra ACKs add at most 100 ms of the rate to cwnd (Linux `bbr_extra_acked_max_us`).
 const EXTRA_MAX_US: u64 = 100_000;
+/// Below this rate, bytes/s, a packet holds one segment (Linux `bbr_min_tso_rate`).
+pub(super) const SLOW: u32 = 1_200_000 / 8;
 
 /// bytes/s of a rate times a gain, less the margin (Linux `bbr_rate_bytes_per_sec`).
 pub(super) fn pacing_rate(bw: u64, gain: u64, smss: u32) -> u64 {
@@ -54,7 +56,7 @@ impl Bbr {
         if known == rate {
             return burst;
         }
-        let least = if rate < 150_000 { 1 } else { 2 };
+        let least = if rate < u64::from(SLOW) { 1 } else { 2 };
         let burst = ((rate >> 10).min(65_535 - 320) / u64::from(smss.max(1))).clamp(least, 0x7f) as u32;
         self.burst.set((rate, burst));
         burst
