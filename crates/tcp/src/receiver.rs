@@ -100,7 +100,6 @@ pub struct Receiver {
     pub segment_limit: u32,
     /// The application closed: a FIN is answered at once.
     pub closing: bool,
-    fin_waits: bool,
     report_duplicates: bool,
     /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).
     saw_ect: bool,
@@ -177,7 +176,6 @@ impl Receiver {
             advmss: config.payload(),
             segment_limit: config.payload(),
             closing: false,
-            fin_waits: false,
             report_duplicates: config.dsack,
             saw_ect: false,
             echo_marks: false,
@@ -336,15 +334,16 @@ impl Receiver {
         if let Some(optimist) = &mut self.optimist {
             self.rcv_nxt = optimist.skip(self.rcv_nxt, start, end);
         }
+        let mut fin_waits = false;
         if seg.flags.has(ackclock_core::Flags::FIN) {
             if end > self.rcv_nxt {
                 self.fin_at = NonZeroU64::new(end - 1); // one of before what was received is none (Linux `tcp_data_queue` drops it)
             }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
-            if self.explicit_reads && !self.closing && next && !full {
-                self.fin_waits = true; // for the application's own FIN (Linux `tcp_fin`: pingpong mode)
-            } else if next || full || self.mode != DelayedAck::Linux {
+            // Its ACK waits for the application's own FIN, if there is still one to come (Linux `tcp_fin`: pingpong mode).
+            fin_waits = self.mode == DelayedAck::Linux && !self.closing && next && !full;
+            if !fin_waits && (next || full || self.mode != DelayedAck::Linux) {
                 self.now = true; // beyond a hole it is data like any other to Linux
             }
         }
@@ -391,7 +390,7 @@ impl Receiver {
             self.window.hold(self.memory(waiting), self.rcv_nxt);
             self.window.on_gathered(self.beyond());
         }
-        if std::mem::take(&mut self.fin_waits) {
+        if fin_waits {
             self.pingpong = true;
             self.dsack = None; // as Linux does
         }

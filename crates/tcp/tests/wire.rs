@@ -37,6 +37,23 @@ fn a_clean_wire_takes_the_handshake_and_the_rounds_of_slow_start() {
     assert!(wire.now < Time(190_000_000), "{}", wire.now);
 }
 
+/// A server that reads the end of file closes: one packet has its FIN and the ACK of the peer's (Linux `tcp_fin`), unless more than the
+/// greatest segment so far waits for an ACK (`__tcp_ack_snd_check`). Profile `rfc` acknowledges a FIN at once.
+#[test]
+fn a_fin_carries_the_ack_of_the_fin_that_came_before() {
+    for (profile, bytes, packets) in
+        [("linux-6", 500, 1), ("linux-3.0", 500, 1), ("linux-6", 1000, 2), ("rfc", 500, 2)]
+    {
+        let mut wire = Wire::random(&config(profile, "prr-linux-6", "reno"), 1, 0.0, 0.0, 0.0);
+        wire.run(bytes);
+        assert!(wire.ends.iter().all(Connection::is_done), "{profile}");
+        let answers = wire.log.iter().filter(|(_, end, seg)| *end == SERVER && !seg.flags.has(Flags::SYN));
+        let answers: Vec<_> = answers.map(|(_, _, seg)| (seg.ack, seg.flags.has(Flags::FIN))).collect();
+        assert_eq!(answers.len(), packets, "{profile}, {bytes} bytes: {answers:?}");
+        assert_eq!(answers.last(), Some(&(bytes + 2, true)));
+    }
+}
+
 #[test]
 fn every_rule_works_with_every_controller_and_profile() {
     for profile in PROFILES {
