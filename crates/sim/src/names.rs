@@ -1,5 +1,6 @@
 //! Names of links. If each flow has its own links, their names differ only in a number. The text around the number is stored once, as
-//! long as it is among the last few patterns.
+//! long as it is among the last few patterns; and of flows whose links have the same patterns in the same order, with numbers that
+//! count, only the first one's names are.
 
 /// Names, by number of the link.
 #[derive(Default)]
@@ -7,12 +8,37 @@ pub struct Names {
     /// What stands before the number and behind it.
     patterns: Vec<[Box<str>; 2]>,
     names: Vec<Name>,
+    runs: Vec<Run>,
+    links: u32,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
     pattern: u32,
     /// [`NO_NUMBER`]: the pattern is all of it.
     number: u32,
+}
+
+/// Names from a link on.
+struct Run {
+    link: u32,
+    /// Where the first of them stands.
+    at: u32,
+    /// So many stand there, and then come again, with the next number each time; 0: all stand there.
+    period: u32,
+}
+
+impl Run {
+    /// The name of the `k`-th link, as long as it is there.
+    fn of(&self, names: &[Name], k: u32) -> Option<Name> {
+        match self.period {
+            0 => names.get((self.at + k) as usize).copied(),
+            period => {
+                let Name { pattern, number } = *names.get((self.at + k % period) as usize)?;
+                Some(Name { pattern, number: number.checked_add(k / period)? })
+            }
+        }
+    }
 }
 
 const NO_NUMBER: u32 = u32::MAX;
@@ -32,12 +58,41 @@ impl Names {
                 self.patterns.len() - 1
             }
         };
-        self.names.push(Name { pattern: pattern as u32, number });
+        self.store(Name { pattern: pattern as u32, number });
+        self.links += 1;
+    }
+
+    fn store(&mut self, name: Name) {
+        let (link, stored) = (self.links, self.names.len() as u32);
+        match self.runs.last() {
+            Some(run) if run.period > 0 => {
+                if name.number != NO_NUMBER && run.of(&self.names, link - run.link) == Some(name) {
+                    return;
+                }
+                self.runs.push(Run { link, at: stored, period: 0 });
+            }
+            Some(run) => {
+                let most = (link - run.link).min(RECENT as u32);
+                let before = |back: u32| self.names[(stored - back) as usize];
+                let counts =
+                    |b: Name| b.pattern == name.pattern && b.number.checked_add(1) == Some(name.number);
+                let numbered = |back: u32| (1..=back).all(|back| before(back).number != NO_NUMBER);
+                let back = (1..=most).find(|&back| counts(before(back)) && numbered(back));
+                if let Some(period) = back.filter(|_| name.number != NO_NUMBER) {
+                    self.runs.push(Run { link: link - period, at: stored - period, period });
+                    return;
+                }
+            }
+            None => self.runs.push(Run { link, at: 0, period: 0 }),
+        }
+        self.names.push(name);
     }
 
     /// The name of a link.
     pub fn of(&self, link: usize) -> String {
-        let Name { pattern, number } = self.names[link];
+        let run = &self.runs[self.runs.partition_point(|run| run.link as usize <= link) - 1];
+        let Name { pattern, number } =
+            run.of(&self.names, link as u32 - run.link).expect("invariant: as many names as links");
         let [before, after] = &self.patterns[pattern as usize];
         match number {
             NO_NUMBER => before.to_string(),
@@ -80,12 +135,32 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Links of flows, some of them left out.
+        #[test]
+        fn names_that_count_come_back_as_they_were(
+            parts in prop::collection::vec((0u32..3, 1usize..5, 0usize..12, any::<bool>()), 0..6),
+        ) {
+            let mut names = Vec::new();
+            for (first, links, flows, alone) in parts {
+                for flow in 0..flows {
+                    names.extend((0..links).map(|link| format!("{}{}.{link}", ["a", "b"][link % 2], first + flow as u32)));
+                }
+                names.extend(alone.then(|| "bottleneck".to_string()));
+            }
+            let kept = kept(&names);
+            for (link, name) in names.iter().enumerate() {
+                prop_assert_eq!(&kept.of(link), name);
+            }
+        }
+    }
+
     #[test]
     fn what_many_names_have_in_common_is_kept_once() {
         let names: Vec<String> = (0..1000)
             .flat_map(|flow| [format!("access.{flow}.forward"), format!("egress.{flow}.back")])
             .collect();
-        assert_eq!(kept(&names).patterns.len(), 2);
+        assert_eq!((kept(&names).patterns.len(), kept(&names).names.len()), (2, 2));
         let large = ["l4294967294", "l4294967295", "l4294967296", "l007"];
         assert_eq!(kept(&large).names.iter().filter(|name| name.number == NO_NUMBER).count(), 3);
     }

@@ -47,16 +47,15 @@ pub struct Outstanding {
     pub end: u64,
     /// Last transmission.
     pub xmit: Time,
-    /// Sequence space it takes: payload, and one for a FIN.
-    pub len: u32,
-    /// Segments delivered when it was last sent (low 32 bits), for RACK's rounds.
-    pub delivered: u32,
-    /// Number that was next to be sent when it was last retransmitted (low 32 bits): lost-retransmit detection.
-    pub next_at_rexmit: u32,
+    /// What was noted when it was last sent (low 32 bits): segments delivered, for RACK's rounds; under FACK, if it was sent again, the
+    /// number that was next to be sent, for lost retransmissions.
+    pub noted: u32,
     /// Neighbours in the list by time of transmission. What stands before the first says nothing; behind the last one stands the number
     /// after its own, because that segment follows as a rule.
     prev: u32,
     next: u32,
+    /// Sequence space it takes: payload, less than 65,535, and one for a FIN.
+    len: u16,
     /// Flags above.
     pub flags: u8,
     /// Transmissions after the first, saturating.
@@ -69,19 +68,18 @@ const SMALL_RING: usize = 64;
 const FIRST_RING: usize = 16;
 const LEAST_RING: usize = 4;
 
-const EMPTY: Outstanding = Outstanding {
-    end: 0,
-    xmit: Time::ZERO,
-    len: 0,
-    delivered: 0,
-    next_at_rexmit: 0,
-    prev: NIL,
-    next: NIL,
-    flags: 0,
-    rexmit: 0,
-};
+const EMPTY: Outstanding =
+    Outstanding { end: 0, xmit: Time::ZERO, noted: 0, prev: NIL, next: NIL, len: 0, flags: 0, rexmit: 0 };
+
+/// Of a crowd's memory, entries take a good part.
+const _: () = assert!(size_of::<Outstanding>() == 32);
 
 impl Outstanding {
+    /// Sequence space it takes.
+    #[inline]
+    pub fn space(&self) -> u32 {
+        self.len as u32
+    }
     /// Offset of its first byte.
     #[inline]
     pub fn start(&self) -> u64 {
@@ -106,8 +104,8 @@ pub struct Acked {
     /// The same of the last one, which was sent last.
     pub end: u64,
     pub xmit: Time,
-    /// Segments delivered when it was sent (low 32 bits).
-    pub delivered: u32,
+    /// What was noted of it.
+    pub noted: u32,
     /// Flags of each.
     flags: u8,
 }
@@ -215,7 +213,10 @@ impl Scoreboard {
         let i = self.slot(n);
         let flags = if fin { FIN | LINKED } else { LINKED };
         let (prev, after) = (self.newest, (n + 1) as u32);
-        self.ring[i] = Outstanding { end, xmit: now, len, delivered, prev, next: after, flags, ..EMPTY };
+        debug_assert!(len <= u16::MAX as u32);
+        let len = len as u16;
+        self.ring[i] =
+            Outstanding { end, xmit: now, noted: delivered, prev, next: after, len, flags, ..EMPTY };
         self.follow(prev, n as u32);
     }
 
@@ -229,11 +230,12 @@ impl Scoreboard {
         let ring = &mut self.ring[..];
         let mask = ring.len() - 1;
         let (mut n, mut prev, mut end) = (first as u32, newest, start);
+        debug_assert!(len <= u16::MAX as u32);
+        let alike = Outstanding { xmit: now, noted: delivered, len: len as u16, flags: LINKED, ..EMPTY };
         for _ in 0..segments {
             end += len as u64;
             let next = n.wrapping_add(1);
-            ring[n as usize & mask] =
-                Outstanding { end, xmit: now, len, delivered, prev, next, flags: LINKED, ..EMPTY };
+            ring[n as usize & mask] = Outstanding { end, prev, next, ..alike };
             (prev, n) = (n, next);
         }
         self.follow(newest, first as u32);
@@ -277,7 +279,7 @@ impl Scoreboard {
     /// happened to, or all up to the next such one.
     #[inline(always)]
     pub fn pop_acked(&mut self, ack: u64) -> Option<Acked> {
-        let &Outstanding { end, xmit, delivered, next, flags, .. } =
+        let &Outstanding { end, xmit, noted, next, flags, .. } =
             self.head().filter(|head| head.end <= ack)?;
         let first = self.first;
         let mut acked = Acked {
@@ -287,7 +289,7 @@ impl Scoreboard {
             first_xmit: xmit,
             end,
             xmit,
-            delivered,
+            noted,
             flags,
         };
         if flags & HISTORY != 0 || first as u32 != self.oldest {
@@ -300,7 +302,7 @@ impl Scoreboard {
             if s.end > ack || s.flags & (HISTORY | LINKED) != LINKED || oldest != self.first as u32 {
                 break;
             }
-            (acked.end, acked.xmit, acked.delivered) = (s.end, s.xmit, s.delivered);
+            (acked.end, acked.xmit, acked.noted) = (s.end, s.xmit, s.noted);
             oldest = s.next;
             self.first += 1;
         }
@@ -339,16 +341,14 @@ impl Scoreboard {
     pub fn trim(&mut self, n: u64, start: u64) {
         let segment = self.get_mut(n);
         debug_assert!(segment.start() <= start && start < segment.end);
-        segment.len = (segment.end - start) as u32;
+        segment.len = (segment.end - start) as u16;
     }
 
-    /// Record a retransmission: time, flags, place in the list.
-    pub fn retransmitted(&mut self, n: u64, now: Time, delivered: u32, counts: bool) {
-        let next = self.next as u32;
+    /// Record a retransmission: time, what is noted of it, flags, place in the list.
+    pub fn retransmitted(&mut self, n: u64, now: Time, noted: u32, counts: bool) {
         let segment = self.get_mut(n);
         segment.xmit = now;
-        segment.delivered = delivered;
-        segment.next_at_rexmit = next;
+        segment.noted = noted;
         segment.rexmit = segment.rexmit.saturating_add(1);
         segment.flags = (segment.flags | EVER_RETRANS) & !LEFT_OUT;
         if counts && !segment.is(RETRANS) {
@@ -430,9 +430,9 @@ impl Scoreboard {
         true
     }
 
-    /// Cut segments of more than `most` bytes into several, each with the marks of the whole; the numbers of the pieces.
-    /// Work grows with the window; paths seldom shrink.
-    pub fn cut_to(&mut self, most: u32) -> Vec<u64> {
+    /// Cut segments of more than `most` bytes into several, each with the marks of the whole; the numbers of the pieces. Of those sent again
+    /// the number that was next to be sent was noted, or something else. Work grows with the window; paths seldom shrink.
+    pub fn cut_to(&mut self, most: u32, noted_next: bool) -> Vec<u64> {
         let all: Vec<Outstanding> = (self.first..self.next).map(|n| *self.get(n)).collect();
         let mut pieces = Vec::new();
         // new number of each old one, and of the one that was next
@@ -444,7 +444,7 @@ impl Scoreboard {
         (self.oldest, self.newest) = (NIL, NIL);
         (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, self.leaked);
         for whole in all {
-            let payload = whole.len - whole.is(FIN) as u32;
+            let payload = whole.space() - whole.is(FIN) as u32;
             let mut start = whole.start();
             numbers.push(self.next as u32);
             loop {
@@ -455,11 +455,11 @@ impl Scoreboard {
                     pieces.push(n);
                 }
                 start += len as u64;
-                self.push(start, len, false, whole.xmit, whole.delivered);
+                self.push(start, len, false, whole.xmit, whole.noted);
                 let fin = if start == whole.end { whole.flags & FIN } else { 0 };
                 let piece = self.get_mut(n);
                 piece.flags = (whole.flags & !FIN & !LINKED) | fin | LINKED;
-                (piece.rexmit, piece.next_at_rexmit) = (whole.rexmit, whole.next_at_rexmit);
+                piece.rexmit = whole.rexmit;
                 self.sacked_out += whole.is(SACKED) as u32;
                 self.lost_out += whole.is(LOST) as u32;
                 self.retrans_out += whole.is(RETRANS) as u32;
@@ -480,8 +480,9 @@ impl Scoreboard {
             self.unlink(n);
             let first = self.first as u32;
             let s = self.get_mut(n);
-            if let Some(&number) = numbers.get(s.next_at_rexmit.wrapping_sub(first) as usize) {
-                s.next_at_rexmit = number;
+            let number = numbers.get(s.noted.wrapping_sub(first) as usize);
+            if let Some(&number) = number.filter(|_| noted_next && s.rexmit > 0) {
+                s.noted = number;
             }
             if !s.is(SACKED) && (!s.is(LOST) || s.is(RETRANS)) {
                 by_time.push((s.xmit, n));

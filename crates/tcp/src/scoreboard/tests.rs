@@ -78,6 +78,7 @@ enum Op {
     Retransmitted { which: u64, counts: bool },
     UnmarkAllLost,
     ForgetSacks,
+    Fit,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -93,6 +94,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (any::<u64>(), any::<bool>()).prop_map(|(which, counts)| Op::Retransmitted { which, counts }),
         1 => Just(Op::UnmarkAllLost),
         1 => Just(Op::ForgetSacks),
+        1 => Just(Op::Fit),
     ]
 }
 
@@ -194,6 +196,7 @@ fn apply(board: &mut Scoreboard, model: &mut Model, op: &Op, now: u64) {
             board.forget_sacks();
             model.segments.iter_mut().for_each(|s| s.sacked = false);
         }
+        Op::Fit => board.fit(), // nothing that can be asked
     }
 }
 
@@ -216,7 +219,7 @@ fn compare(board: &Scoreboard, model: &Model, probe: u64) {
             (s.listed, LINKED),
         ];
         let flags: u8 = flags.iter().map(|(on, flag)| if *on { *flag } else { 0 }).sum();
-        assert_eq!((b.end, b.len, b.xmit.0, b.flags), (s.end, s.len, s.xmit, flags), "segment {n}");
+        assert_eq!((b.end, b.space(), b.xmit.0, b.flags), (s.end, s.len, s.xmit, flags), "segment {n}");
         assert_eq!(b.rexmit as u32, s.rexmit.min(255));
     }
     let mut list = Vec::new();
@@ -430,7 +433,7 @@ proptest! {
             // some are sent again while there is more to send
             if i >= 3 && sizes[i - 3].1 == 3 && sizes[i].1 > 1 {
                 board.mark_lost(i as u64 - 3);
-                board.retransmitted(i as u64 - 3, now, 0, true);
+                board.retransmitted(i as u64 - 3, now, board.next as u32, true);
             }
         }
         for (n, (_, kind)) in sizes.iter().enumerate() {
@@ -438,7 +441,7 @@ proptest! {
             match kind {
                 1 => board.add_sacked_range(n, n + 1, &Known::default(), |board, n| { board.mark_sacked(n, false); }),
                 2 => { board.mark_lost(n); }
-                3 if !board.get(n).is(RETRANS) => { board.mark_lost(n); board.retransmitted(n, Time(100 + n), 0, true); }
+                3 if !board.get(n).is(RETRANS) => { board.mark_lost(n); board.retransmitted(n, Time(100 + n), board.next as u32, true); }
                 _ => {}
             }
         }
@@ -450,16 +453,16 @@ proptest! {
         let next_at_rexmit = |board: &Scoreboard| -> Vec<(u64, u64)> {
             let again = (board.first..board.next).map(|n| *board.get(n)).filter(|s| s.rexmit > 0);
             let start = |n: u32| if n as u64 == board.next { end } else { board.get(n as u64).start() };
-            again.flat_map(|s| (s.start()..s.end).map(move |at| (at, start(s.next_at_rexmit)))).collect()
+            again.flat_map(|s| (s.start()..s.end).map(move |at| (at, start(s.noted)))).collect()
         };
         let before = (marks(&board), next_at_rexmit(&board));
-        board.cut_to(most);
+        board.cut_to(most, true);
         prop_assert_eq!((marks(&board), next_at_rexmit(&board)), before);
         let count = |mask| (board.first..board.next).filter(|&n| board.get(n).is(mask)).count() as u32;
         prop_assert_eq!((board.sacked_out, board.lost_out, board.retrans_out), (count(SACKED), count(LOST), count(RETRANS)));
         for n in board.first..board.next {
             let s = board.get(n);
-            let payload = s.len - s.is(FIN) as u32;
+            let payload = s.space() - s.is(FIN) as u32;
             prop_assert!(payload <= most && (payload > 0 || s.is(FIN)));
             prop_assert_eq!(s.is(FIN), closes && n + 1 == board.next);
         }
@@ -484,6 +487,45 @@ fn board_of(segments: u64) -> Scoreboard {
 
 fn listed(board: &Scoreboard) -> Vec<u64> {
     std::iter::successors(board.oldest_sent(), |&n| board.sent_after(n)).collect()
+}
+
+/// The places that a ring of another size has for the same numbers are others: 13 to 20 of a ring of 16 begin at place 13, of a ring of 8
+/// at place 5.
+#[test]
+fn a_ring_shrinks_to_what_is_outstanding_and_grows_again() {
+    let mut board = board_of(13);
+    while board.pop_acked(13_000).is_some() {}
+    (14..=21).for_each(|n| board.push(n * 1_000, 1_000, false, Time(n), 0));
+    assert_eq!((board.ring.len(), board.first, board.next), (16, 13, 21));
+    board.mark_lost(15);
+    let look = |board: &Scoreboard| -> Vec<(u64, u8)> {
+        (board.first..board.next).map(|n| (board.get(n).end, board.get(n).flags)).collect()
+    };
+    let before = look(&board);
+    board.fit();
+    assert_eq!((board.ring.len(), look(&board)), (8, before.clone()));
+    assert_eq!(listed(&board), [13, 14, 16, 17, 18, 19, 20]);
+    board.fit();
+    assert_eq!(board.ring.len(), 8, "it is full");
+    board.push(22_000, 1_000, false, Time(22), 0);
+    assert_eq!((board.ring.len(), &look(&board)[..8]), (16, &before[..]));
+    while board.pop_acked(22_000).is_some() {}
+    board.fit();
+    assert_eq!(board.ring.len(), LEAST_RING, "no smaller one");
+    board.push(23_000, 1_000, false, Time(23), 0);
+    assert_eq!((board.ring.len(), board.get(22).end), (LEAST_RING, 23_000));
+}
+
+#[test]
+fn a_large_ring_is_kept_for_the_flow_grows_again() {
+    let mut board = board_of(SMALL_RING as u64 + 1);
+    while board.pop_acked(60_000).is_some() {}
+    board.fit();
+    assert_eq!((board.ring.len(), board.packets_out()), (2 * SMALL_RING, 5));
+    let mut board = board_of(SMALL_RING as u64);
+    while board.pop_acked(60_000).is_some() {}
+    board.fit();
+    assert_eq!((board.ring.len(), board.packets_out()), (LEAST_RING, 4));
 }
 
 /// Linux `tcp_rack_detect_loss` takes what it marks off its list; an undo brings only the marks back, and others never left it.

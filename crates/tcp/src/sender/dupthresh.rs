@@ -161,8 +161,8 @@ impl Sender {
             let s = *self.board.get(n);
             cursor = self.board.sent_after(n);
             if s.is(RETRANS) {
-                let next = self.board.first
-                    + s.next_at_rexmit.wrapping_sub(self.board.first as u32) as i32 as i64 as u64;
+                let next =
+                    self.board.first + s.noted.wrapping_sub(self.board.first as u32) as i32 as i64 as u64;
                 if (next as i64) >= sacked_end as i64 {
                     break;
                 }

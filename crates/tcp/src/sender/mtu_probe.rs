@@ -10,7 +10,7 @@ use ackclock_core::{Span, Time};
 
 use super::intent::Next;
 use super::Sender;
-use crate::config::{Config, MtuProbing};
+use crate::config::{Config, Detection, MtuProbing};
 use crate::scoreboard::{FIN, SACKED};
 
 /// Linux `tcp_probe_threshold`: the search ends where the range is narrower.
@@ -237,7 +237,7 @@ impl Sender {
             search.probe = None;
         }
         let s = *self.board.get(n);
-        if s.len - s.is(FIN) as u32 <= self.smss {
+        if s.space() - s.is(FIN) as u32 <= self.smss {
             return n;
         }
         self.cut_segments();
@@ -272,7 +272,7 @@ impl Sender {
     /// Segments that are larger than a full one become several; the numbers of the pieces that are not SACKed.
     pub(super) fn cut_segments(&mut self) -> Vec<u64> {
         self.trim(self.board.first);
-        let mut pieces = self.board.cut_to(self.smss);
+        let mut pieces = self.board.cut_to(self.smss, self.config.detection == Detection::Fack);
         let first = self.board.first;
         self.dupthresh.look_from(first);
         self.next_seg.start_over(first);

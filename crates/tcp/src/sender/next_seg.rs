@@ -69,7 +69,7 @@ impl Sender {
                 self.next_seg.hint = n;
                 // A receiver that took its window back: only the head leaves, as a probe.
                 let beyond = n != first && !self.in_window(s.start());
-                let (start, len) = (s.start(), s.len);
+                let (start, len) = (s.start(), s.space());
                 if beyond || self.pacing_holds(now, start) || self.retransmission_waits(start, len) {
                     return None;
                 }

@@ -194,7 +194,7 @@ impl Sender {
                 w.first_sackt.get_or_insert(s.xmit);
                 w.last_sackt = Some(s.xmit);
             }
-            w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
+            w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.noted as u64));
             delivered += 1;
         });
         if delivered > 0 {
@@ -244,7 +244,7 @@ impl Sender {
             }
             if !s.is(SACKED) && self.sack {
                 self.delivered += count as u64;
-                w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.delivered as u64));
+                w.prior_delivered = Some(w.prior_delivered.unwrap_or(0).max(s.noted as u64));
                 let spurious = s.is(EVER_RETRANS) && echo_before(seg, self.ts(s.xmit));
                 if !spurious {
                     self.rack.advance(now, s.is(EVER_RETRANS), s.end, s.xmit, self.rtt.min_rtt());

@@ -284,3 +284,68 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn sender() -> Sender {
+        Sender::new(7, false, &Rc::new(Config::profile("linux-6").expect("known")))
+    }
+
+    /// One that begins at `from` and ends at `to`, if it does.
+    fn episode(sender: &mut Sender, from: u64, to: Option<u64>) {
+        sender.begin_episode(Time(from), 10, 20);
+        if let Some(to) = to {
+            sender.finish_episode(Time(to), 15, ExitCause::FullAck);
+        }
+    }
+
+    fn taken(sender: &mut Sender) -> Vec<(u64, u64, ExitCause)> {
+        sender.trace.take_recoveries().iter().map(|e| (e.t_enter.0, e.t_exit.0, e.cause)).collect()
+    }
+
+    #[test]
+    fn episodes_are_told_once_in_order_and_the_one_under_way_later() {
+        let mut sender = sender();
+        assert_eq!(taken(&mut sender), []);
+        episode(&mut sender, 1, Some(2));
+        episode(&mut sender, 3, Some(4));
+        episode(&mut sender, 5, None);
+        sender.trace.ack_done();
+        sender.trace.sent_again();
+        let full = ExitCause::FullAck;
+        assert_eq!(taken(&mut sender), [(1, 2, full), (3, 4, full)]);
+        assert_eq!(taken(&mut sender), []);
+        sender.trace.ack_done();
+        sender.finish(Time(9));
+        let ended = sender.trace.take_recoveries();
+        assert_eq!((ended.len(), ended[0].t_enter, ended[0].t_exit), (1, Time(5), Time(9)));
+        assert_eq!((ended[0].acks, ended[0].retransmits, ended[0].cause), (2, 1, ExitCause::RunEnd));
+        sender.finish(Time(10));
+        assert_eq!(taken(&mut sender), [], "none was under way");
+    }
+
+    #[test]
+    fn an_episode_that_is_given_up_is_none_and_those_before_it_stay() {
+        let mut sender = sender();
+        episode(&mut sender, 1, Some(2));
+        episode(&mut sender, 3, None);
+        episode(&mut sender, 5, Some(6));
+        let full = ExitCause::FullAck;
+        assert_eq!(taken(&mut sender), [(1, 2, full), (5, 6, full)]);
+    }
+
+    #[test]
+    fn a_chain_longer_than_a_stack_is_deep_goes() {
+        let mut sender = sender();
+        (0..300_000).for_each(|t| episode(&mut sender, t, Some(t)));
+        drop(sender);
+        let mut sender = self::sender();
+        (0..300_000).for_each(|t| episode(&mut sender, t, Some(t)));
+        assert_eq!(taken(&mut sender).len(), 300_000);
+    }
+}

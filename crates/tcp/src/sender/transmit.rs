@@ -139,12 +139,16 @@ impl Sender {
         if counts && self.config.detection == Detection::Rack && self.board.get(n).is(RETRANS) {
             self.board.leak();
         }
-        self.board.retransmitted(n, clock, self.delivered as u32, counts);
+        let noted = match self.config.detection {
+            Detection::Fack => self.board.next,
+            _ => self.delivered,
+        };
+        self.board.retransmitted(n, clock, noted as u32, counts);
         self.stamp(clock, n, true);
         self.stats.retransmissions += 1;
         self.usage.data_sent(now);
         let s = *self.board.get(n);
-        let (start, len) = (s.start(), s.len - s.is(FIN) as u32);
+        let (start, len) = (s.start(), s.space() - s.is(FIN) as u32);
         if let Some(queue) = &mut self.queue {
             queue.left_again(now, start, s.end);
         }
@@ -154,7 +158,7 @@ impl Sender {
         self.trace.sent_again();
         if self.trace.is_on() {
             let event = if counts { Event::Rtx } else { Event::Tlp };
-            self.record(now, event, s.start(), s.len, n);
+            self.record(now, event, s.start(), s.space(), n);
         }
         seg
     }
