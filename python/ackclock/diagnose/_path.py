@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ackclock.diagnose._passed import Waits
     from ackclock.diagnose._replay import Instant, Replay
 
 __all__ = ["Path", "estimate"]
@@ -25,14 +24,15 @@ LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
-"""Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
+"""Part of the longest wait: what was lost above the first hit a full queue, what was below the second none."""
 
+AGREEING, BEYOND = 2, 0.25
+"""Losses that tell the length of a queue, and by which part of a segment they would have waited longer than all that came: where there is room, none would.
+A single one may have had another cause.
+"""
 
-SHORT = 0.85
-"""Part of the longest wait of all: if those before losses are shorter than it, they came too early to tell."""
-
-AGREEING, AGREE = 2, 0.95
-"""Losses at a full queue that tell its length, and how near their waits are to the longest of them; a single one may have had another cause."""
+BLURRED = 2
+"""Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int) -> Path:
+def estimate(found: Replay, *, mss: int, header: int, blurred: bool = False) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -83,6 +83,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         Payload of a full segment, bytes.
     header
         Bytes of IP and TCP before it.
+    blurred
+        It is not known to the moment when packets left.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
@@ -90,8 +92,14 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
     if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
-    full, random, between, waits = _losses(found, base, greatest)
-    queue = _queue(waits, greatest - base) if waits and base is not None and greatest is not None else None
+    full = random = between = agreeing = 0
+    queue = None
+    if base is not None and rate is not None:
+        waits = found.passed.waits(base=base, rate=rate, mss=mss)
+        full, random, between = _places(waits)
+        queue = waits.longest if full else None
+        least = waits.longest + (-BLURRED if blurred else BEYOND) * waits.packet_s
+        agreeing = int((waits.lost > least).sum())
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
@@ -100,8 +108,7 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
-        queue_bound=queue is not None
-        and (not identified or sum(wait >= AGREE * max(waits) for wait in waits) < AGREEING or between > full),
+        queue_bound=queue is not None and (not identified or agreeing < AGREEING),
         losses_full=full,
         losses_random=random,
         losses_between=between,
@@ -162,41 +169,10 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     return best if best > 0 else None
 
 
-def _queue(waits: list[float], most: float) -> float:
-    """How long a full queue is, by the waits before losses at one, and by the longest of all.
-
-    The longest may be that of an ACK which came late; but a loss in slow start is noticed when the waits before it tell of a shorter queue.
-    """
-    longest = max(waits)
-    return most if longest < SHORT * most else longest
-
-
-def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, list[float]]:
-    """Where the RTT stood when what was lost had been noticed."""
-    if base is None or greatest is None:
-        return 0, len(found.losses), 0, []
-    high = max(greatest - base, 0.0)
-    samples = [(now.t, now.rtt, now.recovering) for now in found.instants if now.rtt is not None]
-    counts = [0, 0, 0]
-    waits: list[float] = []  # the longest of the round trip before each loss that a full queue made
-    late: list[float] = []  # the last one where a repair has lasted longer than that
-    recently: deque[tuple[float, float]] = deque()  # by falling RTT, each later than the one before
-    at = 0
-    recent = math.nan
-    for t in found.losses:
-        while at < len(samples) and samples[at][0] <= t:
-            recent = samples[at][1]
-            if not samples[at][2]:  # what a repair brings may have been told late
-                while recently and recently[-1][1] <= recent:
-                    recently.pop()
-                recently.append((samples[at][0], recent))
-            at += 1
-        while len(recently) > 1 and recently[0][0] < t - greatest:
-            recently.popleft()
-        place = (recent - base) / high if high > STANDS_S and recent == recent else 0.0
-        kind = 0 if place >= FULL else 1 if place <= EMPTY else 2
-        counts[kind] += 1
-        if kind == 0:
-            fresh = recently and recently[-1][0] >= t - greatest
-            (waits if fresh else late).append((recently[0][1] if fresh else recent) - base)
-    return counts[0], counts[1], counts[2], waits or late
+def _places(waits: Waits) -> tuple[int, int, int]:
+    """How many were lost at a full queue, at none, and in between."""
+    if waits.longest <= STANDS_S:
+        return 0, len(waits.lost), 0
+    full = int((waits.lost >= FULL * waits.longest).sum())
+    random = int((waits.lost <= EMPTY * waits.longest).sum())
+    return full, random, len(waits.lost) - full - random
