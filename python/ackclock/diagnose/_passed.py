@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Passed", "Waits"]
 
-HORIZON = 2
+HORIZON = 4
 """Median round trips within which an ACK that follows tells: a repair, during which all may be late, takes one."""
 
 SOON = 0.98
@@ -35,13 +35,13 @@ class Waits:
         Of what came.
     lost
         Of each that was lost, had it come.
-    packet_s
-        What a full segment takes.
+    beyond
+        By how many segments each of these would have made the queue longer than anything that came has. Where there is room, none would.
     """
 
     longest: float
     lost: Floats
-    packet_s: float
+    beyond: Floats
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Passed:
         came = came[np.argsort(place[came], kind="stable")]
         lost = np.asarray(self.lost, dtype=np.int64)
         if not came.size:
-            return Waits(longest=0.0, lost=np.zeros(len(lost)), packet_s=8 * mss / rate)
+            return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
         passes = 8 * place[came] / rate
         ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
         through = passes + _least_ahead(told[came] - passes, ahead)
@@ -103,14 +103,17 @@ class Passed:
         # neither overtaken nor told of too soon: it may have been another transmission that came
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
         came, through = came[sure], through[sure]
-        waits = through - left[came] - base - 8 * (size[came] - mss) / rate
-        at = np.searchsorted(came, lost) - 1
-        before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0) if came.size else np.zeros(len(lost))
+        if not came.size:
+            return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
         packet = 8 * mss / rate
+        filled = through - left[came] - base + packet  # with what it takes itself
+        at = np.searchsorted(came, lost) - 1
+        before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
+        waits = np.maximum(before + packet - left[lost] - base, 0.0)
         return Waits(
-            longest=float(max(waits.max(initial=0.0), 0.0)),
-            lost=np.maximum(before + packet - left[lost] - base, 0.0),
-            packet_s=packet,
+            longest=float((filled - 8 * size[came] / rate).max(initial=0.0)),
+            lost=waits,
+            beyond=(waits + 8 * size[lost] / rate - filled.max()) / packet,
         )
 
 

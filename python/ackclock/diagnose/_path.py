@@ -72,7 +72,7 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int, blurred: bool = False) -> Path:
+def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -84,7 +84,7 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: bool = False) -> 
     header
         Bytes of IP and TCP before it.
     blurred
-        It is not known to the moment when packets left.
+        When a packet left that no ACK had released is known to so many seconds.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
@@ -98,8 +98,9 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: bool = False) -> 
         waits = found.passed.waits(base=base, rate=rate, mss=mss)
         full, random, between = _places(waits)
         queue = waits.longest if full else None
-        least = waits.longest + (-BLURRED if blurred else BEYOND) * waits.packet_s
-        agreeing = int((waits.lost > least).sum())
+        agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
+        if blurred and found.paced:
+            queue, agreeing = queue and max(queue - blurred, 0.0), 0
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
