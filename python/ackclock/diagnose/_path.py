@@ -31,6 +31,9 @@ AGREEING, BEYOND = 2, 0.25
 A single one may have had another cause.
 """
 
+HELD_S = 1e-3
+"""For which a receiver may hold ACKs back while segments are missing: as long as it does, no ACK shows how much it is."""
+
 BLURRED = 2
 """Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
 
@@ -92,15 +95,18 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
     if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
-    full = random = between = agreeing = 0
-    queue = None
+    full = random = between = 0
+    queue, bound = None, False
     if base is not None and rate is not None:
         waits = found.passed.waits(base=base, rate=rate, mss=mss)
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
         if blurred and found.paced:
-            queue, agreeing = queue and max(queue - blurred, 0.0), 0
+            agreeing = 0
+        bound = not identified or agreeing < AGREEING
+        if queue is not None and bound:
+            queue = max(queue - HELD_S - blurred, 0.0)
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
@@ -109,7 +115,7 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
-        queue_bound=queue is not None and (not identified or agreeing < AGREEING),
+        queue_bound=queue is not None and bound,
         losses_full=full,
         losses_random=random,
         losses_between=between,
