@@ -17,8 +17,8 @@ STANDS_S = 2e-3
 LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
-PLACE = 0.7
-"""Of the pieces, by bytes: from the slowest on."""
+HALF = 0.5
+"""Of the pieces, by bytes: those that agree best."""
 
 LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
@@ -126,8 +126,8 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
 
-    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came
-    late and then together show more: `PLACE` of them, by bytes, show at most so much.
+    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
+    and then together show more: the half of them, by bytes, that agrees best has the rate in its middle.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
@@ -149,12 +149,29 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     if whole < LEAST_PACKETS * mss:
         return _most(found, base, mss), False
     pieces.sort()
-    below = 0
-    for rate, carried in pieces:
-        below += carried
-        if below >= PLACE * whole:
-            return rate, True
-    return None, False
+    return _densest(pieces, HALF * whole), True
+
+
+def _densest(pieces: list[tuple[float, int]], enough: float) -> float:
+    """The middle, by bytes, of the pieces in ascending order that are nearest to each other and together have enough."""
+    narrowest, best = float("inf"), pieces
+    end = inside = 0
+    for start, (least, carried) in enumerate(pieces):
+        while inside < enough and end < len(pieces):
+            inside += pieces[end][1]
+            end += 1
+        if inside < enough:
+            break
+        width = pieces[end - 1][0] / least - 1
+        if width < narrowest:
+            narrowest, best = width, pieces[start:end]
+        inside -= carried
+    half = sum(carried for _, carried in best) / 2
+    for rate, carried in best:
+        half -= carried
+        if half <= 0:
+            return rate
+    return best[-1][0]
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
