@@ -144,7 +144,7 @@ def _alone(file: Path, found: Diagnosis) -> bool:
 
 
 def _again(file: Path, found: Diagnosis) -> dict[int, int]:
-    """How often the capture shows a segment again."""
+    """How often the capture shows a segment again, by the offset of its first byte: short ones are not counted with others."""
     packets = read_capture(file, connection=found.connection["connection"]).packets
     assert packets is not None
     own = (pl.col("from_server") == (found.connection["way"] == "server")) & (pl.col("length") > 0)
@@ -152,7 +152,7 @@ def _again(file: Path, found: Diagnosis) -> dict[int, int]:
     again: dict[int, int] = {}
     for seq, length in repeated.select("seq", "length").iter_rows():
         for at in range(seq, seq + length, found.mss):
-            again[(at - 1) // found.mss + 1] = again.get((at - 1) // found.mss + 1, 0) + 1
+            again[at] = again.get(at, 0) + 1
     return again
 
 
@@ -168,23 +168,22 @@ def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}
     real = _segments(run, flow, found.mss, sizes)
-    told = set(found.sent.lost)
-    seen = {(n, which) for n, which in real if which < again.get(n, 0)}
+    told = set(found.sent.lost_at)
+    seen = {(at, which) for at, which in real if which < again.get(at, 0)}
     return {"lost": len(seen), "lost_too_many": len(told - real), "lost_too_few": len(seen - told)}
 
 
 def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, int], int]) -> set[tuple[int, int]]:
-    """Packets of several segments as segments, and which transmission of each it was: lost as a whole, or behind a card that has cut them."""
+    """Packets of several segments as segments, by offset, and which transmission of each it was: lost as a whole, or behind a card that has cut them."""
     sent = run.acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["send", "rtx"]))
     times: dict[int, int] = {}
     made = set()
     for number, again, seq, length in sent.select("seg_no", "rexmit", "seq", "len").iter_rows():
         whole = packets.get((number, again), 0) >= length
-        for part, at in enumerate(range(seq, seq + length, mss)):
-            n = at // mss + 1
+        for part, at in enumerate(range(seq + 1, seq + 1 + length, mss)):
             if whole or (number + part, again) in packets:
-                made.add((n, times.get(n, 0)))
-            times[n] = times.get(n, 0) + 1
+                made.add((at, times.get(at, 0)))
+            times[at] = times.get(at, 0) + 1
     return made
 
 

@@ -243,11 +243,13 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
+    blurred = 0.0
     counted = False
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets
         why = "its timestamps do not tell when packets left" if turned is None else ""
+        blurred = 0.0 if turned is None else turned.tick_s
         if turned is not None and turned.repairs is not None:
             repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
@@ -279,7 +281,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
-    path = estimate(played, mss=mss, header=header)
+    path = estimate(played, mss=mss, header=header, blurred=blurred)
     held = together(played.seconds, played.paced)
     causes = _weighed(held, together(played.carried, played.paced), path)
     said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])

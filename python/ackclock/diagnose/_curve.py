@@ -32,6 +32,8 @@ class Sent:
         Of each packet of new data: the offset of its end, and the bytes in flight with it.
     lost
         Segments, counted from 1 as if all were full, and which of their transmissions was lost; 0 is the first.
+    lost_at
+        The same, by the offset of their first byte, counted from 1.
     lost_in_order
         The same segments, counted in the order in which they left first.
     lost_acks
@@ -51,6 +53,7 @@ class Sent:
     ends: Floats
     flights: Floats
     lost: tuple[tuple[int, int], ...]
+    lost_at: tuple[tuple[int, int], ...]
     lost_in_order: tuple[tuple[int, int], ...]
     lost_acks: tuple[int, ...]
     acks: int
@@ -109,6 +112,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
         ends=rows["end"].to_numpy().astype(np.float64),
         flights=(rows["end"] - rows["una"]).to_numpy().astype(np.float64),
         lost=tuple(((at - 1) // mss + 1, which) for at, which in lost),
+        lost_at=tuple(lost),
         lost_in_order=tuple((in_order(at), which) for at, which in lost),
         lost_acks=lost_acks,
         acks=acks,

@@ -91,6 +91,11 @@ class Marks:
             self._ack(min(heard, t))
         self._expire(t)
 
+    @property
+    def calm(self) -> bool:
+        """Nothing is told to be missing, and no loss is being repaired."""
+        return self.una >= self._high and not self._told
+
     def timeout(self, t: float) -> None:
         """The timer has expired: all that left a round trip ago is taken for lost."""
         for start in self._open:

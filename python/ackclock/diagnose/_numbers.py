@@ -138,6 +138,8 @@ class _Sender:
     """What else does not come until then: repairs, or the end of a flight if what comes is a repair itself."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
+    edges: dict[float, float] = field(default_factory=dict)
+    """When ACKs were heard -> the end of the receiver's window then."""
     left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
     unknown: int = 0
@@ -194,6 +196,27 @@ class _Sender:
         since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
         return max(round(min(room, count + then - since - 1, count)), 0)
 
+    def dealt(self, heard: list[float], count: int) -> list[float]:
+        """When each of those left that did not come between two that did, where nothing is missing: the first of these ACKs released the one, the last the other.
+
+        Each ACK releases at least what it acknowledges, and what it releases beyond that is the end of its burst, which a full queue drops:
+        the earlier one's, in proportion, as far as the receiver's window had room then.
+        """
+        first, last = heard[0], heard[-1]
+        share = [self.opened.get(t, 0.0) / self.mss for t in heard]
+        mine = min(max(round(share[-1] - self.left_at[last]), 0), count)
+        others = share[:-1]
+        rest, made = count - mine, []
+        came = self.left_at[first]
+        whole, place = came + rest, self.nxt
+        for i, t in enumerate(heard[:-1]):
+            portion = others[i] / sum(others[i:]) if sum(others[i:]) > 0 else 1.0
+            fits = max(int((self.edges[t] - place) // self.mss), 0)
+            here = min(max(round(whole * portion) - came, 0), rest, fits)
+            made += [t] * here
+            whole, rest, came, place = whole - here - came, rest - here, 0, place + here * self.mss
+        return made + [last] * (rest + mine)
+
     def was_lost(self, start: int, t: float) -> bool:
         """Whether a repair that left then may not have come: the next one takes a round trip."""
         comes = self.comes.get(start, [])
@@ -240,6 +263,7 @@ def departures(
         marks=marks,
         comes=comes,
         opened=_opened(acks),
+        edges=_edges(acks),
         left_at=Counter(left),
     )
     heard = sorted({t for t, row in acks if row[2] not in ("sack", "dsack")})
@@ -251,10 +275,7 @@ def departures(
         row = seen
         if gap is None:
             continue  # the network has made a second one
-        same = found.released(before, t, gap, found.left_at[t]) if gap else 0
-        for i in range(gap):  # the ACK before released it as well, or another, or it left with what came next
-            k = bisect_right(heard, before) + (i - same) // 2 if i >= same else bisect_left(heard, before)
-            left_at = t if pushed or k >= len(heard) else min(heard[k], t)
+        for i, left_at in enumerate(_left(found, heard, before, t, gap, pushed=pushed)):
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
         before = t
         pushed = bool(row[7] & PSH) if row[4] else pushed
@@ -292,6 +313,23 @@ def departures(
     return Departed(found.made, found.repairs, found.unknown)
 
 
+def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int, *, pushed: bool) -> list[float]:
+    """When what did not come between two packets left: the ACK before released it as well, or another, or it left with what came next."""
+    if not gap or t == before:
+        return [t] * gap
+    first, last = bisect_left(heard, before), bisect_right(heard, t)
+    between = heard[first:last]
+    clocked = bool(between) and between[0] == before and between[-1] == t
+    if clocked and found.marks.calm and all(one in found.opened for one in between):
+        return found.dealt(between, gap)
+    same = found.released(before, t, gap, found.left_at[t])
+    made = []
+    for i in range(gap):
+        k = bisect_right(heard, before) + (i - same) // 2 if i >= same else first
+        made.append(t if pushed or k >= len(heard) else min(heard[k], t))
+    return made
+
+
 def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
     """When ACKs were heard -> how much they acknowledge."""
     made: dict[float, float] = {}
@@ -300,6 +338,17 @@ def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
         if row[2] not in ("sack", "dsack") and row[5] is not None and row[5] > una:
             made[t] = made.get(t, 0.0) + row[5] - una
             una = row[5]
+    return made
+
+
+def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
+    """When ACKs were heard -> the end of the receiver's window then."""
+    made: dict[float, float] = {}
+    edge = 1.0
+    for t, row in acks:
+        if row[2] not in ("sack", "dsack", "syn") and row[5] is not None:
+            edge = max(edge, row[5] + row[6])
+        made[t] = edge
     return made
 
 

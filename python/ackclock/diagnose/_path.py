@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ackclock.diagnose._passed import Waits
     from ackclock.diagnose._replay import Instant, Replay
 
 __all__ = ["Path", "estimate"]
@@ -18,21 +17,25 @@ STANDS_S = 2e-3
 LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
-PLACE = 0.7
-"""Of the pieces, by bytes: from the slowest on."""
+HALF = 0.5
+"""Of the pieces, by bytes: those that agree best."""
 
 LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
-"""Part of the way from the base RTT to the greatest: losses above the first hit a full queue, those below the second none."""
+"""Part of the longest wait: what was lost above the first hit a full queue, what was below the second none."""
 
+AGREEING, BEYOND = 2, 0.25
+"""Losses that tell the length of a queue, and by which part of a segment they would have waited longer than all that came: where there is room, none would.
+A single one may have had another cause.
+"""
 
-SHORT = 0.85
-"""Part of the longest wait of all: if those before losses are shorter than it, they came too early to tell."""
+HELD_S = 1e-3
+"""For which a receiver may hold ACKs back while segments are missing: as long as it does, no ACK shows how much it is."""
 
-AGREEING, AGREE = 2, 0.95
-"""Losses at a full queue that tell its length, and how near their waits are to the longest of them; a single one may have had another cause."""
+BLURRED = 2
+"""Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +75,7 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int) -> Path:
+def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -83,6 +86,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         Payload of a full segment, bytes.
     header
         Bytes of IP and TCP before it.
+    blurred
+        When a packet left that no ACK had released is known to so many seconds.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
@@ -90,8 +95,18 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
     if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
-    full, random, between, waits = _losses(found, base, greatest)
-    queue = _queue(waits, greatest - base) if waits and base is not None and greatest is not None else None
+    full = random = between = 0
+    queue, bound = None, False
+    if base is not None and rate is not None:
+        waits = found.passed.waits(base=base, rate=rate, mss=mss)
+        full, random, between = _places(waits)
+        queue = waits.longest if full else None
+        agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
+        if blurred and found.paced:
+            agreeing = 0
+        bound = not identified or agreeing < AGREEING
+        if queue is not None and bound:
+            queue = max(queue - HELD_S - blurred, 0.0)
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
@@ -100,8 +115,7 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
         identified=identified,
         wire_bps=None if rate is None else rate * (mss + header) / mss,
         queue_s=queue,
-        queue_bound=queue is not None
-        and (not identified or sum(wait >= AGREE * max(waits) for wait in waits) < AGREEING or between > full),
+        queue_bound=queue is not None and bound,
         losses_full=full,
         losses_random=random,
         losses_between=between,
@@ -112,8 +126,8 @@ def estimate(found: Replay, *, mss: int, header: int) -> Path:
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
 
-    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came
-    late and then together show more: `PLACE` of them, by bytes, show at most so much.
+    Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
+    and then together show more: the half of them, by bytes, that agrees best has the rate in its middle.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
@@ -135,12 +149,29 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     if whole < LEAST_PACKETS * mss:
         return _most(found, base, mss), False
     pieces.sort()
-    below = 0
-    for rate, carried in pieces:
-        below += carried
-        if below >= PLACE * whole:
-            return rate, True
-    return None, False
+    return _densest(pieces, HALF * whole), True
+
+
+def _densest(pieces: list[tuple[float, int]], enough: float) -> float:
+    """The middle, by bytes, of the pieces in ascending order that are nearest to each other and together have enough."""
+    narrowest, best = float("inf"), pieces
+    end = inside = 0
+    for start, (least, carried) in enumerate(pieces):
+        while inside < enough and end < len(pieces):
+            inside += pieces[end][1]
+            end += 1
+        if inside < enough:
+            break
+        width = pieces[end - 1][0] / least - 1
+        if width < narrowest:
+            narrowest, best = width, pieces[start:end]
+        inside -= carried
+    half = sum(carried for _, carried in best) / 2
+    for rate, carried in best:
+        half -= carried
+        if half <= 0:
+            return rate
+    return best[-1][0]
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
@@ -162,41 +193,10 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     return best if best > 0 else None
 
 
-def _queue(waits: list[float], most: float) -> float:
-    """How long a full queue is, by the waits before losses at one, and by the longest of all.
-
-    The longest may be that of an ACK which came late; but a loss in slow start is noticed when the waits before it tell of a shorter queue.
-    """
-    longest = max(waits)
-    return most if longest < SHORT * most else longest
-
-
-def _losses(found: Replay, base: float | None, greatest: float | None) -> tuple[int, int, int, list[float]]:
-    """Where the RTT stood when what was lost had been noticed."""
-    if base is None or greatest is None:
-        return 0, len(found.losses), 0, []
-    high = max(greatest - base, 0.0)
-    samples = [(now.t, now.rtt, now.recovering) for now in found.instants if now.rtt is not None]
-    counts = [0, 0, 0]
-    waits: list[float] = []  # the longest of the round trip before each loss that a full queue made
-    late: list[float] = []  # the last one where a repair has lasted longer than that
-    recently: deque[tuple[float, float]] = deque()  # by falling RTT, each later than the one before
-    at = 0
-    recent = math.nan
-    for t in found.losses:
-        while at < len(samples) and samples[at][0] <= t:
-            recent = samples[at][1]
-            if not samples[at][2]:  # what a repair brings may have been told late
-                while recently and recently[-1][1] <= recent:
-                    recently.pop()
-                recently.append((samples[at][0], recent))
-            at += 1
-        while len(recently) > 1 and recently[0][0] < t - greatest:
-            recently.popleft()
-        place = (recent - base) / high if high > STANDS_S and recent == recent else 0.0
-        kind = 0 if place >= FULL else 1 if place <= EMPTY else 2
-        counts[kind] += 1
-        if kind == 0:
-            fresh = recently and recently[-1][0] >= t - greatest
-            (waits if fresh else late).append((recently[0][1] if fresh else recent) - base)
-    return counts[0], counts[1], counts[2], waits or late
+def _places(waits: Waits) -> tuple[int, int, int]:
+    """How many were lost at a full queue, at none, and in between."""
+    if waits.longest <= STANDS_S:
+        return 0, len(waits.lost), 0
+    full = int((waits.lost >= FULL * waits.longest).sum())
+    random = int((waits.lost <= EMPTY * waits.longest).sum())
+    return full, random, len(waits.lost) - full - random

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
+from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._waits import Instant, causes_of, is_paced, last_departures
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ SLICE = 50_000
 LEAST_FULL, MARKED = 100, 0.8
 """Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
 
+UNKNOWN = (0.0, 2, 0, 0)
+"""Of what did not leave as one packet."""
+
 
 @dataclass(kw_only=True, slots=True)
 class Replay:
@@ -38,8 +43,7 @@ class Replay:
     seconds: dict[str, float]
     carried: dict[str, int]
     """Bytes that arrived while each cause held."""
-    losses: list[float] = field(default_factory=list)
-    """When a lost segment was sent again."""
+    passed: Passed = field(default_factory=Passed)
     recoveries: int = 0
     timeouts: int = 0
     paced: bool = False
@@ -116,14 +120,18 @@ class _Sender:
         self.after_timeout = 0
         self.high = 0
         self.again_to = 0  # end of what was sent again
-        self.sent_at: dict[int, tuple[float, int, int]] = {}  # end -> when it was sent first, how often, its length
+        self.sent_at: dict[
+            int, tuple[float, int, int, int]
+        ] = {}  # end -> when it was sent first, how often, its length; number of the last time
+        self.passed = Passed()
+        self.news: list[int] = []  # numbers of what an ACK tells of
+        self.heard_at = 0.0
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
         self.syn_at: float | None = None
         self.srtt: float | None = None
         self.rttvar = 0.0
         self.quiet_since = 0.0  # last progress or transmission of the head
-        self.losses: list[float] = []
         self.recoveries = self.timeouts = self.acks = 0
         self.order: list[int] = []  # ends in flight, ascending
         self.first = 0
@@ -131,6 +139,8 @@ class _Sender:
     def take(
         self, t: float, from_server: bool, kind: str, seq: int, length: int, ack: float | None, window: int, flags: int
     ) -> None:
+        if self.news and kind != "sack":
+            self._told()
         if self.now is None or t - self.now.t > self.gap:
             self.close()
             self.now = Instant(t)
@@ -143,6 +153,8 @@ class _Sender:
             self._heard(now, t, kind, int(ack), window)
 
     def close(self) -> None:
+        if self.news:
+            self._told()
         if self.now is None:
             return
         now = self.now
@@ -173,15 +185,19 @@ class _Sender:
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt  # a tail loss probe with new data
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
-        self.sent_at[end] = (t, 1, end - seq)
+        self.sent_at[end] = (t, 1, end - seq, self.passed.add(t, end - seq))
         self.order.append(end)
 
     def _again(self, now: Instant, t: float, seq: int, end: int) -> None:
         now.again += end - seq
-        self.losses.append(t)
+        at = bisect_left(self.order, end, self.first)
+        if at < len(self.order):
+            *_, whole, number = self.sent_at[self.order[at]]
+            if self.order[at] - whole < end:  # a part of what a card has cut counts as the whole
+                self.passed.lost.append(number)
         if end in self.sent_at:
-            first, times, size = self.sent_at[end]
-            self.sent_at[end] = (first, times + 1, size)
+            first, times, size, _ = self.sent_at[end]
+            self.sent_at[end] = (first, times + 1, size, self.passed.add(t, size))
         self.again_to = max(self.again_to, end)
         head = seq <= self.una
         last = end >= self.nxt
@@ -209,12 +225,13 @@ class _Sender:
             self.quiet_since = t
 
     def _first_probe(self, end: int) -> bool:
-        return self.sent_at.get(end, (0.0, 2, 0))[1] <= 2
+        return self.sent_at.get(end, UNKNOWN)[1] <= 2
 
     def _sack(self, now: Instant, t: float, start: int, end: int) -> None:
         start = max(start, self.una)
         if start >= end:
             return
+        self._comes(t, start, end)
         before = self.sacked_bytes
         known = any(a < end <= b for a, b in self.sacked)  # the block grew elsewhere
         self._merge(start, end)
@@ -224,6 +241,25 @@ class _Sender:
             now.heard = True
             if not known:
                 self._sample(now, t, end)
+
+    def _comes(self, t: float, start: int, end: int) -> None:
+        """An ACK tells of it; what it had not told of before is new."""
+        at, self.heard_at = start, t
+        for a, b in [*self.sacked, (end, end)]:
+            if b <= at:
+                continue
+            upto = min(a, end)
+            if upto > at:
+                order = self.order
+                for i in range(bisect_right(order, at, self.first), bisect_right(order, upto, self.first)):
+                    self.news.append(self.sent_at[order[i]][3])
+            at = max(at, b)
+            if at >= end:
+                break
+
+    def _told(self) -> None:
+        self.passed.tell(self.news, self.heard_at, self.una + self.sacked_bytes)
+        self.news.clear()
 
     def _merge(self, start: int, end: int) -> None:
         kept = []
@@ -252,6 +288,7 @@ class _Sender:
         self.edge = ack + window
         if ack > self.una:
             self.acks += 1
+            self._comes(t, self.una, ack)
             covered = sum(min(b, ack) - a for a, b in self.sacked if a < ack)
             now.acked += ack - self.una - covered
             told = any(a < ack <= b for a, b in self.sacked)  # it had arrived long ago
@@ -270,7 +307,7 @@ class _Sender:
                 self.recovering, self.after_timeout = False, 0
 
     def _once(self, end: int) -> bool:
-        return self.sent_at.get(end, (0.0, 2, 0))[1] == 1
+        return self.sent_at.get(end, UNKNOWN)[1] == 1
 
     def _sample(self, now: Instant, t: float, end: int) -> bool:
         """A round trip, and whether what was newly told of was sent only once."""
@@ -313,7 +350,7 @@ class _Sender:
             causes=causes,
             seconds=seconds,
             carried=carried,
-            losses=self.losses,
+            passed=self.passed,
             recoveries=self.recoveries,
             timeouts=self.timeouts,
             paced=paced,

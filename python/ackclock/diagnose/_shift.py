@@ -52,6 +52,8 @@ class AsSent:
     ----------
     packets
         In the order and at the times of their sender.
+    tick_s
+        Of the sender's timestamps.
     repairs
         Those among them that did not come; None where no number tells of them.
     unknown
@@ -59,6 +61,7 @@ class AsSent:
     """
 
     packets: pl.DataFrame
+    tick_s: float
     repairs: int | None
     unknown: int = 0
 
@@ -115,7 +118,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
-    return AsSent(packets=pl.DataFrame(moved, schema=packets.schema, orient="row"), repairs=repairs, unknown=unknown)
+    turned = pl.DataFrame(moved, schema=packets.schema, orient="row")
+    return AsSent(packets=turned, tick_s=tick, repairs=repairs, unknown=unknown)
 
 
 Made = list[tuple[float, int, int, tuple[Any, ...]]]

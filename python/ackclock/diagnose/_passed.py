@@ -1,0 +1,129 @@
+"""What passed the bottleneck, packet by packet, and how long each had waited there.
+
+An ACK comes late or not, never early: the receiver holds some back (RFC 5681), or tells of several segments behind a hole at a time. But a packet has left
+the bottleneck before those behind it, by as much as these take there. So of all ACKs that follow within some round trips, the one that came with the least
+delay tells when. What was lost would have left behind the packet before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+__all__ = ["Passed", "Waits"]
+
+HORIZON = 4
+"""Median round trips within which an ACK that follows tells: a repair, during which all may be late, takes one."""
+
+SOON = 0.98
+"""Part of the base RTT before which no ACK can be of that transmission."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """Waits in the queue, s.
+
+    Parameters
+    ----------
+    longest
+        Of what came.
+    lost
+        Of each that was lost, had it come.
+    beyond
+        By how many segments each of these would have made the queue longer than anything that came has. Where there is room, none would.
+    """
+
+    longest: float
+    lost: Floats
+    beyond: Floats
+
+
+@dataclass(slots=True)
+class Passed:
+    """What left, in its order, repairs too, and when an ACK told that it had come."""
+
+    left: array[float] = field(default_factory=lambda: array("d"))
+    size: array[int] = field(default_factory=lambda: array("l"))
+    told: array[float] = field(default_factory=lambda: array("d"))
+    """-1 of what did not come, as far as anything tells."""
+    place: array[int] = field(default_factory=lambda: array("q"))
+    """Bytes that had come with it, in the order in which they left."""
+    lost: array[int] = field(default_factory=lambda: array("l"))
+    """Numbers of those that were sent again."""
+
+    def add(self, t: float, size: int) -> int:
+        """Something leaves; its number."""
+        self.left.append(t)
+        self.size.append(size)
+        self.told.append(-1.0)
+        self.place.append(0)
+        return len(self.left) - 1
+
+    def tell(self, numbers: list[int], t: float, delivered: int) -> None:
+        """These have come, and so many bytes with them."""
+        for number in sorted(numbers, reverse=True):
+            self.told[number], self.place[number] = t, delivered
+            delivered -= self.size[number]
+
+    def waits(self, *, base: float, rate: float, mss: int) -> Waits:
+        """How long each waited.
+
+        Parameters
+        ----------
+        base
+            Least round trip of a full segment, s.
+        rate
+            Payload that the bottleneck carries, bit/s.
+        mss
+            Payload of a full segment, bytes.
+        """
+        import numpy as np
+
+        left, told = np.frombuffer(self.left), np.frombuffer(self.told)
+        size, place = np.frombuffer(self.size, dtype="l"), np.frombuffer(self.place, dtype="q")
+        came = np.flatnonzero(told >= 0)
+        came = came[np.argsort(place[came], kind="stable")]
+        lost = np.asarray(self.lost, dtype=np.int64)
+        if not came.size:
+            return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
+        passes = 8 * place[came] / rate
+        ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
+        through = passes + _least_ahead(told[came] - passes, ahead)
+        takes = 8 * size[came] / rate
+        alone = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
+        behind = np.maximum(left[came] + base, np.concatenate([[0.0], through[:-1]]) + takes)
+        held = alone[:-1] & alone[1:] & (size[came] < 2 * mss)  # its ACK tells of it alone, and may have been held back
+        through = np.where(held, np.minimum(through, behind), through)
+        # neither overtaken nor told of too soon: it may have been another transmission that came
+        sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
+        came, through = came[sure], through[sure]
+        if not came.size:
+            return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
+        packet = 8 * mss / rate
+        filled = through - left[came] - base + packet  # with what it takes itself
+        at = np.searchsorted(came, lost) - 1
+        before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
+        waits = np.maximum(before + packet - left[lost] - base, 0.0)
+        return Waits(
+            longest=float((filled - 8 * size[came] / rate).max(initial=0.0)),
+            lost=waits,
+            beyond=(waits + 8 * size[lost] / rate - filled.max()) / packet,
+        )
+
+
+def _least_ahead(values: Floats, count: int) -> Floats:
+    """The least of each value and those that follow, so many in all."""
+    import numpy as np
+
+    blocks = np.full(-(-(len(values) + count) // count) * count, np.inf)
+    blocks[: len(values)] = values
+    blocks = blocks.reshape(-1, count)
+    since = np.minimum.accumulate(blocks, axis=1).ravel()
+    until = np.minimum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
+    return np.minimum(until[: len(values)], since[count - 1 : count - 1 + len(values)])
