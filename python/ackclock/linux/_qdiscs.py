@@ -204,7 +204,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
-    if rate == 0:
+    if rate_bps is None:
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
