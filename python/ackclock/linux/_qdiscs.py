@@ -204,7 +204,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
-    if rate == 0:
+    if rate_bps is None:
         out.append(stage(netem(delay_ns=delay)))
         return out
     if kind == "netem-limit":
@@ -228,7 +228,8 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
 
 def _rate_of_netem(rate_bps: int, frame: int) -> int:
     """Bytes per second: those of the link, or if netem, which cuts a packet's time to whole nanoseconds (`packet_time_ns`), has a rate at
-    which a full frame takes the link's time to the nearest one, that. A nanosecond a packet is an RTT shorter by 0.1 us in a queue of 100."""
+    which a full frame takes the link's time to the nearest one, that. A nanosecond a packet is an RTT shorter by 0.1 us in a queue of 100.
+    """
     work, rate = frame * 10**9, rate_bps // 8
     wanted = (8 * work + rate_bps // 2) // rate_bps
     nearest = work // max(1, wanted)

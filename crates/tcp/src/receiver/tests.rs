@@ -406,7 +406,11 @@ fn what_waited_joins_the_segment_that_closes_the_gap_while_a_packet_has_room_for
     assert_eq!(gap_closed(Copied, 2, true), (41, 2 * 2304));
     // each lies before those that came earlier, so none joined another; now they do, one by one
     assert_eq!(gap_closed(HandedOn, 3, true), (44, 3 * SMSS));
-    assert_eq!(gap_closed(HandedOn, 20, true), (56, 832 + 20 * SMSS), "seventeen pieces, and a second buffer");
+    assert_eq!(
+        gap_closed(HandedOn, 20, true),
+        (56, 832 + 20 * SMSS),
+        "seventeen pieces, and a second buffer"
+    );
 }
 
 /// An ACK of what came behind a gap ends the quick ones and sets the ATO, so the first data in order is not the first of all; it is late
