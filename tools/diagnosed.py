@@ -180,7 +180,7 @@ def _segments(run: ackclock.Run, flow: int, mss: int, packets: dict[tuple[int, i
     made = set()
     for number, again, seq, length in sent.select("seg_no", "rexmit", "seq", "len").iter_rows():
         whole = packets.get((number, again), 0) >= length
-        for part, at in enumerate(range(seq + 1, seq + 1 + length, mss)):
+        for part, at in enumerate(range(seq, seq + length, mss)):
             if whole or (number + part, again) in packets:
                 made.add((at, times.get(at, 0)))
             times[at] = times.get(at, 0) + 1

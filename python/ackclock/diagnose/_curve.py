@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-__all__ = ["Curve", "Sent", "curve", "sent"]
+__all__ = ["Curve", "Known", "Sent", "curve", "sent"]
 
 ECE, CWR, AE = 0x40, 0x80, 0x100
 
@@ -138,7 +138,7 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
 
     back = packets.filter(pl.col("from_server") != server).select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
     steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # by hole: number of the packet, bytes of news
-    known = _Known()
+    known = Known()
     count, una, news = 0, 0, 0
     hole = apart = False  # before the packet; or since it
     for kind, ack, seq, length in back.iter_rows():
@@ -184,7 +184,7 @@ def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
     return made
 
 
-class _Known:
+class Known:
     """What the blocks have told of, apart."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ackclock.diagnose._curve import Known
 from ackclock.diagnose._marks import AGAIN, Marks
 
 __all__ = ["Departed", "Departure", "departures", "numbered"]
@@ -138,6 +139,8 @@ class _Sender:
     """What else does not come until then: repairs, or the end of a flight if what comes is a repair itself."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
+    told: dict[float, float] = field(default_factory=dict)
+    """The same without what blocks had told of."""
     edges: dict[float, float] = field(default_factory=dict)
     """When ACKs were heard -> the end of the receiver's window then."""
     left_at: Counter[float] = field(default_factory=Counter)
@@ -195,6 +198,14 @@ class _Sender:
         room = opened.get(before, 0.0) / self.mss - self.left_at[before]
         since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
         return max(round(min(room, count + then - since - 1, count)), 0)
+
+    def at_once(self, heard: list[float], count: int) -> list[float]:
+        """The same where no ACK released the other: each ACK released what it acknowledges, as long as there was something, the first what is left."""
+        made: list[float] = []
+        for t in heard:
+            room = max(round(self.told.get(t, 0.0) / self.mss), 1) - self.left_at[t]
+            made += [t] * min(max(room, 0), count - len(made))
+        return sorted(made + [heard[0]] * (count - len(made)))
 
     def dealt(self, heard: list[float], count: int) -> list[float]:
         """When each of those left that did not come between two that did, where nothing is missing: the first of these ACKs released the one, the last the other.
@@ -263,6 +274,7 @@ def departures(
         marks=marks,
         comes=comes,
         opened=_opened(acks),
+        told=_told(acks),
         edges=_edges(acks),
         left_at=Counter(left),
     )
@@ -322,6 +334,8 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
     clocked = bool(between) and between[0] == before and between[-1] == t
     if clocked and found.marks.calm and all(one in found.opened for one in between):
         return found.dealt(between, gap)
+    if between and between[0] == before and between[-1] < t and not pushed and found.marks.calm:
+        return found.at_once(between, gap)
     same = found.released(before, t, gap, found.left_at[t])
     made = []
     for i in range(gap):
@@ -338,6 +352,19 @@ def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
         if row[2] not in ("sack", "dsack") and row[5] is not None and row[5] > una:
             made[t] = made.get(t, 0.0) + row[5] - una
             una = row[5]
+    return made
+
+
+def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
+    """When ACKs were heard -> how much of that no block had told of."""
+    made: dict[float, float] = {}
+    known, una = Known(), 1
+    for t, row in acks:
+        if row[2] == "sack":
+            known.add(row[3], row[3] + row[4])
+        elif row[2] != "dsack" and row[5] is not None and row[5] > una:
+            made[t] = made.get(t, 0.0) + row[5] - una - known.drop(una, row[5])
+            una = int(row[5])
     return made
 
 

@@ -21,6 +21,9 @@ __all__ = ["Passed", "Waits"]
 HORIZON = 4
 """Median round trips within which an ACK that follows tells: a repair, during which all may be late, takes one."""
 
+PASSES = 3
+"""Segments of one ACK behind the last that showed when it came, for which it is told from that."""
+
 SOON = 0.98
 """Part of the base RTT before which no ACK can be of that transmission."""
 
@@ -96,10 +99,13 @@ class Passed:
         ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
-        alone = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
-        behind = np.maximum(left[came] + base, np.concatenate([[0.0], through[:-1]]) + takes)
-        held = alone[:-1] & alone[1:] & (size[came] < 2 * mss)  # its ACK tells of it alone, and may have been held back
-        through = np.where(held, np.minimum(through, behind), through)
+        apart = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
+        # only the last of several shows when it came: its ACK left at once, that of the others, or of one alone, may have waited
+        held = ~apart[1:] | (apart[:-1] & (size[came] < 2 * mss))
+        soonest = left[came] + base
+        for _ in range(PASSES):
+            behind = np.maximum(soonest, np.concatenate([[0.0], through[:-1]]) + takes)
+            through = np.where(held, np.minimum(through, behind), through)
         # neither overtaken nor told of too soon: it may have been another transmission that came
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
         came, through = came[sure], through[sure]
@@ -121,9 +127,9 @@ def _least_ahead(values: Floats, count: int) -> Floats:
     """The least of each value and those that follow, so many in all."""
     import numpy as np
 
-    blocks = np.full(-(-(len(values) + count) // count) * count, np.inf)
-    blocks[: len(values)] = values
-    blocks = blocks.reshape(-1, count)
+    padded = np.full(-(-(len(values) + count) // count) * count, np.inf)
+    padded[: len(values)] = values
+    blocks = padded.reshape(-1, count)
     since = np.minimum.accumulate(blocks, axis=1).ravel()
     until = np.minimum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
     return np.minimum(until[: len(values)], since[count - 1 : count - 1 + len(values)])

@@ -26,7 +26,7 @@ LONGEST_GAP_S = 2e-4
 SLICE = 50_000
 """Rows that are plain values at a time."""
 
-LEAST_FULL, MARKED = 100, 0.8
+LEAST_FULL, MARKED = 20, 0.8
 """Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
 
 UNKNOWN = (0.0, 2, 0, 0)
