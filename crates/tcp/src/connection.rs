@@ -429,7 +429,7 @@ impl Connection {
             return Some(Due::Segment(data));
         }
         if self.receiver.ack_due() {
-            let ack = self.pure_ack();
+            let ack = self.pure_ack(now);
             let more = rare || self.keeper.is_some() || self.state != State::Established;
             return Some(if more { Due::Segment(ack) } else { Due::Ack(ack) });
         }
@@ -446,7 +446,7 @@ impl Connection {
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
         self.fit_payload(now);
-        std::mem::take(&mut self.ack_first).then(|| self.pure_ack())
+        std::mem::take(&mut self.ack_first).then(|| self.pure_ack(now))
     }
 
     /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
@@ -481,7 +481,10 @@ impl Connection {
 
     /// An ACK without data leaves.
     #[inline]
-    fn pure_ack(&mut self) -> Leaving {
+    fn pure_ack(&mut self, now: Time) -> Leaving {
+        if let Some(sender) = self.sender.now_mut() {
+            sender.sent_ack(now);
+        }
         if self.sender.fin_acked() && self.receiver.fin_received() {
             self.state = State::Done;
         }

@@ -141,14 +141,14 @@ impl Connection {
             return true;
         }
         if self.state == State::Done && self.receiver.ack_due() {
-            let ack = self.pure_ack();
+            let ack = self.pure_ack(now);
             self.write_header(now, ack, seg); // the peer's FIN again: our last ACK was lost
             return true;
         }
         if !self.syn_due {
             let challenged = self.state == State::SynReceived && self.receiver.ack_due();
             if challenged {
-                let ack = self.pure_ack();
+                let ack = self.pure_ack(now);
                 self.write_header(now, ack, seg);
             }
             return challenged;

@@ -150,7 +150,10 @@ impl DeliveryRate {
             tx_in_flight: stamp.in_flight,
             is_app_limited: stamp.app_limited,
             is_retrans: stamp.retrans,
-            is_ack_delayed: small && delivered == 1,
+            is_ack_delayed: small
+                && delivered == 1
+                && stamp.delivered + 1 == counts.delivered
+                && !stamp.retrans,
         })
     }
 }
@@ -168,7 +171,7 @@ impl Sender {
     /// The delivery rate that this ACK shows.
     pub(super) fn sample_rate(&mut self, ack: &AckSample) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
-        let small = ack.acked_bytes < u64::from(self.smss);
+        let small = (1..u64::from(self.smss)).contains(&ack.acked_bytes);
         self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)
     }
 
@@ -200,6 +203,9 @@ impl Sender {
         let alone = !retrans && counts.packets_out == 1;
         if let Some(rates) = &mut self.rates {
             rates.on_sent(now, n, retrans, alone, counts);
+        }
+        if alone {
+            self.tell_totals(); // it set the time, and the next ACK may deliver nothing
         }
     }
 
@@ -289,6 +295,22 @@ mod tests {
         rates.on_delivered(2, ms(50), 3);
         let sample = rates.sample(ms(100), 1, 0, false, Span::ZERO, counts(4, 0)).expect("one");
         assert!(!sample.is_app_limited);
+    }
+
+    /// The receiver may have held back the ACK of a small segment that was alone on the way (Linux `FLAG_ACK_MAYBE_DELAYED`): nothing else
+    /// was delivered since it left.
+    #[test]
+    fn the_ack_of_a_small_segment_may_be_late_if_it_was_alone() {
+        let ack = |before: u64, retrans: bool| {
+            let mut rates = DeliveryRate::default();
+            rates.on_sent(ms(0), 0, retrans, true, counts(1, 1));
+            rates.on_delivered(0, ms(0), 1);
+            let sample = rates.sample(ms(50), 1, 0, true, Span::ZERO, counts(2 + before, 0)).expect("one");
+            sample.is_ack_delayed
+        };
+        assert!(ack(0, false));
+        assert!(!ack(3, false), "the segments ahead of it made their ACKs leave");
+        assert!(!ack(0, true), "nobody knows which of the two");
     }
 
     #[test]

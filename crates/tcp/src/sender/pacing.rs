@@ -153,6 +153,21 @@ impl Sender {
         }
     }
 
+    /// An ACK without data sets the clock, too: what leaves behind it has nothing to make up for (Linux `__tcp_transmit_skb`).
+    #[inline]
+    pub fn sent_ack(&mut self, now: Time) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.next = pacer.next.max(now);
+        }
+    }
+
+    /// Between ACKs only the controller changes the rate (Linux `sk_pacing_rate`).
+    pub(super) fn adopt_pacing(&mut self) {
+        if self.window.pacing_rate != UNLIMITED {
+            self.update_pacing();
+        }
+    }
+
     /// Whether departures wait for the rate.
     #[inline]
     pub(super) fn paced(&self) -> bool {

@@ -106,6 +106,7 @@ impl Sender {
         let idle = now.since(self.usage.last_sent);
         let by_acks = self.clock(now); // else the next ACK may come before
         self.cc.on_tx_start(&mut self.window, by_acks, idle, self.snd_nxt);
+        self.adopt_pacing();
     }
 
     /// Whether cwnd is what limits the sender (Linux `tcp_is_cwnd_limited`).
