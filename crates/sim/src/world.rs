@@ -59,7 +59,7 @@ pub struct World {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Ends of connections that are over: the next ones have their memory.
-    over: Vec<Transport>,
+    over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
     /// Packets are captured, or measured.
