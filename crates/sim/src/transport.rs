@@ -166,6 +166,12 @@ impl Transport {
         Some((packet, more))
     }
 
+    /// Whether nothing leaves now, as far as can be told at once.
+    #[inline(always)]
+    pub fn has_nothing(&mut self, now: Time) -> bool {
+        self.tcp_mut().is_some_and(|tcp| tcp.has_nothing(now))
+    }
+
     /// Write over `common` what packets that leave now one after the other have in common, all but their address; how many
     /// they are, or 0.
     #[inline(always)]

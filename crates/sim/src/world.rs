@@ -59,7 +59,7 @@ pub struct World {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Ends of connections that are over: the next ones have their memory.
-    over: Vec<Transport>,
+    over: Vec<Option<End>>,
     opened: u32,
     captured: Option<Noted>,
     /// Packets are captured, or measured.
@@ -290,7 +290,9 @@ impl World {
             }
         }
         self.net.pool.release(id);
-        end.send(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        if !end.transport.has_nothing(now) {
+            end.send(now, index, &mut self.net, &mut self.common, &mut self.captured);
+        }
         if let Some(deadline) = end.sooner() {
             let reads = deadline == now && self.net.shortcuts.turns && end.transport.reads_later();
             if reads && self.net.agenda.is_over() {

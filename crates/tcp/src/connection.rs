@@ -436,6 +436,18 @@ impl Connection {
         self.keepalive_probe(now).map(Due::Segment)
     }
 
+    /// Whether nothing leaves now, as far as can be told at once; else ask [`Connection::next_due`].
+    #[inline(always)]
+    pub fn has_nothing(&mut self, now: Time) -> bool {
+        let rare = self.ack_first | (self.ecn != Mode::Off) | self.keeper.is_some();
+        let nothing = !rare
+            && self.state == State::Established
+            && !self.receiver.ack_due()
+            && self.sender.has_nothing();
+        debug_assert!(!nothing || self.next_due(now).is_none());
+        nothing
+    }
+
     /// Whether an ACK without data must leave now.
     #[inline]
     pub fn ack_due(&self) -> bool {

@@ -221,7 +221,7 @@ impl Scoreboard {
     }
 
     /// Append so many segments of `len` just sent for the first time, one after the other, the first from `start` on.
-    #[inline(always)]
+    #[inline]
     pub fn push_train(&mut self, start: u64, len: u32, segments: u32, now: Time, delivered: u32) {
         while (self.packets_out() + segments) as usize > self.ring.len() {
             self.grow();

@@ -33,13 +33,14 @@ impl World {
         assert!(slot < MAX_SLOTS, "invariant: builds are limited to {MAX_SLOTS} flows");
         let conn = ConnId((self.slots[slot as usize].generation as u32) << SLOT_BITS | slot);
         for host in [SENDER, RECEIVER] {
+            let over = self.over.pop().flatten().map(|end| end.transport);
             let end = self.ends[2 * slot as usize + host].insert(End {
                 armed: [Time::NEVER; 2],
                 flow,
                 conn: conn.0,
                 ordinal: self.opened,
                 told_from: 0,
-                transport: Transport::new(config, flow, host, initiator, self.seed, self.over.pop()),
+                transport: Transport::new(config, flow, host, initiator, self.seed, over),
                 process: None,
             });
             end.transport.set_trace(traced && host == SENDER);
@@ -64,13 +65,16 @@ impl World {
     pub fn retire(&mut self, conn: ConnId) {
         let slot = conn.0 & SLOT_MASK;
         for host in [SENDER, RECEIVER] {
-            let end = self.ends[2 * slot as usize + host].take().expect("invariant: retired once");
+            let place = &mut self.ends[2 * slot as usize + host];
+            let end = place.as_mut().expect("invariant: retired once");
             debug_assert_eq!(end.conn, conn.0);
-            if let Some(process) = end.process {
-                self.leave(process.host, 2 * slot as usize + host);
+            let process = end.process.take();
+            match self.over.len() < MOST_OVER {
+                true => self.over.push(place.take()),
+                false => *place = None,
             }
-            if self.over.len() < MOST_OVER {
-                self.over.push(end.transport);
+            if let Some(process) = process {
+                self.leave(process.host, 2 * slot as usize + host);
             }
         }
         let generation = &mut self.slots[slot as usize].generation;
@@ -371,7 +375,7 @@ const GENERATION_MASK: u16 = (1 << (32 - SLOT_BITS)) - 1;
 const NEVER_TOLD: u32 = u32::MAX;
 
 /// Ends of connections that are over, whose memory is kept for the next ones.
-const MOST_OVER: usize = 64;
+const MOST_OVER: usize = 1024;
 
 /// Most connections open at a time.
 pub const MAX_SLOTS: u32 = 1 << SLOT_BITS;

@@ -189,6 +189,15 @@ impl Sending {
         }
     }
 
+    /// Whether it has nothing to send, as far as can be told at once.
+    #[inline(always)]
+    pub fn has_nothing(&mut self) -> bool {
+        match self {
+            Sending::Awake(sender) => sender.has_nothing(),
+            Sending::Resting(_) => true,
+        }
+    }
+
     /// What it has to send.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Leaving> {

@@ -117,6 +117,12 @@ impl Intent {
         self.next == Next::Nothing && self.first.is_none()
     }
 
+    /// Whether nothing leaves, where there is no new data: of what is next, that is all that may have been meant.
+    #[inline(always)]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.next, Next::Nothing | Next::New) & self.first.is_none() & !self.sent
+    }
+
     /// Whether new data is all that leaves.
     #[inline]
     pub fn is_new_data(&self) -> bool {

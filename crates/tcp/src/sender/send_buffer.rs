@@ -289,7 +289,7 @@ impl Sender {
             return false;
         }
         let woken = self.has_woken();
-        if !woken {
+        if !woken && self.board.sacked_out == 0 {
             self.sleep_on();
         }
         woken

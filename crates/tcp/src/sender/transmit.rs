@@ -7,6 +7,7 @@ use ackclock_core::{Flags, Time};
 use super::intent::{First, Next};
 use super::mtu_probe::Attempt;
 use super::patience::Takes;
+use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;
 use crate::config::{Detection, FinRule};
@@ -31,6 +32,18 @@ impl Sender {
     #[inline]
     pub(super) fn window_room(&self) -> bool {
         self.snd_una + self.snd_wnd > self.snd_nxt
+    }
+
+    /// Whether [`Sender::poll`] would find nothing and change nothing, as far as can be told at once.
+    #[inline(always)]
+    pub(crate) fn has_nothing(&mut self) -> bool {
+        let due = self.has_new_data() || !self.intent.is_idle() || !self.reasons.is_empty();
+        let rare = self.limits.is_some() || self.config.next_seg_rules && self.ca_state == CaState::Recovery;
+        if due || rare || self.buffer.as_ref().is_some_and(SendBuffer::is_due) {
+            return false;
+        }
+        self.intent.pushed();
+        true
     }
 
     /// Next segment to leave, if any: lost ones first, then new data (RFC 6675 NextSeg).
