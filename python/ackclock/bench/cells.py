@@ -134,7 +134,7 @@ COUNTED = (
             record={"transactions": "summary"},
         ),
         from_s=2,
-        most=6_180,
+        most=6_080,
     ),
 )
 """The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/test_bench.py` holds the engine to them."""
