@@ -17,8 +17,11 @@ STANDS_S = 2e-3
 LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
-HALF = 0.5
-"""Of the pieces, by bytes: those that agree best."""
+HALF, TIGHT = 0.5, 2e-3
+"""Of the pieces, by bytes: those that agree best, and how far apart they are where they tell the rate."""
+
+PLACE = 0.7
+"""Of the pieces, by bytes, from the slowest on, where they do not."""
 
 LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
@@ -127,7 +130,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
 
     Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
-    and then together show more: the half of them, by bytes, that agrees best has the rate in its middle.
+    and then together show more. Where half of them, by bytes, agree, these have the rate; else `PLACE` of them show at most so much.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
@@ -149,27 +152,28 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     if whole < LEAST_PACKETS * mss:
         return _most(found, base, mss), False
     pieces.sort()
-    return _densest(pieces, HALF * whole), True
+    return _agreed(pieces, whole), True
 
 
-def _densest(pieces: list[tuple[float, int]], enough: float) -> float:
-    """The middle, by bytes, of the pieces in ascending order that are nearest to each other and together have enough."""
-    narrowest, best = float("inf"), pieces
+def _agreed(pieces: list[tuple[float, int]], whole: int) -> float:
+    """The rate that pieces in ascending order tell."""
+    best = pieces
+    narrowest = TIGHT
     end = inside = 0
+    share = PLACE * whole
     for start, (least, carried) in enumerate(pieces):
-        while inside < enough and end < len(pieces):
+        while inside < HALF * whole and end < len(pieces):
             inside += pieces[end][1]
             end += 1
-        if inside < enough:
+        if inside < HALF * whole:
             break
         width = pieces[end - 1][0] / least - 1
         if width < narrowest:
-            narrowest, best = width, pieces[start:end]
+            narrowest, best, share = width, pieces[start:end], inside / 2
         inside -= carried
-    half = sum(carried for _, carried in best) / 2
     for rate, carried in best:
-        half -= carried
-        if half <= 0:
+        share -= carried
+        if share <= 0:
             return rate
     return best[-1][0]
 
