@@ -153,3 +153,23 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
     assert found.replay is not None
     off = {cause: abs(found.replay.seconds[cause] - seconds) / life for cause, seconds in truth.items()}
     assert max(off.values()) < 0.005, off
+
+
+def test_short_segments_are_compared_by_where_they_begin():
+    """Two of them within the length of a full one: counted as one segment, the loss of the second had another number than the capture's."""
+    import polars as pl
+
+    class Run:
+        acks = pl.DataFrame(
+            {
+                "flow": [0, 0, 0],
+                "event": ["send", "send", "rtx"],
+                "seg_no": [1, 2, 2],
+                "rexmit": [0, 0, 1],
+                "seq": [1, 101, 101],
+                "len": [100, 100, 100],
+            }
+        )
+
+    made = tool("diagnosed")._segments(Run, 0, 1448, {(2, 0): 100})
+    assert made == {(101, 0)}
