@@ -34,8 +34,8 @@ AGREEING, BEYOND = 2, 0.25
 A single one may have had another cause.
 """
 
-HELD_S = 1e-3
-"""For which a receiver may hold ACKs back while segments are missing: as long as it does, no ACK shows how much it is."""
+HELD_S = 1.1e-3
+"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
 
 BLURRED = 2
 """Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
@@ -78,7 +78,7 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> Path:
+def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0, unsure: bool = False) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -91,6 +91,8 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
         Bytes of IP and TCP before it.
     blurred
         When a packet left that no ACK had released is known to so many seconds.
+    unsure
+        The capture has missed packets: the next ACK, which is of two segments more, may tell of what a missed one was of.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
@@ -109,7 +111,7 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
-            queue = max(queue - HELD_S - blurred, 0.0)
+            queue = max(queue - HELD_S - blurred - (16 * mss / rate if unsure else 0.0), 0.0)
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
