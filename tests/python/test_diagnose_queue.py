@@ -11,7 +11,7 @@ from test_diagnose import captured
 import ackclock
 from ackclock.diagnose import diagnose
 from ackclock.diagnose._passed import Passed
-from ackclock.diagnose._path import _densest
+from ackclock.diagnose._path import _agreed
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
@@ -122,9 +122,11 @@ def test_a_paced_sender_at_the_receiver_has_a_bound(tmp_path):
     assert found.path.queue_s <= run.rows("links")[0]["max_wait_s"]
 
 
-def test_the_rate_is_in_the_middle_of_the_densest_half():
-    slow, right, late = [(8.0, 100)] * 2 + [(9.0, 100)], [(10.0, 100), (10.01, 100), (10.02, 100)] * 2, [(12.0, 300)]
-    assert _densest(sorted([*slow, *right, *late]), 600.0) == pytest.approx(10.01)
+def test_where_half_of_the_pieces_agree_they_have_the_rate():
+    slow, right, late = [(8.0, 300)], [(10.0, 200), (10.001, 200), (10.002, 200)], [(12.0, 300)]
+    assert _agreed([*slow, *right, *late], 1200) == pytest.approx(10.001)
+    few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # what was lost is missing in some
+    assert _agreed(few, 1000) == pytest.approx(10.0)
 
 
 def test_the_rate_behind_acks_that_come_together(tmp_path):
@@ -151,3 +153,23 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
     assert found.replay is not None
     off = {cause: abs(found.replay.seconds[cause] - seconds) / life for cause, seconds in truth.items()}
     assert max(off.values()) < 0.005, off
+
+
+def test_short_segments_are_compared_by_where_they_begin():
+    """Two of them within the length of a full one: counted as one segment, the loss of the second had another number than the capture's."""
+    import polars as pl
+
+    class Run:
+        acks = pl.DataFrame(
+            {
+                "flow": [0, 0, 0],
+                "event": ["send", "send", "rtx"],
+                "seg_no": [1, 2, 2],
+                "rexmit": [0, 0, 1],
+                "seq": [1, 101, 101],
+                "len": [100, 100, 100],
+            }
+        )
+
+    made = tool("diagnosed")._segments(Run, 0, 1448, {(2, 0): 100})
+    assert made == {(101, 0)}

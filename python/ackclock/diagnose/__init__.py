@@ -281,7 +281,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
-    path = estimate(played, mss=mss, header=header, blurred=blurred)
+    path = estimate(played, mss=mss, header=header, blurred=blurred, unsure=missed > 0)
     held = together(played.seconds, played.paced)
     causes = _weighed(held, together(played.carried, played.paced), path)
     said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])

@@ -17,8 +17,11 @@ STANDS_S = 2e-3
 LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
-HALF = 0.5
-"""Of the pieces, by bytes: those that agree best."""
+HALF, TIGHT = 0.5, 2e-3
+"""Of the pieces, by bytes: those that agree best, and how far apart they are where they tell the rate."""
+
+PLACE = 0.7
+"""Of the pieces, by bytes, from the slowest on, where they do not."""
 
 LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
@@ -31,8 +34,8 @@ AGREEING, BEYOND = 2, 0.25
 A single one may have had another cause.
 """
 
-HELD_S = 1e-3
-"""For which a receiver may hold ACKs back while segments are missing: as long as it does, no ACK shows how much it is."""
+HELD_S = 1.1e-3
+"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
 
 BLURRED = 2
 """Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
@@ -75,7 +78,7 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> Path:
+def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0, unsure: bool = False) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -88,6 +91,8 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
         Bytes of IP and TCP before it.
     blurred
         When a packet left that no ACK had released is known to so many seconds.
+    unsure
+        The capture has missed packets: the next ACK, which is of two segments more, may tell of what a missed one was of.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
@@ -106,7 +111,7 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0) -> P
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
-            queue = max(queue - HELD_S - blurred, 0.0)
+            queue = max(queue - HELD_S - blurred - (16 * mss / rate if unsure else 0.0), 0.0)
     delivered = found.instants[-1].delivered - 1 if found.instants else 0
     return Path(
         base_rtt_s=base,
@@ -127,7 +132,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
 
     Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
-    and then together show more: the half of them, by bytes, that agrees best has the rate in its middle.
+    and then together show more. Where half of them, by bytes, agree, these have the rate; else `PLACE` of them show at most so much.
     """
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
@@ -149,27 +154,28 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     if whole < LEAST_PACKETS * mss:
         return _most(found, base, mss), False
     pieces.sort()
-    return _densest(pieces, HALF * whole), True
+    return _agreed(pieces, whole), True
 
 
-def _densest(pieces: list[tuple[float, int]], enough: float) -> float:
-    """The middle, by bytes, of the pieces in ascending order that are nearest to each other and together have enough."""
-    narrowest, best = float("inf"), pieces
+def _agreed(pieces: list[tuple[float, int]], whole: int) -> float:
+    """The rate that pieces in ascending order tell."""
+    best = pieces
+    narrowest = TIGHT
     end = inside = 0
+    share = PLACE * whole
     for start, (least, carried) in enumerate(pieces):
-        while inside < enough and end < len(pieces):
+        while inside < HALF * whole and end < len(pieces):
             inside += pieces[end][1]
             end += 1
-        if inside < enough:
+        if inside < HALF * whole:
             break
         width = pieces[end - 1][0] / least - 1
         if width < narrowest:
-            narrowest, best = width, pieces[start:end]
+            narrowest, best, share = width, pieces[start:end], inside / 2
         inside -= carried
-    half = sum(carried for _, carried in best) / 2
     for rate, carried in best:
-        half -= carried
-        if half <= 0:
+        share -= carried
+        if share <= 0:
             return rate
     return best[-1][0]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
+from ackclock.diagnose._unseen import UNSEEN
 from ackclock.diagnose._waits import Instant, causes_of, is_paced, last_departures
 
 if TYPE_CHECKING:
@@ -294,6 +295,9 @@ class _Sender:
             told = any(a < ack <= b for a, b in self.sacked)  # it had arrived long ago
             self.sacked = [(max(a, ack), b) for a, b in self.sacked if b > ack]
             self.sacked_bytes = sum(b - a for a, b in self.sacked)
+            if kind == UNSEEN:
+                told = True
+                self.news.clear()
             fresh = self._once(ack) if told else self._sample(now, t, ack)
             self.una = ack
             self.quiet_since = t

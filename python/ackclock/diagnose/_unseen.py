@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["with_acks", "with_repairs"]
+__all__ = ["UNSEEN", "with_acks", "with_repairs"]
+
+UNSEEN = "unseen"
+"""Kind of an ACK that the capture does not have: what it acknowledged, and so its round trip, is a guess."""
 
 DEGREE = 3
 """Segments behind a hole, from which on it is repaired."""
@@ -195,7 +198,7 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
         acked = max(before_it, known)
         if at < len(reached) and reached[at][1] - acked >= usual + mss:
             known = acked + usual
-            made.append((index, (t, not server, "ack", *ack_row[3:5], float(known), *ack_row[6:])))
+            made.append((index, (t, not server, UNSEEN, *ack_row[3:5], float(known), *ack_row[6:])))
     return made
 
 
