@@ -225,7 +225,7 @@ pub trait CongestionControl {
     fn on_idle(&mut self, _now: Time, _snd_una: u64, _slow_path: bool) {}
 
     /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
-    /// becomes Loss, where rates are kept. Optional.
+    /// becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept. Optional.
     fn on_totals(&mut self, _delivered: u64, _lost: u64, _delivered_time: Time) {}
 
     /// Asked after [`CongestionControl::on_control`]: the controller keeps less in flight than it could, to look at the path.
