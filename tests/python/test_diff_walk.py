@@ -1,6 +1,7 @@
 """Which events `ackclock diff` takes for equal."""
 
-from ackclock.diff._compare import BACKENDS, _walk
+import polars as pl
+from ackclock.diff._compare import BACKENDS, _events, _walk
 
 
 def _ack(number, seq, *, overtaken=False):
@@ -33,3 +34,12 @@ def test_an_ack_in_one_table_that_nothing_overtook_is_a_difference():
     assert equal == 1
     assert found is not None
     assert "goes on" in found.text
+
+
+def test_an_ack_with_nothing_outstanding_is_left_out_and_a_duplicate_is_not():
+    same = {"flow": 0, "rexmit": 0, "sack_blocks": 0, "cwnd_before": 10, "ca_state": "Open"}
+    rows = [("send", 1, 100), ("ack", 1, 0), ("ack", 101, 100), ("ack", 101, 0), ("send", 101, 100)]
+    table = pl.DataFrame(
+        [{**same, "event": e, "seq": seq, "len": n, "t_s": 0.1 * i, "ack_no": i} for i, (e, seq, n) in enumerate(rows)]
+    )
+    assert [row["ack_no"] for row in _events(table, None, 10.0, None)] == [0, 1, 2, 4]

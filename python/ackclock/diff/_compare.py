@@ -248,6 +248,7 @@ def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | N
     The simulator's FIN rides on the last data and is acknowledged with it; the kernel's transfers are closed by the receiver. At
     the stop the simulator's application closes, the kernel's does not. An ACK that others overtook is of no use
     to the sender unless it SACKs something, and is in the kernel's table alone; one that does has SND.UNA in the simulator's.
+    With nothing outstanding an ACK tells of the window alone, and is in the kernel's table alone, too.
     """
     import polars as pl
 
@@ -255,17 +256,20 @@ def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | N
     rows = rows.filter(pl.col("t_s") < stop_s - HALF_A_NANOSECOND)
     out: list[Mapping[str, Any]] = []
     sent: dict[int, int] = {}
-    acknowledged = 0
+    acknowledged = left = 0
     columns = ("t_s", "event", "ack_no", "seq", "len", "rexmit", "sack_blocks", "cwnd_before", "ca_state")
     for row in rows.select(columns).iter_rows(named=True):
         if row["event"] == "ack":
             overtaken = row["seq"] < acknowledged
-            if overtaken and not row["sack_blocks"]:
+            idle = row["seq"] == acknowledged == left
+            if (overtaken or idle) and not row["sack_blocks"]:
                 continue
             acknowledged = max(acknowledged, row["seq"])
             seq = acknowledged if end is None else min(acknowledged, end)
             out.append({**row, "seq": seq, "overtaken": overtaken})
-        elif end is None or row["seq"] < end:
+            continue
+        left = max(left, row["seq"] + row["len"])
+        if end is None or row["seq"] < end:
             length = row["len"] if end is None else min(row["len"], end - row["seq"])  # a FIN is no data
             for at in range(0, max(length, 1), segment or max(length, 1)):
                 seq, again = row["seq"] + at, row["rexmit"]
