@@ -1,6 +1,7 @@
 """Which events `ackclock diff` takes for equal."""
 
 import polars as pl
+
 from ackclock.diff._compare import BACKENDS, _events, _walk
 
 
