@@ -4,6 +4,7 @@
 mod application;
 mod ecn;
 mod handshake;
+mod packets;
 mod queries;
 mod receiving;
 mod sending;
@@ -213,11 +214,6 @@ impl Connection {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
 
-    /// Packets of several segments leave as segments: the card cuts them up.
-    pub fn cut_packets(&mut self) {
-        self.cuts = true;
-    }
-
     /// More packets of a poll follow, so whoever writes waits; or all have come.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Sending::Awake(sender) = &mut self.sender {
@@ -383,34 +379,6 @@ impl Connection {
         true
     }
 
-    /// With TSO several segments leave as one packet: add to `packet`, which was polled last, those that belong to it. How
-    /// many they are.
-    #[inline]
-    pub fn complete_packet(&mut self, now: Time, packet: &mut Segment) -> u16 {
-        match self.continues() {
-            false => 0,
-            true => self.append_segments(now, packet),
-        }
-    }
-
-    #[cold]
-    fn append_segments(&mut self, now: Time, packet: &mut Segment) -> u16 {
-        let mut more = 0;
-        while !self.cuts && self.continues() {
-            let Some(next) = self.poll_transmit(now) else { break };
-            debug_assert_eq!(
-                next.seq,
-                packet.seq + packet.len as u64,
-                "{packet:?} {next:?} {:?}",
-                self.info()
-            );
-            packet.len += next.len;
-            packet.flags |= next.flags;
-            more += 1;
-        }
-        more
-    }
-
     /// What leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
     #[inline(always)]
     pub fn next_due(&mut self, now: Time) -> Option<Due> {
@@ -459,12 +427,6 @@ impl Connection {
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
         self.fit_payload(now);
         std::mem::take(&mut self.ack_first).then(|| self.pure_ack(now))
-    }
-
-    /// Whether the segment polled last and the next one are parts of one packet for the device (TSO); only told of
-    /// data that is sent from buffers.
-    pub fn continues(&self) -> bool {
-        self.sender.now().is_some_and(Sender::continues)
     }
 
     /// A segment without data. Where the peer took its window back, it stands at the end of that, which the peer accepts (Linux

@@ -9,5 +9,6 @@ mod kernel_vectors;
 mod newreno;
 mod pacing;
 mod patience;
+mod pauses;
 mod send_buffer;
 mod wire;
