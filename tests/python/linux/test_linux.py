@@ -265,8 +265,7 @@ def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
 def test_a_full_frame_takes_netem_the_time_that_the_link_says() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("network.framing", "14 bytes")
     # 1514 bytes take 508,907.56 ns, which netem would cut, and 508,908.07 at 2,974,997 bytes/s
-    for rate, told in (("23.8 Mbit/s", 8 * 2_974_997), ("37.1 Mbit/s", 37_100_000)):
-        assert f" rate {told}bit" in stages(scenario.set("network.bottleneck.rate", rate))[1]
+    assert f" rate {8 * 2_974_997}bit" in stages(scenario.set("network.bottleneck.rate", "23.8 Mbit/s"))[1]
 
 
 def test_a_dumbbell_becomes_three_hops() -> None:
