@@ -32,10 +32,10 @@ MODULES = {
 } | {"westwood": "westwood-plus"}  # fmt: skip
 """Name of a module -> of our controller."""
 
-TIE, WRITER, PAUSE = "two events in one instant", "room in the send buffer", "a writer that pauses"
-PARTS: dict[str, dict[int, str]] = {"hybla": {14: TIE, 17: WRITER, 27: WRITER}, "bbr": {2: PAUSE, 18: PAUSE}}
+TIE, WRITER = "two events in one instant", "room in the send buffer"
+PARTS: dict[str, dict[int, str]] = {"hybla": {14: TIE, 17: WRITER, 27: WRITER}}
 """Paths on which the module in the simulator parts from the kernel, and what differs first there (of 27 a guess); with a receive buffer of a fixed
-size hybla's three are equal. `PAUSE` is a guess, what the two paths have in common. BBR draws as the simulator does, on both sides (`bbr_drawn`)."""
+size all three are equal. BBR draws as the simulator does, on both sides (`bbr_drawn`)."""
 DRAWS = {"cdg": 5}
 """Modules that draw random numbers, which are the kernel's own there, and on how many paths that does not matter. With a constant in place of
 the draw, on both sides, CDG was the kernel's on 28 (2 and 14 with a delay that is longer by 13.7 us)."""
