@@ -103,14 +103,14 @@ def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch,
     monkeypatch.setattr("ackclock._results.run.run", slow)
     monkeypatch.setattr(_terminal, "PATIENCE_S", 1)
     monkeypatch.setattr(_terminal, "time", SimpleNamespace(monotonic=lambda: 20 * time.monotonic()))
-    assert main(["run", str(scenario_file), "--set", "duration=2000 s"]) == 0
-    assert len(told) > 2
+    assert main(["run", str(scenario_file), "--set", "duration=3000 s"]) == 0
+    assert told  # how often depends on the machine's speed
     assert told == sorted(told)
     assert 0 < told[0] < told[-1] <= 1
     assert capsys.readouterr().err == ""
     told.clear()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(["run", str(scenario_file), "--set", "duration=2000 s"]) == 0
+    assert main(["run", str(scenario_file), "--set", "duration=3000 s"]) == 0
     lines = capsys.readouterr().err.split("\r")
     parts = [int(found[1]) for line in lines if (found := re.fullmatch(r"simulating, (\d+) %, \d+ s *", line))]
     assert parts, lines
