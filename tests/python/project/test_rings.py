@@ -35,7 +35,16 @@ def ran(folder: Path, *options: str, tests: str = TESTS) -> tuple[int, str]:
     (folder / "conftest.py").write_text("import rings\nrings.MOST_S = 0.2\n")
     (folder / "test_x.py").write_text(tests)
     base = f"--basetemp={folder / 'base'}"  # else it would delete what earlier runs of all tests have left, which can take half a minute
-    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}", base, *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        f"--rootdir={folder}",
+        base,
+        *options,
+    ]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT, env=alone)
     return done.returncode, done.stdout
