@@ -62,6 +62,8 @@ pub enum Due {
 /// One endpoint.
 pub struct Connection {
     pub(crate) state: State,
+    /// [`Connection::is_plain`], as far as is known: what each packet asks at once.
+    pub(crate) plain: bool,
     pub(crate) config: Rc<Config>,
     pub(crate) sender: Sending,
     pub(crate) receiver: Receiving,
@@ -135,6 +137,7 @@ impl Connection {
         let state = if responder { State::Listen } else { State::Closed };
         Connection {
             state,
+            plain: false,
             sender,
             receiver,
             validity: config.validate.map(|_| Box::default()),
@@ -221,9 +224,37 @@ impl Connection {
         }
     }
 
+    /// Established, and nothing beside what every connection has: neither marks nor accounts, neither probes of a silent peer nor a
+    /// check of what arrives, nor the ACK that leaves ahead of all data.
+    fn is_plain(&self) -> bool {
+        self.state == State::Established
+            && self.ledger.is_none()
+            && self.keeper.is_none()
+            && self.validity.is_none()
+            && self.ecn == Mode::Off
+            && !self.ack_first
+    }
+
+    /// It is over, or comes to be.
+    #[inline]
+    fn go_to(&mut self, state: State) {
+        (self.state, self.plain) = (state, false);
+    }
+
     /// A segment arrived.
     #[inline(always)]
     pub fn on_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
+        debug_assert!(!self.plain || self.is_plain());
+        if !self.plain | seg.flags.has(Flags::SYN | Flags::RST) {
+            self.on_any_packet(now, seg, ecn);
+            self.plain = self.is_plain();
+        } else if !self.receiver.has_passed(seg, self.paws_window) || !self.is_stale(now, seg) {
+            self.on_established(now, seg);
+        }
+    }
+
+    #[inline(never)]
+    fn on_any_packet(&mut self, now: Time, seg: &Segment, ecn: Ecn) {
         if let Some(ledger) = &mut self.ledger {
             ledger.received(now, seg, self.receiver.next());
             if let Some(keeper) = &mut self.keeper {
@@ -249,7 +280,7 @@ impl Connection {
     fn on_established(&mut self, now: Time, seg: &Segment) {
         if seg.flags.has(Flags::ACK) {
             self.sender.hear(now, seg);
-            if self.hears_accurately() && self.sender.awake().looked_at_marks() {
+            if !self.plain && self.hears_accurately() && self.sender.awake().looked_at_marks() {
                 self.receiver.awake().look_at_waiting(seg.seq_len() > 0);
             }
         }
@@ -260,7 +291,7 @@ impl Connection {
             self.receiver.on_pure_ack(seg);
         }
         if self.sender.fin_acked() && self.receiver.fin_received() && !self.receiver.ack_due() {
-            self.state = State::Done;
+            self.go_to(State::Done);
         }
     }
 
@@ -296,7 +327,7 @@ impl Connection {
                 self.on_keepalive_timer(now);
             }
             if self.sender.now().is_some_and(|sender| sender.patience.failed) {
-                self.state = State::Failed;
+                self.go_to(State::Failed);
             }
         }
     }
@@ -309,7 +340,7 @@ impl Connection {
         let linear = if self.state == State::SynSent { self.config.syn_linear_timeouts } else { 0 };
         if self.syn_timeouts > self.config.syn_retries as u16 + linear as u16 {
             self.syn_deadline = Time::NEVER;
-            self.state = State::Failed;
+            self.go_to(State::Failed);
             return;
         }
         self.syn_due = true;
@@ -348,7 +379,7 @@ impl Connection {
     /// The same where that is before `before`; else some time that is not, which is found sooner.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
-        if self.state != State::Established || self.keeper.is_some() {
+        if !self.plain && (self.state != State::Established || self.keeper.is_some()) {
             return self.next_deadline();
         }
         let sending = self.sender.now().map_or(Time::NEVER, |sender| sender.deadline_before(before));
@@ -373,8 +404,10 @@ impl Connection {
                 }
             }
         }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.sent(now, seg);
+        if !self.plain {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.sent(now, seg);
+            }
         }
         true
     }
@@ -382,10 +415,11 @@ impl Connection {
     /// What leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
     #[inline(always)]
     pub fn next_due(&mut self, now: Time) -> Option<Due> {
-        if self.state != State::Established {
+        let plain = self.plain;
+        if !plain && self.state != State::Established {
             return Some(Due::Unsettled);
         }
-        let rare = self.ack_first | self.hears_accurately();
+        let rare = !plain && (self.ack_first || self.hears_accurately());
         let sends = self.sender.now().is_some_and(Sender::has_new_data);
         if rare || sends && (self.cramped || self.receiver.has_blocks()) {
             if let Some(ack) = self.before_data(now) {
@@ -398,8 +432,11 @@ impl Connection {
         }
         if self.receiver.ack_due() {
             let ack = self.pure_ack(now);
-            let more = rare || self.keeper.is_some() || self.state != State::Established;
+            let more = !self.plain && (rare || self.keeper.is_some() || self.state != State::Established);
             return Some(if more { Due::Segment(ack) } else { Due::Ack(ack) });
+        }
+        if plain {
+            return None;
         }
         self.keepalive_probe(now).map(Due::Segment)
     }
@@ -407,11 +444,7 @@ impl Connection {
     /// Whether nothing leaves now, as far as can be told at once; else ask [`Connection::next_due`].
     #[inline(always)]
     pub fn has_nothing(&mut self, now: Time) -> bool {
-        let rare = self.ack_first | (self.ecn != Mode::Off) | self.keeper.is_some();
-        let nothing = !rare
-            && self.state == State::Established
-            && !self.receiver.ack_due()
-            && self.sender.has_nothing();
+        let nothing = self.plain && !self.receiver.ack_due() && self.sender.has_nothing();
         debug_assert!(!nothing || self.next_due(now).is_none());
         nothing
     }
@@ -426,7 +459,9 @@ impl Connection {
     #[cold]
     fn before_data(&mut self, now: Time) -> Option<Leaving> {
         self.fit_payload(now);
-        std::mem::take(&mut self.ack_first).then(|| self.pure_ack(now))
+        let first = std::mem::take(&mut self.ack_first).then(|| self.pure_ack(now));
+        self.plain = self.is_plain();
+        first
     }
 
     /// A segment without data. Where the peer took its window back, it stands at the end of that, which the peer accepts (Linux
@@ -447,7 +482,7 @@ impl Connection {
         let Leaving { seq, len, seg_no, rexmit, flags } = leaving;
         let ts_val = if self.has_ts { self.config.timestamp(now) } else { 0 };
         *seg = Segment { seq, len, seg_no, rexmit, flags, ts_val, has_ts: self.has_ts, ..Segment::default() };
-        match self.hears_accurately() {
+        match !self.plain && self.hears_accurately() {
             true => self.stamp_accurately(now, seg),
             false => self.receiver.stamp(seg),
         }
@@ -460,7 +495,7 @@ impl Connection {
             sender.sent_ack(now);
         }
         if self.sender.fin_acked() && self.receiver.fin_received() {
-            self.state = State::Done;
+            self.go_to(State::Done);
         }
         self.bare(Flags::ACK)
     }

@@ -42,6 +42,7 @@ impl Connection {
         let (last_heard, unanswered) =
             self.keeper.as_ref().map_or((now, 0), |k| (k.last_heard, k.unanswered));
         let ticks = Ticks::of(&self.config);
+        self.plain = false;
         self.keeper = settings.map(|settings| {
             let at = ticks.expiry(now, settings.idle.saturating_sub(ticks.between(last_heard, now)));
             Box::new(Keeper { settings, at, last_heard, unanswered, due: false })

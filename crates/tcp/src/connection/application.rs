@@ -118,6 +118,6 @@ impl Connection {
     /// Break the connection off: an RST leaves, nothing else.
     pub fn reset(&mut self) {
         self.reset_due = matches!(self.state, State::SynReceived | State::Established);
-        self.state = State::Failed;
+        self.go_to(State::Failed);
     }
 }

@@ -75,9 +75,9 @@ impl Connection {
     fn on_reset(&mut self, now: Time, seg: &Segment) {
         let state = self.state;
         match state {
-            State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.state = State::Failed,
+            State::SynSent if seg.flags.has(Flags::ACK) && seg.ack == 1 => self.go_to(State::Failed),
             State::SynSent | State::Listen | State::Closed => {}
-            _ if seg.seq == self.receiver.next() => self.state = State::Failed,
+            _ if seg.seq == self.receiver.next() => self.go_to(State::Failed),
             State::Established | State::SynReceived
                 if seg.seq > self.receiver.next()
                     && seg.seq < self.receiver.ask(Receiver::right_edge)
