@@ -187,7 +187,7 @@ impl Transport {
         length
     }
 
-    /// One has left alone: whether nothing more leaves now.
+    /// A train has left: whether nothing more leaves now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.ends_with_train(now))

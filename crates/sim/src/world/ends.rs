@@ -279,7 +279,7 @@ impl End {
                 let length = self.begin_train(now, index & 1, framing_bytes, common);
                 if length > 0 {
                     net.send_train(now, common, length, |packet| self.transport.next_of_train(packet));
-                    if length == 1 && self.transport.ends_with_train(now) {
+                    if self.transport.ends_with_train(now) {
                         break;
                     }
                 }

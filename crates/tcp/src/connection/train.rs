@@ -43,10 +43,12 @@ impl Connection {
         }
     }
 
-    /// A train of one has left: whether nothing more leaves now.
+    /// A train has left: whether nothing more leaves now.
     #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = self.sender.now_mut().is_some_and(|sender| sender.ends_with_train(now));
-        ends && (self.plain || self.keeper.is_none()) && !self.receiver.ack_due()
+        let ends = ends && (self.plain || self.keeper.is_none()) && !self.receiver.ack_due();
+        debug_assert!(!ends || self.next_due(now).is_none());
+        ends
     }
 }

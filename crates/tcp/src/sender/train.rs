@@ -2,6 +2,7 @@
 //! release a train. Its conditions are checked once, before it leaves; all other segments leave through `poll`. If the flow is
 //! paced, or its delivery rate is measured, each train is a single segment.
 
+use ackclock_core::trace::CaState;
 use ackclock_core::{Flags, Time};
 
 use super::{Leaving, Sender};
@@ -54,18 +55,22 @@ impl Sender {
         (start, after, self.pushes_new(end))
     }
 
-    /// A train of one has left. Of a paced flow that is a round of sending, if the next segment waits for its time: the round is
-    /// over then, and nothing more leaves.
-    #[inline]
+    /// A train has left. That is a round of sending, if it filled the window or was all there was, or if the next segment of a paced
+    /// flow waits for its time: the round is over then, and nothing more leaves, as [`Sender::poll`] would find at greater length.
+    #[inline(always)]
     pub fn ends_with_train(&mut self, now: Time) -> bool {
-        self.pacer.is_some() && self.end_paced_round(now)
+        let ends = match self.pacer {
+            None if self.ca_state == CaState::Recovery && self.config.next_seg_rules => false,
+            None => {
+                !self.has_new_data() || self.board.pipe() >= self.window.cwnd && !self.stream.fin_due()
+            }
+            Some(_) => self.has_new_data() && self.pacing_holds(now, self.snd_nxt),
+        };
+        ends && self.end_round(now)
     }
 
-    #[inline(never)]
-    fn end_paced_round(&mut self, now: Time) -> bool {
-        if !self.has_new_data() || !self.pacing_holds(now, self.snd_nxt) {
-            return false;
-        }
+    #[inline(always)]
+    fn end_round(&mut self, now: Time) -> bool {
         self.intent.pushed();
         self.after_push(now);
         let over = !self.write_stream(now);
