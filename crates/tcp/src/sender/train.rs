@@ -61,9 +61,7 @@ impl Sender {
     pub fn ends_with_train(&mut self, now: Time) -> bool {
         let ends = match self.pacer {
             None if self.ca_state == CaState::Recovery && self.config.next_seg_rules => false,
-            None => {
-                !self.has_new_data() || self.board.pipe() >= self.window.cwnd && !self.stream.fin_due()
-            }
+            None => !self.has_new_data() || self.board.pipe() >= self.window.cwnd && !self.stream.fin_due(),
             Some(_) => self.has_new_data() && self.pacing_holds(now, self.snd_nxt),
         };
         ends && self.end_round(now)
