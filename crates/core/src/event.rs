@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering::{Greater, Less};
 
+use crate::prefetch::prefetch_all;
 use crate::time::Time;
 
 /// Bits of an event's order that hold the insertion number; its rank lies above it.
@@ -44,6 +45,68 @@ pub struct EventQueue {
     late: Heap,
     entries: Entries,
     inserted: u64,
+    foreseen: Foreseen,
+}
+
+/// Whoever is told what is to come, to have it in the processor's caches by then.
+pub trait Foresight {
+    /// Event `id` is to come, or has come of late.
+    fn far_off(&self, id: u32);
+    /// It is to come soon.
+    fn soon(&self, id: u32);
+    /// It is to come sooner.
+    fn next(&self, id: u32);
+    /// It is one of the next events.
+    fn last(&self, id: u32);
+}
+
+/// So many slots ahead it is told what is to come.
+const FAR: u64 = 16;
+const SOON: u64 = 6;
+const NEXT: u64 = 3;
+
+/// How far [`EventQueue::foresee`] is.
+struct Foreseen {
+    /// Of each of the slots that are far off, the next entry; and whose turn it is.
+    cursors: [u32; FAR as usize],
+    turn: u64,
+    /// The last one of these slots.
+    told: u64,
+    soon: Wave,
+    next: Wave,
+    last: Wave,
+}
+
+impl Default for Foreseen {
+    fn default() -> Self {
+        let [soon, next, last] = [const { Wave { slot: 0, entry: NONE } }; 3];
+        Foreseen { cursors: [NONE; FAR as usize], turn: 0, told: 0, soon, next, last }
+    }
+}
+
+/// The next entry of which is told, in `slot`.
+struct Wave {
+    slot: u64,
+    entry: u32,
+}
+
+impl Wave {
+    /// The next events up to so many slots `ahead` of slot `at`.
+    #[inline]
+    fn roll(&mut self, fine: &Wheel, entries: &Entries, at: u64, ahead: u64) -> [Option<u32>; 3] {
+        if self.slot <= at {
+            *self = Wave { slot: at, entry: NONE };
+        }
+        [(); 3].map(|()| {
+            while self.entry == NONE && self.slot < at + ahead {
+                self.slot += 1;
+                self.entry = fine.first_of(self.slot);
+            }
+            let event = entries.all.get(self.entry as usize)?;
+            self.entry = event.next;
+            Some(event.id)
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +203,32 @@ impl EventQueue {
                 Some(next)
             }
         }
+    }
+
+    /// Tell what is to come in the next slots: each event three times as a rule, so that what it leads to may be brought into the
+    /// processor's caches step by step. It is called after every few events, and tells of as few.
+    #[inline(never)]
+    pub fn foresee(&mut self, foresight: &impl Foresight) {
+        let Foreseen { cursors, turn, told, soon, next, last } = &mut self.foreseen;
+        for _ in 0..3 {
+            *turn = (*turn + 1) % FAR;
+            let cursor = &mut cursors[*turn as usize];
+            if let Some(event) = self.entries.all.get(*cursor as usize) {
+                foresight.far_off(event.id);
+                *cursor = event.next;
+                self.entries.prefetch(event.next);
+            }
+        }
+        for slot in (*told).max(self.at) + 1..=self.at + FAR {
+            let first = self.fine.first_of(slot);
+            cursors[(slot % FAR) as usize] = first;
+            self.entries.prefetch(first);
+        }
+        *told = self.at + FAR;
+        let roll = |wave: &mut Wave, ahead| wave.roll(&self.fine, &self.entries, self.at, ahead);
+        roll(soon, SOON).into_iter().flatten().for_each(|id| foresight.soon(id));
+        roll(next, NEXT).into_iter().flatten().for_each(|id| foresight.next(id));
+        roll(last, 1).into_iter().flatten().for_each(|id| foresight.last(id));
     }
 
     /// Time, rank and id of what is pending, in no order.
@@ -305,6 +394,12 @@ impl Wheel {
         self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
     }
 
+    /// The first entry of a slot.
+    #[inline]
+    fn first_of(&self, slot: u64) -> u32 {
+        self.first[(slot % TURN) as usize]
+    }
+
     /// Empty a slot: its first entry, which leads to the others.
     #[inline]
     fn take(&mut self, slot: u64) -> u32 {
@@ -345,6 +440,12 @@ impl Entries {
                 self.all.len() as u32 - 1
             }
         }
+    }
+
+    /// An entry will be read.
+    #[inline]
+    fn prefetch(&self, i: u32) {
+        self.all.get(i as usize).into_iter().for_each(prefetch_all);
     }
 
     /// Free an entry, and what it was.
@@ -430,6 +531,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    impl Foresight for () {
+        fn far_off(&self, _: u32) {}
+        fn soon(&self, _: u32) {}
+        fn next(&self, _: u32) {}
+        fn last(&self, _: u32) {}
+    }
+
     const FINE: u64 = 1 << FINE_BITS;
     const COARSE: u64 = FINE * TURN;
 
@@ -465,6 +573,7 @@ mod tests {
                 }
                 let end = now + patience;
                 for _ in 0..left {
+                    queue.foresee(&());
                     let least = pending.iter().copied().filter(|event| event.0 <= end).min();
                     pending.retain(|event| Some(*event) != least);
                     prop_assert_eq!(queue.pop_until(Time(end)), least.map(|(at, .., id)| (Time(at), id)));
