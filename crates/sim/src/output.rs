@@ -42,11 +42,10 @@ pub(crate) fn tables(
     }
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
-    let (mut counters, mut names) = Default::default();
-    if wanted("links") {
-        (counters, names) = (built.world.link_counters(), built.world.link_names());
-    }
+    // first, for others may have the room that counters and names leave
+    let counted = wanted("links").then(|| (built.world.link_counters(), built.world.link_names()));
     built.world.forget_links();
+    let mut of_links = counted.map(|(counters, names)| links(&counters, names));
     let mut found = Vec::new();
     macro_rules! keep {
         ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
@@ -56,7 +55,7 @@ pub(crate) fn tables(
         "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
-        "links": links(&std::mem::take(&mut counters), std::mem::take(&mut names)),
+        "links": of_links.take().expect("invariant: asked for once"),
         "hosts": hosts(&mut built.world),
         "destinations": destinations(&journal.destinations),
         "goodput": goodput(&observer.goodput),

@@ -18,8 +18,8 @@ struct Places<'a> {
     origins: &'a [Origin],
 }
 
-/// Connections that are too many for the caches. In tests every run looks ahead.
-const CROWD: usize = if cfg!(test) { 0 } else { 1000 };
+/// Flows whose connections are too many for the caches. In tests every run looks ahead.
+const CROWD: usize = if cfg!(test) { 1 } else { 1000 };
 
 /// So many events of a crowd are processed between two looks ahead.
 const STEP: u32 = 3;
@@ -27,8 +27,7 @@ const STEP: u32 = 3;
 impl World {
     /// After how many events somebody looks ahead; none: all that is needed is in the caches anyway.
     pub(super) fn foresees(&self) -> Option<u32> {
-        (self.slots.len() >= CROWD)
-            .then(|| std::env::var("STEP").ok().and_then(|v| v.parse().ok()).unwrap_or(STEP))
+        (self.net.origins.len() >= CROWD && self.net.shortcuts.foresees).then_some(STEP)
     }
 
     /// Look ahead.
