@@ -591,6 +591,54 @@ mod tests {
         }
     }
 
+    /// What was told: soon, next, last.
+    #[derive(Default)]
+    struct Told([std::cell::RefCell<Vec<u32>>; 3]);
+
+    impl Foresight for Told {
+        fn far_off(&self, _: u32) {}
+        fn soon(&self, id: u32) {
+            self.0[0].borrow_mut().push(id);
+        }
+        fn next(&self, id: u32) {
+            self.0[1].borrow_mut().push(id);
+        }
+        fn last(&self, id: u32) {
+            self.0[2].borrow_mut().push(id);
+        }
+    }
+
+    #[test]
+    fn events_are_foreseen_three_times_before_they_come() {
+        const EVENTS: u32 = 2000;
+        let mut queue = EventQueue::default();
+        for id in 0..EVENTS {
+            queue.push(Time(FAR * FINE + 700 * id as u64), Time::ZERO, 0, id); // 12 in a slot
+        }
+        let (told, mut left) = (Told::default(), 0);
+        while left < EVENTS {
+            let before = [0, 1, 2].map(|wave| told.0[wave].borrow().len());
+            queue.foresee(&told);
+            for (wave, before) in before.into_iter().enumerate() {
+                let told = told.0[wave].borrow();
+                assert!(
+                    told[before..].iter().all(|&id| id >= left),
+                    "{wave} at {left}: {:?}",
+                    &told[before..]
+                );
+            }
+            for _ in 0..3 {
+                left += queue.pop_until(Time::NEVER).is_some() as u32;
+            }
+        }
+        for told in told.0 {
+            let mut told = told.into_inner();
+            told.sort_unstable();
+            assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "once");
+            assert!(told.len() > EVENTS as usize * 9 / 10, "{}", told.len());
+        }
+    }
+
     #[test]
     fn entries_are_used_again() {
         let mut queue = EventQueue::default();

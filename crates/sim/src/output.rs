@@ -16,6 +16,7 @@ use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, 
 use crate::build::Built;
 use crate::columns::columns;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
+use crate::memory;
 use crate::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::performance::performance;
 use crate::table::{seconds, Table};
@@ -23,6 +24,9 @@ use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
+
+/// Flows whose connections leave enough memory to look through it.
+const CROWD: usize = 10_000;
 
 /// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
 /// none named: all.
@@ -46,6 +50,9 @@ pub(crate) fn tables(
     let counted = wanted("links").then(|| (built.world.link_counters(), built.world.link_names()));
     built.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
+    if built.app.flows.len() >= CROWD {
+        memory::give_back(); // between what is left of connections there is no room for columns
+    }
     let mut found = Vec::new();
     macro_rules! keep {
         ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
