@@ -9,9 +9,16 @@
 //! would have had if it had been scheduled then. Events equal in both instants leave by rank, whichever was pushed first;
 //! only those of one rank leave in the order in which they were pushed.
 
+mod foresight;
+mod heap;
+
 use std::cmp::Ordering::{Greater, Less};
 
+use crate::prefetch::prefetch_all;
 use crate::time::Time;
+use foresight::Foreseen;
+pub use foresight::Foresight;
+use heap::Heap;
 
 /// Bits of an event's order that hold the insertion number; its rank lies above it.
 const NUMBER_BITS: u32 = 40;
@@ -44,6 +51,7 @@ pub struct EventQueue {
     late: Heap,
     entries: Entries,
     inserted: u64,
+    foreseen: Foreseen,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -305,6 +313,12 @@ impl Wheel {
         self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
     }
 
+    /// The first entry of a slot.
+    #[inline]
+    fn first_of(&self, slot: u64) -> u32 {
+        self.first[(slot % TURN) as usize]
+    }
+
     /// Empty a slot: its first entry, which leads to the others.
     #[inline]
     fn take(&mut self, slot: u64) -> u32 {
@@ -347,6 +361,12 @@ impl Entries {
         }
     }
 
+    /// An entry will be read.
+    #[inline]
+    fn prefetch(&self, i: u32) {
+        self.all.get(i as usize).into_iter().for_each(prefetch_all);
+    }
+
     /// Free an entry, and what it was.
     #[inline]
     fn free(&mut self, i: u32) -> Event {
@@ -357,78 +377,17 @@ impl Entries {
     }
 }
 
-/// A 4-ary heap.
-#[derive(Default)]
-struct Heap(Vec<Event>);
-
-impl Heap {
-    #[inline]
-    fn push(&mut self, event: Event) {
-        let heap = &mut self.0;
-        let mut i = heap.len();
-        heap.push(event);
-        while i > 0 {
-            let parent = (i - 1) / 4;
-            if !event.before(&heap[parent]) {
-                break;
-            }
-            heap[i] = heap[parent];
-            i = parent;
-        }
-        heap[i] = event;
-    }
-
-    /// Remove the top.
-    #[inline]
-    fn pop(&mut self) {
-        if let Some(last) = self.0.pop() {
-            if !self.0.is_empty() {
-                self.sift_down(last);
-            }
-        }
-    }
-
-    /// Put `event` in place of the root and restore the order.
-    #[inline(always)]
-    fn sift_down(&mut self, event: Event) {
-        let heap = &mut self.0[..];
-        let n = heap.len();
-        let mut i = 0;
-        loop {
-            let first = i * 4 + 1;
-            if first >= n {
-                break;
-            }
-            // Four children, as a rule: a tournament.
-            let best = match heap.get(first..first + 4) {
-                Some([a, b, c, d]) => {
-                    let left = b.before(a) as usize;
-                    let right = 2 + d.before(c) as usize;
-                    let (l, r) = (if left == 1 { b } else { a }, if right == 3 { d } else { c });
-                    first + if r.before(l) { right } else { left }
-                }
-                _ => first + least(&heap[first..]),
-            };
-            if !heap[best].before(&event) {
-                break;
-            }
-            heap[i] = heap[best];
-            i = best;
-        }
-        heap[i] = event;
-    }
-}
-
-/// Index of the least of one to three events.
-#[inline]
-fn least(events: &[Event]) -> usize {
-    (1..events.len()).fold(0, |best, i| if events[i].before(&events[best]) { i } else { best })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    impl Foresight for () {
+        fn far_off(&self, _: u32) {}
+        fn soon(&self, _: u32) {}
+        fn next(&self, _: u32) {}
+        fn last(&self, _: u32) {}
+    }
 
     const FINE: u64 = 1 << FINE_BITS;
     const COARSE: u64 = FINE * TURN;
@@ -465,6 +424,7 @@ mod tests {
                 }
                 let end = now + patience;
                 for _ in 0..left {
+                    queue.foresee(&());
                     let least = pending.iter().copied().filter(|event| event.0 <= end).min();
                     pending.retain(|event| Some(*event) != least);
                     prop_assert_eq!(queue.pop_until(Time(end)), least.map(|(at, .., id)| (Time(at), id)));

@@ -11,6 +11,7 @@ pub mod foreign;
 pub mod options;
 pub mod pacing;
 pub mod packet;
+pub mod prefetch;
 pub mod rng;
 pub mod time;
 pub mod trace;

@@ -3,6 +3,7 @@
 
 use std::ops::{Index, IndexMut};
 
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{Packet, Time};
 
 /// Number of a packet in the pool.
@@ -111,6 +112,12 @@ impl Pool {
     #[inline]
     pub fn goes_to(&self, id: PacketId) -> u32 {
         self.slots[id.0 as usize].next
+    }
+
+    /// A packet will be read.
+    #[inline]
+    pub fn prefetch(&self, id: PacketId) {
+        self.slots.get(id.0 as usize).into_iter().for_each(prefetch_all);
     }
 
     /// Forget a packet.

@@ -3,7 +3,10 @@
 //! thread and always asks for the same memory, so the count is as deterministic as the run. An allocation is rare (none
 //! per packet), so it costs nothing that can be measured.
 
-#![allow(unsafe_code, reason = "the contract of an allocator; each call is handed on as it came")]
+#![allow(
+    unsafe_code,
+    reason = "the contract of an allocator, each call is handed on as it came; and a question to it"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,6 +23,19 @@ pub fn held() -> i64 {
 
 fn count(bytes: i64) {
     HELD.with(|held| held.set(held.get() + bytes));
+}
+
+/// Pages of the heap that nobody uses any more go back to the system, where its allocator can be asked to. It looks through all of the
+/// heap: for whoever has just freed much of it, and needs as much again elsewhere.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        extern "C" {
+            fn malloc_trim(pad: usize) -> i32;
+        }
+        // SAFETY: glibc's own; it takes a number, and touches free pages only
+        unsafe { malloc_trim(0) };
+    }
 }
 
 struct Counted;

@@ -2,6 +2,8 @@
 //! long as it is among the last few patterns; and of flows whose links have the same patterns in the same order, with numbers that
 //! count, only the first one's names are.
 
+use std::fmt::Write as _;
+
 /// Names, by number of the link.
 #[derive(Default)]
 pub struct Names {
@@ -96,7 +98,13 @@ impl Names {
         let [before, after] = &self.patterns[pattern as usize];
         match number {
             NO_NUMBER => before.to_string(),
-            _ => format!("{before}{number}{after}"),
+            _ => {
+                // exactly as long as it is: of a crowd's links there are many
+                let digits = 1 + number.checked_ilog10().unwrap_or(0) as usize;
+                let mut name = String::with_capacity(before.len() + digits + after.len());
+                write!(name, "{before}{number}{after}").expect("invariant: writing to a string never fails");
+                name
+            }
         }
     }
 }

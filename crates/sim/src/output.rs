@@ -16,6 +16,7 @@ use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, 
 use crate::build::Built;
 use crate::columns::columns;
 use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
+use crate::memory;
 use crate::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::performance::performance;
 use crate::table::{seconds, Table};
@@ -23,6 +24,9 @@ use crate::tally::{Tally, TransactionRow};
 use crate::udp::Received;
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
+
+/// Flows whose connections leave enough memory to look through it.
+const CROWD: usize = 10_000;
 
 /// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
 /// none named: all.
@@ -42,11 +46,13 @@ pub(crate) fn tables(
     }
     let observer = &built.app.observer;
     let drops = built.world.take_drops();
-    let (mut counters, mut names) = Default::default();
-    if wanted("links") {
-        (counters, names) = (built.world.link_counters(), built.world.link_names());
-    }
+    // first, for others may have the room that counters and names leave
+    let counted = wanted("links").then(|| (built.world.link_counters(), built.world.link_names()));
     built.world.forget_links();
+    let mut of_links = counted.map(|(counters, names)| links(&counters, names));
+    if built.app.flows.len() >= CROWD {
+        memory::give_back(); // between what is left of connections there is no room for columns
+    }
     let mut found = Vec::new();
     macro_rules! keep {
         ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
@@ -56,7 +62,7 @@ pub(crate) fn tables(
         "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
-        "links": links(&std::mem::take(&mut counters), std::mem::take(&mut names)),
+        "links": of_links.take().expect("invariant: asked for once"),
         "hosts": hosts(&mut built.world),
         "destinations": destinations(&journal.destinations),
         "goodput": goodput(&observer.goodput),

@@ -33,6 +33,8 @@ pub struct Shortcuts {
     pub tells: bool,
     /// The half of a connection that has nothing to do takes little memory, and is made again when it is needed.
     pub rests: bool,
+    /// In a crowd, what the next events need is brought into the caches ahead of them, and junctions take what came more often.
+    pub foresees: bool,
 }
 
 impl Shortcuts {
@@ -50,6 +52,7 @@ impl Shortcuts {
         turns: true,
         tells: true,
         rests: true,
+        foresees: true,
     };
 
     /// The general form of everything.
@@ -66,6 +69,7 @@ impl Shortcuts {
         turns: false,
         tells: false,
         rests: false,
+        foresees: false,
     };
 
     /// Their names.
@@ -104,7 +108,7 @@ impl Shortcuts {
 
 type Place = fn(&mut Shortcuts) -> &mut bool;
 
-const PLACES: [(&str, Place); 12] = [
+const PLACES: [(&str, Place); 13] = [
     ("events", |all| &mut all.events),
     ("ahead", |all| &mut all.ahead),
     ("told_late", |all| &mut all.told_late),
@@ -117,6 +121,7 @@ const PLACES: [(&str, Place); 12] = [
     ("turns", |all| &mut all.turns),
     ("tells", |all| &mut all.tells),
     ("rests", |all| &mut all.rests),
+    ("foresees", |all| &mut all.foresees),
 ];
 
 #[cfg(test)]

@@ -130,6 +130,22 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Something will arrive, and concern the sending half most, or the receiving one.
+    #[inline]
+    pub fn prefetch(&self, sends: bool) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.prefetch(sends);
+        }
+    }
+
+    /// The same of what that half keeps elsewhere.
+    #[inline]
+    pub fn prefetch_lists(&self, sends: bool) {
+        if let Transport::Tcp(tcp) = self {
+            tcp.prefetch_lists(sends);
+        }
+    }
+
     /// Write the next packet that leaves into its `place`, all but its address, and whether more may follow; none: nothing leaves.
     #[inline(always)]
     pub fn transmit_into<'p>(

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod ends;
+mod foresight;
 mod hosted;
 mod net;
 
@@ -130,24 +131,32 @@ impl World {
         self.until = end;
         self.net.look_for_sources(self.links_may_stand());
         self.set_horizon();
-        for _ in 0..most {
-            let Some((t, id)) = self.net.agenda.begin(end) else {
-                self.now = end;
-                self.net.catch_up(end, Time::NEVER);
-                return true;
-            };
-            self.now = t;
-            let index = (id >> KIND_BITS) as usize;
-            match id & KIND_MASK {
-                ARRIVAL => self.arrive(app, PacketId::of(index as u32)),
-                CROSSING => self.net.cross(t, PacketId::of(index as u32)),
-                LINK => self.link_event(app, index),
-                TIMER => self.timer_event(app, index),
-                MEETING => self.net.junction_event(t, index),
-                WAKE => app.wake(self, index as FlowId),
-                _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
-                _ => app.tick(self, index as u32),
+        let step = self.foresees().unwrap_or(most);
+        let mut left = most;
+        while left > 0 {
+            if step < most {
+                self.foresee();
             }
+            for _ in 0..step.min(left) {
+                let Some((t, id)) = self.net.agenda.begin(end) else {
+                    self.now = end;
+                    self.net.catch_up(end, Time::NEVER);
+                    return true;
+                };
+                self.now = t;
+                let index = (id >> KIND_BITS) as usize;
+                match id & KIND_MASK {
+                    ARRIVAL => self.arrive(app, PacketId::of(index as u32)),
+                    CROSSING => self.net.cross(t, PacketId::of(index as u32)),
+                    LINK => self.link_event(app, index),
+                    TIMER => self.timer_event(app, index),
+                    MEETING => self.net.junction_event(t, index),
+                    WAKE => app.wake(self, index as FlowId),
+                    _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
+                    _ => app.tick(self, index as u32),
+                }
+            }
+            left = left.saturating_sub(step);
         }
         false
     }

@@ -19,6 +19,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{SackList, Segment, Span, Time};
 use smallvec::SmallVec;
 
@@ -134,6 +135,12 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// What lies beside it will be read.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.out_of_order.front().into_iter().for_each(prefetch_all);
+    }
+
     /// Nothing received yet.
     pub fn new(config: &Config, ticks: Ticks) -> Receiver {
         Receiver {

@@ -15,6 +15,7 @@ mod recount;
 
 use std::collections::VecDeque;
 
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::Time;
 
 use crate::ranges::put_for;
@@ -164,6 +165,13 @@ impl Default for Scoreboard {
 }
 
 impl Scoreboard {
+    /// Much of it will be read.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.ring.iter().take(FIRST_RING).step_by(2).for_each(prefetch_all);
+        self.sacked.front().into_iter().for_each(prefetch_all);
+    }
+
     #[inline]
     fn slot(&self, n: u64) -> usize {
         n as usize & (self.ring.len() - 1)

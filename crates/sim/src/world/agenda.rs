@@ -1,6 +1,6 @@
 //! What happens next: the event queue, and how its ids are made.
 
-use ackclock_core::event::MAX_RANK;
+use ackclock_core::event::{Foresight, MAX_RANK};
 use ackclock_core::{EventQueue, Time};
 use ackclock_net::PacketId;
 
@@ -29,6 +29,12 @@ impl Agenda {
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.queue.is_over(self.now)
+    }
+
+    /// See [`EventQueue::foresee`].
+    #[inline]
+    pub(super) fn foresee(&mut self, foresight: &impl Foresight) {
+        self.queue.foresee(foresight);
     }
 
     /// Event `id` at `at`.

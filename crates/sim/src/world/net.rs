@@ -302,7 +302,19 @@ impl Net {
 
     #[inline(never)]
     fn is_refused(&mut self, t: Time, link: u32, id: PacketId, reason: Refused) {
-        let packet = self.pool.remove(id);
+        if self.drops.is_some() || self.gauges.is_some() || self.freight.held() > 0 {
+            self.tell_of_refused(t, link, id, reason);
+        }
+        self.pool.release(id); // unread as a rule: it may have left the cache
+        self.run_ahead(link);
+        let slot = &mut self.links[link as usize];
+        slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
+        self.tell_head_drops(link);
+    }
+
+    #[inline(never)]
+    fn tell_of_refused(&mut self, t: Time, link: u32, id: PacketId, reason: Refused) {
+        let packet = self.pool[id];
         self.freight.lose(&packet);
         if let Some(gauges) = &mut self.gauges {
             gauges.lose(t, &packet);
@@ -310,10 +322,6 @@ impl Net {
         if let Some(drops) = &mut self.drops {
             drops.push(Dropped { t, link, packet, reason });
         }
-        self.run_ahead(link);
-        let slot = &mut self.links[link as usize];
-        slot.arm_at(slot.due(self.horizon), t, link, &mut self.agenda);
-        self.tell_head_drops(link);
     }
 
     /// A link has something to do at `now`: the packet that reaches its host, if one does.

@@ -1,5 +1,6 @@
 //! What can be asked of a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
 
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::trace::{Record, RecoverySummary};
 use ackclock_core::{Span, Time};
 
@@ -22,6 +23,27 @@ pub struct AccurateMarks {
 }
 
 impl Connection {
+    /// A segment will arrive that concerns the sending half most, or the receiving one.
+    #[inline]
+    pub fn prefetch(&self, sends: bool) {
+        match sends {
+            true => self.sender.now().into_iter().for_each(prefetch_all),
+            false => {
+                self.receiver.now().into_iter().for_each(prefetch_all);
+                self.sender.prefetch_resting();
+            }
+        }
+    }
+
+    /// The same of what that half keeps elsewhere.
+    #[inline]
+    pub fn prefetch_lists(&self, sends: bool) {
+        match sends {
+            true => self.sender.now().into_iter().for_each(|sender| sender.board.prefetch()),
+            false => self.receiver.now().into_iter().for_each(Receiver::prefetch),
+        }
+    }
+
     /// Payload of a full segment, bytes.
     pub fn smss(&self) -> u32 {
         self.sender.ask(|sender| sender.smss)

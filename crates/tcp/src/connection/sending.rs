@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use super::{Connection, Mode, State};
@@ -138,6 +139,14 @@ impl Resting {
 }
 
 impl Sending {
+    /// An ACK will come.
+    #[inline]
+    pub fn prefetch_resting(&self) {
+        if let Sending::Resting(resting) = self {
+            prefetch_all(&**resting);
+        }
+    }
+
     /// The sender itself, woken if need be.
     #[inline]
     pub fn awake(&mut self) -> &mut Sender {

@@ -5,6 +5,7 @@
 //! packets are taken from it. One event takes all that arrived before it, 1 ns before the effect of the first could be seen.
 
 use ackclock_core::packet::Load;
+use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{Span, Time};
 use ackclock_net::PacketId;
 
@@ -94,6 +95,25 @@ impl Net {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
 
+    /// The same before the present instant, where many packets come: sooner than need be, while what was freed of late is in the
+    /// processor's caches. What the next ones need is brought there.
+    pub(in crate::world) fn catch_up_soon(&mut self, now: Time) {
+        for number in 0..self.junctions.len() {
+            let junction = &mut self.junctions[number];
+            let next = &self.links[junction.link as usize].next;
+            for coming in junction.foresee(0) {
+                next.prefetch(coming.way as usize, &self.tables);
+            }
+            for coming in junction.foresee(1) {
+                let hop = next.of(coming.way as usize, &self.tables);
+                self.links.get(hop.link() as usize).into_iter().for_each(prefetch_all);
+            }
+            if now.0 > 0 && junction.has_come(now) {
+                self.take_what_came(number, Time(now.0 - 1), Time::NEVER);
+            }
+        }
+    }
+
     fn take_what_came(&mut self, number: usize, at: Time, since: Time) {
         let junction = &mut self.junctions[number];
         let link = junction.link;
@@ -153,17 +173,36 @@ pub(super) struct Junction {
     came: usize,
     /// What stands before is in order.
     sorted: usize,
+    /// What stands before has been foreseen, once and twice.
+    foreseen: [usize; 2],
 }
+
+/// So many packets ahead they are foreseen, once and twice.
+const FORESEEN: [usize; 2] = [64, 32];
 
 impl Junction {
     fn new(link: u32, delay: Span) -> Junction {
-        Junction { link, armed: Time::NEVER, delay, coming: Vec::new(), came: 0, sorted: 0 }
+        Junction { link, armed: Time::NEVER, delay, coming: Vec::new(), came: 0, sorted: 0, foreseen: [0; 2] }
     }
 
     /// Link `from` brings a packet at `at`; its event would be in the place of one added at `since`.
     #[inline]
     fn expect(&mut self, since: Time, at: Time, from: u32, (id, way, load): (PacketId, usize, Load)) {
         self.coming.push(Coming { at, since, from, id, way: way as u32, load });
+    }
+
+    /// Whether something arrives before `now`, as far as is known without sorting.
+    #[inline]
+    fn has_come(&self, now: Time) -> bool {
+        self.coming.get(self.came).is_some_and(|coming| coming.at < now)
+    }
+
+    /// What comes next, for the first time or the second.
+    #[inline]
+    fn foresee(&mut self, time: usize) -> &[Coming] {
+        let until = (self.came + FORESEEN[time]).min(self.coming.len());
+        let from = std::mem::replace(&mut self.foreseen[time], until).max(self.came);
+        self.coming.get(from..until).unwrap_or_default()
     }
 
     /// The last instant at which nobody sees yet what the link did with a packet that comes at `at`.
@@ -183,6 +222,7 @@ impl Junction {
     fn end(&mut self, mut all: Vec<Coming>, mut came: usize) -> Time {
         if 2 * came >= all.len() {
             all.drain(..came);
+            self.foreseen = self.foreseen.map(|foreseen| foreseen.saturating_sub(came));
             self.sorted -= std::mem::take(&mut came);
         }
         (self.coming, self.came) = (all, came);

@@ -1,5 +1,7 @@
 //! Where a packet goes on behind a link.
 
+use ackclock_core::prefetch::prefetch;
+
 use super::MAX_LINKS;
 
 /// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
@@ -29,6 +31,13 @@ impl Next {
             None => self.same,
             Some(table) => tables[table][way],
         }
+    }
+
+    /// It will be asked for `way`.
+    #[inline]
+    pub(super) fn prefetch(&self, way: usize, tables: &Tables) {
+        let hop = self.table().and_then(|table| tables[table].get(way));
+        hop.into_iter().for_each(prefetch);
     }
 
     #[inline]

@@ -1,0 +1,149 @@
+//! What is to come, told to whoever wants it in the processor's caches by then.
+
+use super::{Entries, EventQueue, Wheel, NONE};
+
+/// Whoever is told what is to come, to have it in the processor's caches by then.
+pub trait Foresight {
+    /// Event `id` is to come, or has come of late.
+    fn far_off(&self, id: u32);
+    /// It is to come soon.
+    fn soon(&self, id: u32);
+    /// It is to come sooner.
+    fn next(&self, id: u32);
+    /// It is one of the next events.
+    fn last(&self, id: u32);
+}
+
+/// So many slots ahead it is told what is to come.
+const FAR: u64 = 16;
+const SOON: u64 = 6;
+const NEXT: u64 = 3;
+
+/// How far [`EventQueue::foresee`] is.
+pub(super) struct Foreseen {
+    /// Of each of the slots that are far off, the next entry; and whose turn it is.
+    cursors: [u32; FAR as usize],
+    turn: u64,
+    /// The last one of these slots.
+    told: u64,
+    soon: Wave,
+    next: Wave,
+    last: Wave,
+}
+
+impl Default for Foreseen {
+    fn default() -> Self {
+        let [soon, next, last] = [const { Wave { slot: 0, entry: NONE } }; 3];
+        Foreseen { cursors: [NONE; FAR as usize], turn: 0, told: 0, soon, next, last }
+    }
+}
+
+/// The next entry of which is told, in `slot`.
+struct Wave {
+    slot: u64,
+    entry: u32,
+}
+
+impl Wave {
+    /// The next events up to so many slots `ahead` of slot `at`.
+    #[inline]
+    fn roll(&mut self, fine: &Wheel, entries: &Entries, at: u64, ahead: u64) -> [Option<u32>; 3] {
+        if self.slot <= at {
+            *self = Wave { slot: at, entry: NONE };
+        }
+        [(); 3].map(|()| {
+            while self.entry == NONE && self.slot < at + ahead {
+                self.slot += 1;
+                self.entry = fine.first_of(self.slot);
+            }
+            let event = entries.all.get(self.entry as usize)?;
+            self.entry = event.next;
+            Some(event.id)
+        })
+    }
+}
+
+impl EventQueue {
+    /// Tell what is to come in the next slots: each event three times as a rule, so that what it leads to may be brought into the
+    /// processor's caches step by step. It is called after every few events, and tells of as few.
+    #[inline(never)]
+    pub fn foresee(&mut self, foresight: &impl Foresight) {
+        let Foreseen { cursors, turn, told, soon, next, last } = &mut self.foreseen;
+        for _ in 0..3 {
+            *turn = (*turn + 1) % FAR;
+            let cursor = &mut cursors[*turn as usize];
+            if let Some(event) = self.entries.all.get(*cursor as usize) {
+                foresight.far_off(event.id);
+                *cursor = event.next;
+                self.entries.prefetch(event.next);
+            }
+        }
+        for slot in (*told).max(self.at) + 1..=self.at + FAR {
+            let first = self.fine.first_of(slot);
+            cursors[(slot % FAR) as usize] = first;
+            self.entries.prefetch(first);
+        }
+        *told = self.at + FAR;
+        let roll = |wave: &mut Wave, ahead| wave.roll(&self.fine, &self.entries, self.at, ahead);
+        roll(soon, SOON).into_iter().flatten().for_each(|id| foresight.soon(id));
+        roll(next, NEXT).into_iter().flatten().for_each(|id| foresight.next(id));
+        roll(last, 1).into_iter().flatten().for_each(|id| foresight.last(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::FINE_BITS;
+    use crate::Time;
+
+    const FINE: u64 = 1 << FINE_BITS;
+
+    /// What was told: soon, next, last.
+    #[derive(Default)]
+    struct Told([std::cell::RefCell<Vec<u32>>; 3]);
+
+    impl Foresight for Told {
+        fn far_off(&self, _: u32) {}
+        fn soon(&self, id: u32) {
+            self.0[0].borrow_mut().push(id);
+        }
+        fn next(&self, id: u32) {
+            self.0[1].borrow_mut().push(id);
+        }
+        fn last(&self, id: u32) {
+            self.0[2].borrow_mut().push(id);
+        }
+    }
+
+    #[test]
+    fn events_are_foreseen_three_times_before_they_come() {
+        const EVENTS: u32 = 2000;
+        let mut queue = EventQueue::default();
+        for id in 0..EVENTS {
+            queue.push(Time(FAR * FINE + 700 * id as u64), Time::ZERO, 0, id); // 12 in a slot
+        }
+        let (told, mut left) = (Told::default(), 0);
+        while left < EVENTS {
+            let before = [0, 1, 2].map(|wave| told.0[wave].borrow().len());
+            queue.foresee(&told);
+            for (wave, before) in before.into_iter().enumerate() {
+                let told = told.0[wave].borrow();
+                assert!(
+                    told[before..].iter().all(|&id| id >= left),
+                    "{wave} at {left}: {:?}",
+                    &told[before..]
+                );
+            }
+            for _ in 0..3 {
+                left += queue.pop_until(Time::NEVER).is_some() as u32;
+            }
+        }
+        for told in told.0 {
+            let mut told = told.into_inner();
+            told.sort_unstable();
+            assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "once");
+            assert!(told.len() > EVENTS as usize * 9 / 10, "{}", told.len());
+        }
+    }
+}
