@@ -229,10 +229,13 @@ def _show(result: Comparison) -> None:
     from rich.table import Table
 
     where = _between(result.names, result.kernel.provenance["kernel"]["release"])
-    if result.divergence is None:
-        _terminal.say(f"all {result.events} events are equal in {where}")
+    events = f"{result.events} events" + (" of flow 0" if len(result.simulator.flows) > 1 else "")
+    if result.divergence is None and not result.events:
+        _terminal.say(f"flow 0 has no ACK and no transmission to compare in {where}")
+    elif result.divergence is None:
+        _terminal.say(f"all {events} are equal in {where}")
     else:
-        _terminal.say(f"{result.events} events are equal in {where}; then")
+        _terminal.say(f"{events} are equal in {where}; then")
         _terminal.say(f"  {result.divergence}")
     table = Table(title="agreement, flow 0", title_justify="left")
     for i, name in enumerate(("quantity", *result.names, "difference")):
