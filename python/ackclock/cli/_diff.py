@@ -108,7 +108,9 @@ def diff(
     if seeds is not None:
         _over_seeds(scenario, seeds, seed, kind, jobs or _terminal.cpus(), None, as_json=as_json)
         return
-    result = _terminal.interruptible(lambda: comparing.compare(scenario, seed=seed, network=kind))
+    result = _terminal.interruptible(
+        lambda: comparing.compare(scenario, seed=seed, network=kind), doing=lambda: "in Linux and in the simulator"
+    )
     if figure is not None:
         comparing.draw(result, figure)
     if as_json:
@@ -159,7 +161,9 @@ def kernels(
     if seeds is not None:
         _over_seeds(scenario, seeds, 1, kind, slots, pair, as_json=as_json)
         return
-    result = _terminal.interruptible(lambda: comparing.compare(scenario, network=kind, kernels=pair))
+    result = _terminal.interruptible(
+        lambda: comparing.compare(scenario, network=kind, kernels=pair), doing=lambda: f"in {pair[0]} and in {pair[1]}"
+    )
     if as_json:
         _terminal.show_json(result.to_json())
     else:
