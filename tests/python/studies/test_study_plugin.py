@@ -302,17 +302,6 @@ def test_the_new_study_measures_after_its_warm_up(tmp_path):
     assert after > 1.002 * run.flows["goodput_bps"][0], "the whole run has less: slow start and the handshake"
 
 
-def test_what_goes_wrong_in_a_users_study_is_told_by_its_line(folder, capsys):
-    """It is no error of ours to report."""
-    wrong = PROGRAM.replace('one.gains"]["gain"]', 'one.gains"]["gian"]')
-    (folder / "study.py").write_text(wrong)
-    line = 1 + next(i for i, text in enumerate(wrong.splitlines()) if "gian" in text)
-    assert main(["study", "run", f"{folder}/"]) == 2
-    err = capsys.readouterr().err
-    assert f"study.py, line {line}: ColumnNotFoundError: " in err
-    assert "please report" not in err
-
-
 def test_undecided_claims_get_more_runs_from_a_store(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     plugin.new("buffer-sizes", tmp_path)
