@@ -146,6 +146,7 @@ def test_gymnasium_makes_it_and_finds_nothing_wrong():
     [
         ({"num_envs": 0}, "number of runs: found 0; allowed: 1 or more"),
         ({"step": "0 s"}, 'step: found "0 s"; allowed: more than "0 s"'),
+        ({"step": "rtt"}, 'step: found "rtt"; allowed: a duration'),
         ({"history": 0}, "history: found 0; allowed: 1 or more"),
         ({"scenario": []}, "scenario: found an empty list; allowed: one or more"),
         ({"group": 3}, "group: found 3; allowed: 0 to 0"),

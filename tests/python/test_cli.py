@@ -214,8 +214,12 @@ def test_missing_file(capsys):
 
 
 def test_a_missing_option_goes_by_its_own_name(capsys):
-    assert "--out: found nothing; allowed: a value" in refused(capsys, "export", "x.toml", "--as", "tc")
-    assert "--as: found nothing; allowed: a value" in refused(capsys, "export", "x.toml", "--out", "x.sh")
+    assert "--out: found nothing; allowed: FILE; this option is required" in refused(
+        capsys, "export", "x.toml", "--as", "tc"
+    )
+    assert "--as: found nothing; allowed: tc, iperf3, ss, qlog, tcp-probe, curl; this" in refused(
+        capsys, "export", "x.toml", "--out", "x.sh"
+    )
 
 
 def test_unknown_command_and_study(capsys):

@@ -1,8 +1,16 @@
 """Which events `ackclock diff` takes for equal."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import polars as pl
 
-from ackclock.diff._compare import BACKENDS, _events, _walk
+from ackclock.cli import _terminal, main
+from ackclock.cli._diff import _show
+from ackclock.diff._compare import BACKENDS, Comparison, _events, _walk
+from ackclock.errors import InputError
+
+SCENARIOS = Path(__file__).parents[2] / "python" / "ackclock" / "_scenarios"
 
 
 def _ack(number, seq, *, overtaken=False):
@@ -35,6 +43,29 @@ def test_an_ack_in_one_table_that_nothing_overtook_is_a_difference():
     assert equal == 1
     assert found is not None
     assert "goes on" in found.text
+
+
+def test_equal_events_are_told_of_the_flow_that_has_them(capsys):
+    def told(events, flows):
+        run = SimpleNamespace(flows=range(flows), provenance={"kernel": {"release": "7"}})
+        _show(Comparison(simulator=run, kernel=run, divergence=None, events=events, recovered=True, agreement=()))
+        return capsys.readouterr().out.splitlines()[0]
+
+    assert told(9, 1) == "all 9 events are equal in the simulator and Linux 7"
+    assert told(9, 2) == "all 9 events of flow 0 are equal in the simulator and Linux 7"
+    assert told(0, 1) == "flow 0 has no ACK and no transmission to compare in the simulator and Linux 7"
+
+
+def test_a_terminal_is_told_what_takes_long(monkeypatch):
+    told = []
+
+    def waits(work, *, doing):
+        told.append(doing())
+        raise InputError("enough")
+
+    monkeypatch.setattr(_terminal, "interruptible", waits)
+    assert main(["diff", str(SCENARIOS / "first.toml")]) == 2
+    assert told == ["in Linux and in the simulator"]
 
 
 def test_an_ack_with_nothing_outstanding_is_left_out_and_a_duplicate_is_not():

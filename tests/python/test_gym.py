@@ -133,10 +133,14 @@ def test_what_cannot_be_is_one_line():
         Env(scenario(), group=3)
     with pytest.raises(InputError, match="step"):
         Env(scenario(), step="0 s")
+    with pytest.raises(InputError, match=r'^step: found "rtd"; allowed: "rtt", or a duration'):
+        Env(scenario(), step="rtd")
     with pytest.raises(InputError, match="without a single step"):
         Env(scenario(), step="10 s").reset(seed=1)
     env = Env(scenario(), step="100 ms")
     env.reset(seed=1)
+    with pytest.raises(InputError, match="action: found 2 numbers; allowed: one"):
+        env.step([0, 0])
     with pytest.raises(InputError, match="action: found 7; allowed: -1 to 1"):
         env.step([7.0])
     env.close()

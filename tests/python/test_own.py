@@ -12,6 +12,7 @@ from ackclock import Scenario, own
 from ackclock import sweep as sweeps
 from ackclock.cli import main
 from ackclock.errors import InputError, ScenarioError, UnavailableError
+from ackclock.linux import _run
 
 HALF = """
 class Half:
@@ -173,9 +174,15 @@ def test_the_option_puts_a_class_on_the_flows_that_ask(tmp_path, capsys):
     assert main(["run", "s.toml", "--controller", "mine=half.py:Half", "--json"]) == 0
     assert capsys.readouterr().out == named
     assert main(["run", "s.toml", "--controller", "other=half.py:Half"]) == 2
-    assert main(["run", "s.toml", "--controller", "half"]) == 2
+    assert main(["run", "s.toml", "--controller", "cubic"]) == 2
+    assert "--set flows.0.congestion_control=NAME" in capsys.readouterr().err
     assert main(["run", "s.toml", "--controller", "half.py:Half"]) == 0
     assert "1 half.py:Half" in capsys.readouterr().out
+
+
+def test_the_real_kernel_runs_no_python(tmp_path):
+    with pytest.raises(InputError, match=r"^Half: found a class of Python; allowed with the linux backend"):
+        _run._text(scenario(), None)  # type: ignore[arg-type]
 
 
 def test_names_are_recognised():

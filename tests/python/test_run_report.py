@@ -287,6 +287,14 @@ def test_what_arrived_stays_below_what_the_link_carries():
     (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
     assert [curve.look.label for curve in goodput.curves] == ["0 cubic", "0 cubic arrived"]
     assert "thin" in goodput.y
+    pair = scenario.set("flows.0.count", 3)
+    (cwnd,) = (panel for panel in panels.panels(ackclock.run(pair)) if panel.name == "cwnd")
+    lines = panels.live(cwnd)["data"]
+    own, second = (
+        [line["line"]["dash"] for line in lines if ("ssthresh" in line["name"]) is told] for told in (False, True)
+    )
+    assert own == ["solid", "dash", "dot"]
+    assert second == ["dot", "dot", "solid"], "never as the flow's own"
     calm = scenario.set("network.bottleneck.loss", {"kind": "none"}).set(
         "network.bottleneck.queue.limit", "900 packets"
     )

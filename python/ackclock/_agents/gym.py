@@ -228,7 +228,10 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
             raise ScenarioError(
                 key=f"flows.{group}", found=found, allowed="one flow with workload bulk, transfer or throttled"
             )
-        self._step_s = None if step == "rtt" else units.whole(step, units.DURATION) / 1e9
+        try:
+            self._step_s = None if step == "rtt" else units.whole(step, units.DURATION) / 1e9
+        except ScenarioError as error:
+            raise InputError(f'step: found {error.found}; allowed: "rtt", or {error.allowed}') from None
         if self._step_s is not None and self._step_s <= 0:
             raise InputError(f'step: found {quote(step)}; allowed: more than "0 s", or "rtt"')
         changes: dict[str, Any] = {f"flows.{group}.congestion_control": f"custom:{AGENT}"}
@@ -291,7 +294,10 @@ class Env(gymnasium.Env[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, n
         """
         if self._channel is None:
             raise InputError("step: found no episode; allowed: after reset(), until the episode is over")
-        number = float(np.asarray(action, dtype=float).reshape(-1)[0])
+        numbers = np.asarray(action, dtype=float).reshape(-1)
+        if numbers.size != 1:
+            raise InputError(f"action: found {numbers.size} numbers; allowed: one")
+        number = float(numbers[0])
         if not -1 <= number <= 1:
             raise InputError(f"action: found {number:g}; allowed: -1 to 1")
         channel = self._channel

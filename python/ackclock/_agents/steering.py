@@ -139,7 +139,10 @@ class Bank:
             raise InputError(f"number of runs: found {runs}; allowed: 1 or more")
         if not groups or len(set(groups)) != len(groups):
             raise InputError(f"groups: found {list(groups)}; allowed: one or more, each once")
-        step_ns = units.whole(step, units.DURATION)
+        try:
+            step_ns = units.whole(step, units.DURATION)
+        except ScenarioError as error:
+            raise error.within("step") from None
         if step_ns <= 0:
             raise InputError(f'step: found {quote(step)}; allowed: more than "0 s"')
         self.runs, self.groups, self.paced = runs, tuple(groups), paced

@@ -95,9 +95,22 @@ def _unforeseen(error: Exception) -> int:
     if os.environ.get("ACKCLOCK_DEBUG") == "1":
         raise error
     text = str(error).splitlines()[0] if str(error) else ""
+    if place := _in_a_study(error):
+        return _fail(f"{place}: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows all of it)", 2)
     return _fail(
         f"internal error, please report: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows where)", INTERNAL_ERROR
     )
+
+
+def _in_a_study(error: Exception) -> str:
+    """Where in the program of a user's study an error came up; empty if it did not pass through one."""
+    place, step = "", error.__traceback__
+    while step is not None:
+        frame = step.tb_frame
+        if str(frame.f_globals.get("__name__")).startswith("_ackclock_study_"):  # the name that `study.plugin` gives it
+            place = f"{frame.f_code.co_filename}, line {step.tb_lineno}"
+        step = step.tb_next
+    return place
 
 
 def _fail(message: str, code: int) -> int:

@@ -108,7 +108,9 @@ def diff(
     if seeds is not None:
         _over_seeds(scenario, seeds, seed, kind, jobs or _terminal.cpus(), None, as_json=as_json)
         return
-    result = _terminal.interruptible(lambda: comparing.compare(scenario, seed=seed, network=kind))
+    result = _terminal.interruptible(
+        lambda: comparing.compare(scenario, seed=seed, network=kind), doing=lambda: "in Linux and in the simulator"
+    )
     if figure is not None:
         comparing.draw(result, figure)
     if as_json:
@@ -159,7 +161,9 @@ def kernels(
     if seeds is not None:
         _over_seeds(scenario, seeds, 1, kind, slots, pair, as_json=as_json)
         return
-    result = _terminal.interruptible(lambda: comparing.compare(scenario, network=kind, kernels=pair))
+    result = _terminal.interruptible(
+        lambda: comparing.compare(scenario, network=kind, kernels=pair), doing=lambda: f"in {pair[0]} and in {pair[1]}"
+    )
     if as_json:
         _terminal.show_json(result.to_json())
     else:
@@ -229,10 +233,13 @@ def _show(result: Comparison) -> None:
     from rich.table import Table
 
     where = _between(result.names, result.kernel.provenance["kernel"]["release"])
-    if result.divergence is None:
-        _terminal.say(f"all {result.events} events are equal in {where}")
+    events = f"{result.events} events" + (" of flow 0" if len(result.simulator.flows) > 1 else "")
+    if result.divergence is None and not result.events:
+        _terminal.say(f"flow 0 has no ACK and no transmission to compare in {where}")
+    elif result.divergence is None:
+        _terminal.say(f"all {events} are equal in {where}")
     else:
-        _terminal.say(f"{result.events} events are equal in {where}; then")
+        _terminal.say(f"{events} are equal in {where}; then")
         _terminal.say(f"  {result.divergence}")
     table = Table(title="agreement, flow 0", title_justify="left")
     for i, name in enumerate(("quantity", *result.names, "difference")):

@@ -398,7 +398,8 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
     name, equals, file = text.rpartition("=")
     if not named(file) or (equals and not name):
         raise InputError(
-            f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it"
+            f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it; a built-in one is "
+            "chosen with --set flows.0.congestion_control=NAME"
         )
     wanted = [
         i

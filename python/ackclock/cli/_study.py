@@ -179,8 +179,8 @@ def run(
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
     ] = NOTHING,
     within: Annotated[
-        float, typer.Option(metavar="MINUTES", help="With --decide: how long at most.", show_default=True)
-    ] = 10.0,
+        float | None, typer.Option(metavar="MINUTES", help="With --decide: how long at most (default: 10).")
+    ] = None,
     kernel: Kernels = None,
     stack: Stacks = NOTHING,
     as_json: Json = False,
@@ -217,9 +217,12 @@ def run(
             raise InputError(
                 "--decide: found it beside other options; allowed: --scale, --jobs, --store, --within, --json"
             )
-        if not 0 < within <= 100_000:
-            raise InputError(f"--within: found {within:g}; allowed: minutes, above 0")
-        return _decide(names[0], decide, options, minutes=within)
+        minutes = 10.0 if within is None else within
+        if not 0 < minutes <= 100_000:
+            raise InputError(f"--within: found {minutes:g}; allowed: minutes, above 0")
+        return _decide(names[0], decide, options, minutes=minutes)
+    if within is not None:
+        raise InputError("--within: found it without --decide; allowed: together")
     if registered is not None and len(names) != 1:
         raise InputError(f"--registered: found {len(names)} names; allowed: one study")
     if registered is not None and seeds is not None:

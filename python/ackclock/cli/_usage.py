@@ -29,7 +29,8 @@ def explain(error: Exception) -> str:
     if kind == "MissingParameter":
         param = getattr(error, "param", None)
         if param is not None and not _is_argument(param):
-            return f"{param.opts[0]}: found nothing; allowed: a value; this option is required"
+            wanted = ", ".join((param.metavar or "a value").split("|"))
+            return f"{param.opts[0]}: found nothing; allowed: {wanted}; this option is required"
         name = getattr(param, "metavar", None) or getattr(param, "name", None) or "argument"
         return f"{name}: found nothing; allowed: {_usage(context)}"
     if hasattr(command, "list_commands"):

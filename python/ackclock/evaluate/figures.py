@@ -106,6 +106,13 @@ def _scatter(evaluation: Evaluation) -> Figure | None:
             delays = [max(v * 1e3, 0.05) for v in data["p95_queue_delay_s"] if math.isfinite(v)]
             if wide(delays):
                 log_axis(ax.xaxis, delays, ax.set_xscale)
+            else:
+                ax.margins(x=0.05)
+                low, high = ax.get_xlim()
+                apart = max(
+                    0.05 * high - (high - low) / 2, 0.0
+                )  # a tenth of the delay at least: less would look like much
+                ax.set_xlim(low - apart, high + apart)
             ax.invert_xaxis()
             ax.set_ylim(min(95.0, 100 * min(v for v in data["utilisation"] if math.isfinite(v)) - 1), 101)
             ax.set_title(f"{rate / 1e6:g} Mbit/s")

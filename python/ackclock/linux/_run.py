@@ -219,7 +219,9 @@ def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = Non
     text = scenario.to_engine_json(capture=capture)
     for one in scenario.own():
         if not one.is_compiled:
-            continue
+            raise InputError(
+                f"{one.name}: found a class of Python; allowed with the linux backend: a controller that the kernel has, or one in C"
+            )
         if one.name.endswith(".rs"):
             raise InputError(f"{one.name}: found a controller in Rust; allowed with the linux backend: one in C")
         if one.options != "{}":

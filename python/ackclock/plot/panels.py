@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", "panels", "thinned"]
 
+DOTS = (0, (1, 1.2))
 CROWD = 8
 """Of more flows than this a panel shows how they are spread, group by group, in place of each."""
 
@@ -113,14 +114,14 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
     made = [
         Panel(
             name="goodput",
-            title="Goodput" + (", and what arrived thin and dashed" if arrived else ""),
+            title="Goodput" + (", and what arrived thin" if arrived else ""),
             y="Mbit/s (thin: arrived)" if arrived else "goodput (Mbit/s)",
             curves=flows.curves(_whole(run.goodput), "goodput_bps", 1e-6)
             + arrived
             + flows.beside("goodput", "goodput_bps", 1e-6),
             held=False,
             caption="Bytes that were acknowledged in order: when a hole is filled, all that waited behind it counts at once, and an interval may "
-            "show more than the link carries. Thin and dashed: bytes that arrived, in order or not, of flows of which more was acknowledged in an interval than arrived in any.",
+            "show more than the link carries. Thin: bytes that arrived, in order or not, of flows of which more was acknowledged in an interval than arrived in any.",
         ),
         Panel(
             name="rtt",
@@ -130,7 +131,7 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
         ),
         Panel(
             name="cwnd",
-            title="Congestion window" + (", and ssthresh dashed" if flows.few else ""),
+            title="Congestion window" + (", and ssthresh thin" if flows.few else ""),
             y="window (segments)",
             curves=flows.curves(run.samples, "cwnd")
             + (flows.thresholds(run.samples) if flows.few else ())
@@ -185,6 +186,12 @@ def _apart(arrived: np.ndarray[Any, Any], acknowledged: np.ndarray[Any, Any]) ->
     return bool(acknowledged.max() > (1 + APART) * arrived.max())
 
 
+def _second(curve: Curve, what: str) -> Curve:
+    """The curve as one of second rank beside the flow's own, whose dashes it must not have."""
+    dash: Any = DOTS if curve.look.dash != DOTS else "-"
+    return replace(curve, look=replace(curve.look, label=f"{curve.look.label} {what}", dash=dash), faint=True)
+
+
 class _Flows:
     """The flows of a run as they are drawn: each by itself, or group by group."""
 
@@ -225,7 +232,7 @@ class _Flows:
             return ()
         acknowledged = {curve.look.label: curve.y for curve in self.curves(goodput, "goodput_bps", 1e-6)}
         return tuple(
-            replace(curve, look=replace(curve.look, label=f"{curve.look.label} arrived", dash=(0, (3, 2))), faint=True)
+            _second(curve, "arrived")
             for curve in self.curves(goodput, "delivered_bps", 1e-6)
             if _apart(curve.y, acknowledged[curve.look.label])
         )
@@ -234,9 +241,7 @@ class _Flows:
         if not samples.height:
             return ()
         return tuple(
-            replace(curve, look=replace(curve.look, label=f"{curve.look.label} ssthresh", dash=(0, (3, 2))), faint=True)
-            for curve in self.curves(samples, "ssthresh")
-            if np.isfinite(curve.y).any()
+            _second(curve, "ssthresh") for curve in self.curves(samples, "ssthresh") if np.isfinite(curve.y).any()
         )
 
     def _curve(
@@ -399,7 +404,9 @@ def live(panel: Panel) -> dict[str, Any]:
 
 
 def _dash(dash: Any) -> str:
-    return "solid" if dash == "-" else "dash" if dash[1][0] > 2 else "dot"
+    if dash == "-":
+        return "solid"
+    return "dashdot" if len(dash[1]) > 2 else "dash" if dash[1][0] > 2 else "dot"
 
 
 def _line(curve: Curve, shape: str) -> dict[str, Any]:
@@ -410,6 +417,7 @@ def _line(curve: Curve, shape: str) -> dict[str, Any]:
         "name": interactive.escaped(curve.look.label),
         "x": [round(float(v), 4) for v in t],
         "y": [None if np.isnan(v) else float(f"{v:.5g}") for v in y],
+        "opacity": 0.7 if curve.faint else 1.0,
         "hovertemplate": "%{y} at %{x} s<extra>" + interactive.escaped(curve.look.label) + "</extra>",
         "line": {
             "color": curve.look.colour,

@@ -59,6 +59,10 @@ class Cell:
         return {name: reduce(batch) for name, reduce in self.keep.items()}
 
 
+def _told(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
     """Make the runs of all cells, or find them in the plan's store, and join what is kept of them.
 
@@ -100,7 +104,7 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
     ]
     batches = stored.batches(plan, asked)
     for cell in cells:
-        plan.report(", ".join(str(value) for value in cell.keys.values()), len(digests) / total)
+        plan.report(", ".join(map(_told, cell.keys.values())), len(digests) / total)
         batch = next(batches)
         digests += batch.digests
         head = [pl.lit(value).alias(key) for key, value in cell.keys.items()]

@@ -49,7 +49,7 @@ class KernelRecord:
         )
         about = report.paragraph(
             f"{when}: {self.runs:,} runs on Linux {self.kernel} and in the simulator, with hosts of Linux 6. A run of the "
-            f"study makes these tables anew with --backend both; alone they come of: {self.command}."
+            f"study with --backend both makes these tables anew; {self.command} makes them alone."
         )
         return report.Section(title="On the real kernel", blocks=(about, *self.tables))
 

@@ -58,6 +58,15 @@ class Drawn:
     least: float = 0.0
     most: float = math.inf
 
+    def __str__(self) -> str:
+        if self.kind == "lognormal":
+            shape = f"median {self.a:g} {self.unit}".rstrip() + f", sigma {self.b:g}"
+        elif self.kind == "exponential":
+            shape = f"mean {self.a:g} {self.unit}".rstrip()
+        else:
+            shape = f"{self.a:g} to {self.b:g} {self.unit}".rstrip()
+        return f"{self.name} {self.kind}, {shape} ({self.source})"
+
     def at(self, u: float) -> float:
         """The value below which the share `u` of the paths lies."""
         from scipy.special import ndtri

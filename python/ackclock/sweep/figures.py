@@ -32,7 +32,7 @@ from ackclock.plot.grid import (
     wide,
 )
 from ackclock.plot.style import WIDTHS, narrow_rc, read_style
-from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view
+from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view, warmed_up
 from ackclock.sweep.measures import distinct, measure
 from ackclock.sweep.results import Results
 from ackclock.sweep.wording import metric_words, ranked, scaled, titled, told
@@ -183,7 +183,7 @@ AFTER = "run.goodput_bps"
 
 def _after(seen: View, results: Results, prepared: Callable[[View], View]) -> View:
     """With the goodput after the warm-up, as the delays beside it are; as it is without a warm-up, or where neither was kept."""
-    if not seen.over("goodput_bps") or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
+    if not warmed_up(results.sweep) or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
         return seen
     other = prepared(view(results, AFTER)).runs.select("cell", "seed", AFTER)
     runs = seen.runs.join(other, on=["cell", "seed"], how="left", maintain_order="left")

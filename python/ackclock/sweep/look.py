@@ -140,9 +140,11 @@ class View:
         return text
 
     def over(self, metric: str) -> str:
-        """Of which time a metric is, if there is a warm-up, as ", after the warm-up,"; empty if there is none."""
-        found = span(metric) if warmed_up(self.results.sweep) else ""
-        return f", {found}," if found else ""
+        """Of which time a metric is, where that is not the run, as ", after the warm-up,"; empty where it is."""
+        found = [span(metric)] if warmed_up(self.results.sweep) else []
+        if metric in ("goodput_bps", "run.goodput_bps") and _come_and_go(self.results.sweep):
+            found.append("the sum of what each flow had while it ran")
+        return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
         """Whether values from different paths may be averaged: shares of something that each path has."""
@@ -264,6 +266,13 @@ def warmed_up(sweep: Sweep) -> bool:
     key = "record.warm_up"
     warm_up = units.whole(sweep.scenario.record.warm_up, units.DURATION) > 0
     return warm_up or any(axis.key == key for axis in sweep.axes)
+
+
+def _come_and_go(sweep: Sweep) -> bool:
+    """Whether its flows may run at different times: the sum of their rates is then not what the link carried."""
+    groups = sweep.scenario.to_dict()["flows"]
+    keys = {key for group in groups for key in group} | {axis.key.rpartition(".")[2] for axis in sweep.axes}
+    return (len(groups) > 1 or "count" in keys) and not keys.isdisjoint(("start", "stop", "stagger"))
 
 
 def view(results: Results, metric: str) -> View:

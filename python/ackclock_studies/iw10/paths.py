@@ -310,9 +310,7 @@ def figure(tables: Tables) -> Figure:
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
-    drawn_as = "; ".join(
-        f"{p.name} {p.kind}, {p.a:g} and {p.b:g} {p.unit}".rstrip() + f" ({p.source})" for p in PROPERTIES
-    )
+    drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(f"The testbed has two links. Here paths and loads are drawn: {drawn_as}."),
         figure(tables),

@@ -353,10 +353,7 @@ def figure(tables: Tables) -> Figure:
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
-    drawn_as = "; ".join(
-        f"{p.name} {p.kind}, {p.a:g}{f' and {p.b:g}' if p.b else ''} {p.unit}".rstrip() + f" ({p.source})"
-        for p in PROPERTIES
-    )
+    drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
             f"One path can be on either side of an edge: a queue of nine packets, or of ten. Here paths are drawn: {drawn_as}. Every rule meets "

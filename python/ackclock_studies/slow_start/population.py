@@ -180,7 +180,7 @@ def on_paths(tables: Tables, *keys: str) -> list[Evidence]:
 
 def blocks(tables: Tables) -> Sequence[Block]:
     """For the report."""
-    drawn_as = "; ".join(f"{p.name} {p.kind}, {p.a:g} and {p.b:g} {p.unit} ({p.source})" for p in PROPERTIES)
+    drawn_as = "; ".join(map(str, PROPERTIES))
     return (
         paragraph(
             f"The sweeps have a few paths. Here paths are drawn: {drawn_as}. Those that hold less than {LEAST_PACKETS} packets are left out. Others take 5 % of each, on and off."

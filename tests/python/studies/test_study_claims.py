@@ -518,3 +518,7 @@ def test_a_cell_keeps_the_columns_that_it_reads_and_no_others():
     )
     assert collect("x", [cell], Plan(seeds=2)).tables["x.flows"].height == 2
     assert kept == [["seed", "goodput_bps"]]
+    said: list[str] = []
+    drawn = replace(cell, keys={"queue": "1 BDP", "rate": 0.5784333961115037, "n": 1000})
+    collect("x", [drawn], Plan(seeds=2, progress=lambda text, _: said.append(text)))
+    assert said[0] == "1 BDP, 0.5784, 1000"

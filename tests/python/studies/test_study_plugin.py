@@ -356,6 +356,8 @@ def test_what_decides_against_a_claim_is_counted_with_the_correction_for_how_man
 def test_more_runs_refuse_options_that_they_would_not_heed(beside, capsys):
     assert main(["study", "run", "prr", "--decide", "all", *beside]) == 2
     assert "--decide: found it beside other options; allowed: --scale, --jobs" in capsys.readouterr().err
+    assert main(["study", "run", "prr", "--within", "5"]) == 2
+    assert "--within: found it without --decide" in capsys.readouterr().err
 
 
 def test_a_plan_is_hashed_before_the_run_and_gives_the_seeds(folder, tmp_path):

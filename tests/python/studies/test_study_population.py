@@ -15,6 +15,13 @@ QUEUE = Drawn(name="queue", unit="BDP", kind="log-uniform", a=0.25, b=8, source=
 LOAD = Drawn(name="load", unit="", kind="uniform", a=0.1, b=0.9, source="made up")
 
 
+def test_a_property_says_how_it_is_drawn():
+    """The spread of a lognormal one has no unit."""
+    assert str(RATE) == "rate lognormal, median 2 Mb/s, sigma 0.8 (made up)"
+    assert str(LOSS) == "loss exponential, mean 0.02 (made up)"
+    assert str(QUEUE) == "queue log-uniform, 0.25 to 8 BDP (made up)"
+
+
 def test_a_population_has_the_distributions_that_it_declares():
     paths = draw((RATE, LOSS, QUEUE, LOAD), 2000, seed=1)
     column = {name: np.array([path[name] for path in paths]) for name in paths[0]}

@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -269,6 +270,16 @@ def test_figures_say_of_which_time_their_numbers_are(tmp_path):
         text = str(page.page(found, store, [], metric="goodput_bps").sections)
     assert "Mean of goodput, Mbit/s over the whole run, the warm-up included, with its" in text
     assert "warm-up" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
+
+
+def test_figures_say_where_the_rates_of_flows_are_of_different_times():
+    """Two flows, the second only in the last half: their rates add up to more than the link has."""
+    late = [{}, {"start": "1 s"}]
+    sweep = grid(RATES)
+    sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": late}))
+    told = figures.figures(results(sweep, lambda cell, seed: seed))[0].caption
+    assert told.startswith("Goodput, the sum of what each flow had while it ran, against")
+    assert "while it ran" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
 
 
 def test_names_of_points_hit_nothing():
