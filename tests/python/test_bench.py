@@ -12,10 +12,8 @@ def test_every_cell_is_a_valid_scenario(cell):
 
 
 KNOWN = {
-    ("cubic", 100, 10): "2,209 of 2,170",
-    ("cubic", 100, 100): "2,901 of 2,750",
-    ("cubic", 1000, 1): "2,041 of 2,030",
-    ("0.1 % loss", 100, 10): "2,647 of 2,600",
+    ("cubic", 100, 100): "2,849 of 2,750",
+    ("0.1 % loss", 100, 10): "2,605 of 2,600",
 }
 """Cells above their bounds: instructions counted. The turn of a writer that an ACK wakes is not what takes them (docs/performance-log.md).
 Not strict: one lies less than a percent above."""
