@@ -81,7 +81,7 @@ def run(
     pcap_at
         The side: the hosts that send the data, or those that receive it.
     snaplen
-        Bytes of each frame that the capture keeps, 1 to 262144; None for all. 96 bytes hold all headers.
+        Bytes of each frame that the capture keeps, 54 to 262144; None for all. 96 bytes hold all headers.
     progress
         Called about ten times a second with the fraction of the scenario's duration that is simulated, 0 to 1.
     memory_limit
@@ -130,7 +130,7 @@ def run(
     if pcap is not None and not isinstance(pcap, str | Path):
         raise InputError(f"pcap: found {quote(pcap)}; allowed: the name of a file, or a Path")
     if snaplen is not None:
-        snaplen = _check_whole("snaplen", snaplen, 1, 262_144)
+        snaplen = _check_whole("snaplen", snaplen, 54, 262_144)  # Ethernet, IPv4 and TCP
         if pcap is None:
             raise InputError(f"snaplen: found {snaplen} without pcap; allowed: together with pcap")
     if progress is not None and not callable(progress):

@@ -79,7 +79,9 @@ def run(
     snaplen: Annotated[
         int | None,
         typer.Option(
-            parser=whole_number(1, 262_144), metavar="N", help="Bytes of each frame that --pcap keeps (default: all)."
+            parser=whole_number(54, 262_144),
+            metavar="N",
+            help="Bytes of each frame that --pcap keeps, 54 at least (default: all).",
         ),
     ] = None,
     memory_limit: Annotated[str, typer.Option(metavar="SIZE", help="Refuse runs that may need more memory.")] = "4 GiB",
