@@ -19,7 +19,7 @@ from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
-from ackclock.diagnose._notes import BOTH, notes, together
+from ackclock.diagnose._notes import ANY, BOTH, notes, together
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._shift import as_sent
@@ -69,7 +69,8 @@ class Cause:
     Parameters
     ----------
     name
-        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well.
+        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well, and, where no queue stood on
+        the path, one in its own host.
     seconds, share
         How long, and which part of the time that the transfer was not idle.
     lost_bytes
@@ -131,6 +132,11 @@ class Diagnosis:
     def paced(self) -> bool:
         """Whether the sender paces: then `pacing` among the causes is the congestion window as well."""
         return self.replay is not None and self.replay.paced
+
+    @property
+    def unqueued(self) -> bool:
+        """Whether the sender paces, and no queue stood on the path: then `pacing` may be a queue in its own host as well."""
+        return self.paced and self.path is not None and not self.path.identified
 
     def table(self) -> pl.DataFrame:
         """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
@@ -243,13 +249,13 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
-    blurred = 0.0
+    blurred, trip = 0.0, None
     counted = False
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets
         why = "its timestamps do not tell when packets left" if turned is None else ""
-        blurred = 0.0 if turned is None else turned.tick_s
+        blurred, trip = (0.0, None) if turned is None else (turned.tick_s, turned.trip_s)
         if turned is not None and turned.repairs is not None:
             repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
@@ -281,10 +287,11 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
-    path = estimate(played, mss=mss, header=header, blurred=blurred, unsure=missed > 0)
-    held = together(played.seconds, played.paced)
-    causes = _weighed(held, together(played.carried, played.paced), path)
-    said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])
+    path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
+    unqueued = played.paced and not path.identified
+    held = together(played.seconds, played.paced, unqueued)
+    causes = _weighed(held, together(played.carried, played.paced, unqueued), path)
+    said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
     return Diagnosis(
         connection=row,

@@ -13,18 +13,20 @@ if TYPE_CHECKING:
     from ackclock.diagnose._path import Path
     from ackclock.diagnose._replay import Replay
 
-__all__ = ["BOTH", "label", "notes", "together"]
+__all__ = ["ANY", "BOTH", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
 """What held a paced sender back: which of the two, a capture does not show."""
 
+ANY = "pacing, the congestion window or a queue in the sender's host"
+"""The same where no queue stood on the path: what leaves a queue in the host leaves at a pace, too."""
 
 WORTH_TELLING = 0.01
 """Share of the time: as near as causes are told otherwise."""
 
 
-def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
-    """The same with the time of the congestion window under `pacing`, where the sender paces.
+def together(seconds: Mapping[str, float], paced: bool, unqueued: bool = False) -> dict[str, float]:
+    """The same with the time of the congestion window under `pacing`, where the sender paces, and that of the host's queue where it may be one.
 
     Parameters
     ----------
@@ -32,15 +34,20 @@ def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
         By cause.
     paced
         Whether packets leave by a timer.
+    unqueued
+        Whether they do, and no queue stood on the path.
     """
     made = dict(seconds)
     if paced:
         made["pacing"] += made["cwnd"]
         made["cwnd"] = 0
+    if unqueued:
+        made["pacing"] += made["sndbuf"]
+        made["sndbuf"] = 0
     return made
 
 
-def label(name: str, paced: bool) -> str:
+def label(name: str, paced: bool, unqueued: bool = False) -> str:
     """A cause in words.
 
     Parameters
@@ -49,10 +56,12 @@ def label(name: str, paced: bool) -> str:
         As in `CAUSES`.
     paced
         Whether the sender paces.
+    unqueued
+        Whether it does, and no queue stood on the path.
     """
     from ackclock._results.limits import CAUSES
 
-    return f"{BOTH}, not told apart" if paced and name == "pacing" else CAUSES[name]
+    return f"{ANY if unqueued else BOTH}, not told apart" if paced and name == "pacing" else CAUSES[name]
 
 
 def notes(
@@ -108,7 +117,12 @@ def notes(
             f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from what "
             "happened next; of a short transfer the shares of causes may be off by some percent."
         )
-    if played.paced:
+    if played.paced and not path.identified:
+        made.append(
+            "Packets leave at a pace, and no queue stood on the path: a capture does not tell a set rate, the congestion window and a queue in the sender's "
+            "own host apart. All count together; `tc -s qdisc` at the sender shows that queue."
+        )
+    elif played.paced:
         made.append(
             "The sender paces: a capture does not tell a wait for the next time from one for the congestion window. Both count together."
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
+    Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 __all__ = ["Passed", "Waits"]
 
@@ -23,6 +24,12 @@ HORIZON = 4
 
 PASSES = 3
 """Segments of one ACK behind the last that showed when it came, for which it is told from that."""
+
+HELD_S = 1.1e-3
+"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
+
+NEAR = 0.01
+"""Part of a packet's time by which whole packets may miss what lies between two ACKs."""
 
 SOON = 0.98
 """Part of the base RTT before which no ACK can be of that transmission."""
@@ -70,7 +77,7 @@ class Passed:
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
         """These have come, and so many bytes with them."""
-        for number in sorted(numbers, reverse=True):
+        for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
@@ -95,7 +102,9 @@ class Passed:
         lost = np.asarray(self.lost, dtype=np.int64)
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
+        packet = 8 * mss / rate
         passes = 8 * place[came] / rate
+        passes[1:] += np.cumsum(self._between(came, lost, base=base, rate=rate, mss=mss))
         ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
@@ -111,7 +120,6 @@ class Passed:
         came, through = came[sure], through[sure]
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
-        packet = 8 * mss / rate
         filled = through - left[came] - base + packet  # with what it takes itself
         at = np.searchsorted(came, lost) - 1
         before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
@@ -121,6 +129,29 @@ class Passed:
             lost=waits,
             beyond=(waits + 8 * size[lost] / rate - filled.max()) / packet,
         )
+
+    def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
+        """How long the bottleneck was busy, between two that came, with some that were lost only behind it.
+
+        The later of the two waited when the earlier one left: so whatever lies between their ACKs passed between them, and whole packets did. Where
+        a packet takes less than an ACK may be held back, ACKs of two lie as far apart.
+        """
+        import numpy as np
+
+        left, told, size = np.frombuffer(self.left), np.frombuffer(self.told), np.frombuffer(self.size, dtype="l")
+        packet = 8 * mss / rate
+        most = np.diff(np.searchsorted(np.sort(lost), came))
+        extra = np.diff(told[came]) - 8 * size[came][1:] / rate
+        whole = np.rint(extra / packet)
+        waited = left[came][1:] + base < told[came][:-1] - HELD_S
+        sure = (
+            (packet > HELD_S)
+            & (whole >= 1)
+            & (whole <= most)
+            & (np.abs(extra - whole * packet) < NEAR * packet)
+            & waited
+        )
+        return np.where(sure, whole * packet, 0.0)
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:

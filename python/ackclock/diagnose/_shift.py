@@ -54,6 +54,8 @@ class AsSent:
         In the order and at the times of their sender.
     tick_s
         Of the sender's timestamps.
+    trip_s
+        From an ACK to a full segment that it released, at least; None if nothing tells.
     repairs
         Those among them that did not come; None where no number tells of them.
     unknown
@@ -62,6 +64,7 @@ class AsSent:
 
     packets: pl.DataFrame
     tick_s: float
+    trip_s: float | None
     repairs: int | None
     unknown: int = 0
 
@@ -119,7 +122,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
     turned = pl.DataFrame(moved, schema=packets.schema, orient="row")
-    return AsSent(packets=turned, tick_s=tick, repairs=repairs, unknown=unknown)
+    trip = acks.round_trip(own, mss)
+    return AsSent(packets=turned, tick_s=tick, trip_s=trip, repairs=repairs, unknown=unknown)
 
 
 Made = list[tuple[float, int, int, tuple[Any, ...]]]
@@ -195,12 +199,12 @@ class _Acks:
                 self.times.setdefault(row[8], []).append((row[0], max(reached - una, 1.0)))
                 una = max(una, reached)
 
-    def round_trip(self, own: list[tuple[Any, ...]]) -> float | None:
-        """From an ACK to what it released, at least; of ACKs that were alone in their tick."""
+    def round_trip(self, own: list[tuple[Any, ...]], length: int = 0) -> float | None:
+        """From an ACK to what it released, of so many bytes or more, at least; of ACKs that were alone in their tick."""
         waits = [
             row[0] - times[0][0]
             for row in own
-            if len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]
+            if row[4] >= length and len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]
         ]
         return min(waits, default=None)
 
