@@ -345,8 +345,10 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
     else:
         same = found.released(before, t, gap, found.left_at[t])
     made = []
+    behind = bisect_right(heard, before)
+    each = min((bisect_left(heard, t) - behind) / max(gap - same, 1), 1.0)
     for i in range(gap):
-        k = bisect_right(heard, before) + (i - same) // 2 if i >= same else first
+        k = behind + int((i - same) * each) if i >= same else first
         made.append(t if pushed or k >= len(heard) else min(heard[k], t))
     return made
 

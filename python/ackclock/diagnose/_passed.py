@@ -81,7 +81,7 @@ class Passed:
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
-    def waits(self, *, base: float, rate: float, mss: int) -> Waits:
+    def waits(self, *, base: float, rate: float, mss: int, whole: bool = True) -> Waits:
         """How long each waited.
 
         Parameters
@@ -92,6 +92,8 @@ class Passed:
             Payload that the bottleneck carries, bit/s.
         mss
             Payload of a full segment, bytes.
+        whole
+            The capture has missed nothing: what lies between two ACKs is no third one.
         """
         import numpy as np
 
@@ -104,7 +106,8 @@ class Passed:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
         packet = 8 * mss / rate
         passes = 8 * place[came] / rate
-        passes[1:] += np.cumsum(self._between(came, lost, base=base, rate=rate, mss=mss))
+        if whole:
+            passes[1:] += np.cumsum(self._between(came, lost, base=base, rate=rate, mss=mss))
         ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate

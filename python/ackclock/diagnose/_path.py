@@ -108,7 +108,7 @@ def estimate(
     full = random = between = 0
     queue, bound = None, False
     if base is not None and rate is not None:
-        waits = found.passed.waits(base=base, rate=rate, mss=mss)
+        waits = found.passed.waits(base=base, rate=rate, mss=mss, whole=not unsure)
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())

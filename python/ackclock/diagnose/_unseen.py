@@ -196,6 +196,7 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
     ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
+    short = False  # the last packet: then there was no more to send
     timer = _Timer()
     for index, row, more in _stream(packets):
         t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]
@@ -207,9 +208,10 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
                 continue
             if t - left > gap_s:
                 departures += 1
-                if t - heard > gap_s and before is not None and una < nxt and not blocks and not timer.is_due(t):
+                waits = una < nxt and not blocks and not short
+                if t - heard > gap_s and before is not None and waits and not timer.is_due(t):
                     alone.append((index, t, una, before))
-            left, nxt = t, seq + length
+            left, nxt, short = t, seq + length, length % mss != 0
             timer.flight.append((nxt, t))
             continue
         heard = t
