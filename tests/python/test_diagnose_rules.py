@@ -109,6 +109,15 @@ def test_a_queue_in_the_senders_host_is_not_told_from_a_pace(tmp_path):
     assert "host" not in found.sentence
 
 
+def test_a_capture_that_was_killed_says_so(tmp_path):
+    path = tmp_path / "whole.pcapng"
+    ackclock.run(ackclock.load("first").set("duration", "2 s"), pcap=path, snaplen=96)
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(path.read_bytes()[:-10])
+    assert not any("within a frame" in note for note in diagnose(path).notes)
+    assert any("within a frame" in note for note in diagnose(cut).notes)
+
+
 def test_an_ack_that_is_inferred_has_no_round_trip():
     """What it acknowledged is a guess: half a round trip would be the base of all."""
     schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags", "timestamp", "echo", "ip_id"]

@@ -306,7 +306,14 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         replay=played,
         sent=shown,
         notes=notes(
-            played, path, at=at, missed=missed, inferred=(acks, repairs, unknown), unexplained=without, row=row
+            played,
+            path,
+            at=at,
+            missed=missed,
+            inferred=(acks, repairs, unknown),
+            unexplained=without,
+            row=row,
+            cut=bool(found.facts["cut"]),
         ),
     )
 

@@ -73,6 +73,7 @@ def notes(
     inferred: tuple[int, int, int],
     unexplained: float,
     row: Mapping[str, Any],
+    cut: bool = False,
 ) -> tuple[str, ...]:
     """Sentences.
 
@@ -90,9 +91,13 @@ def notes(
         Share of the time for which nothing that a capture at the receiver shows held the sender back.
     row
         The connection.
+    cut
+        The file ends within a frame.
     """
     acks, repairs, unknown = inferred
     made = []
+    if cut:
+        made.append("The file ends within a frame, as when a capture is killed: what followed is not in it.")
     if at == "receiver":
         trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
         made.append(
