@@ -135,3 +135,49 @@ def test_an_ack_that_is_inferred_has_no_round_trip():
 
     assert trips("ack") == pytest.approx([0.049, 0.1])
     assert trips(UNSEEN) == pytest.approx([0.1])
+
+
+def transfer(**changes: object) -> ackclock.Scenario:
+    """20 MB over 100 Mbit/s and 70 ms, which takes 2.1 s."""
+    return ackclock.Scenario.from_dict(
+        {
+            "name": "transfer",
+            "duration": "30 s",
+            "network": {
+                "bottleneck": {
+                    "rate": "100 Mbit/s",
+                    "delay": "35 ms",
+                    "queue": {"kind": "drop-tail", "limit": "400 packets"},
+                }
+            },
+            "flows": [{"workload": {"kind": "transfer", "bytes": "20 MB"}}],
+        }
+    ).set_all(dict(changes))
+
+
+def test_a_window_that_chance_keeps_small_is_no_full_path(tmp_path):
+    """`A queue stood, and the path carries 97 Mbit/s` was all that was said of a transfer of 9."""
+    path = tmp_path / "loss.pcapng"
+    scenario = transfer(**{"network.bottleneck.loss": {"kind": "bernoulli", "p": 0.001}})
+    ackclock.run(scenario, seed=5, pcap=path, snaplen=96)
+    found = diagnose(path)
+    assert "the transfer used 9 % of the 96.533 Mbit/s that the path carries" in found.sentence
+    assert "12 of 13 losses struck an empty queue" in found.sentence
+    assert found.path is not None
+    slower = sum(cause.lost_bytes or 0.0 for cause in found.causes) * 8 / (found.path.rate_bps or 1.0)
+    without = ackclock.run(transfer(), seed=5).rows("flows")[0]["completion_s"]
+    took = ackclock.run(scenario, seed=5).rows("flows")[0]["completion_s"]
+    assert slower == pytest.approx(took - without, rel=0.05)
+
+
+def test_a_send_buffer_is_not_told_from_a_window_that_does_not_grow(tmp_path):
+    path = tmp_path / "buffer.pcapng"
+    ackclock.run(transfer(**{"flows.0.stack.send_buffer": "256 KiB"}), pcap=path, snaplen=96)
+    found = diagnose(path)
+    assert found.level
+    assert "the congestion window or the send buffer" in found.sentence
+    assert any("sndbuf_limited" in note for note in found.notes)
+    ackclock.run(transfer(**{"flows.0.stack.receive_buffer": "512 KiB"}), pcap=path, snaplen=96)
+    assert not diagnose(path).level
+    ackclock.run(transfer(**{"network.bottleneck.rate": "10 Mbit/s"}), pcap=path, snaplen=96)
+    assert not diagnose(path).level

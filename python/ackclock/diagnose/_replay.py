@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
-from ackclock.diagnose._waits import Instant, causes_of, is_paced, last_departures
+from ackclock.diagnose._waits import Instant, causes_of, is_level, is_paced, last_departures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +46,8 @@ class Replay:
     recoveries: int = 0
     timeouts: int = 0
     paced: bool = False
+    level: bool = False
+    """Not paced, and as much in flight in every round trip."""
     acks: int = 0
     gap: float = 0.0
     """Up to which packets are of one instant, s."""
@@ -374,6 +376,7 @@ class _Sender:
             recoveries=self.recoveries,
             timeouts=self.timeouts,
             paced=paced,
+            level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,
         )
