@@ -14,6 +14,7 @@ from test_diagnose_queue import BASE, MSS, passed
 
 import ackclock
 from ackclock.diagnose import diagnose
+from ackclock.diagnose._path import estimate
 from ackclock.diagnose._replay import replay
 from ackclock.diagnose._unseen import UNSEEN
 from ackclock.fidelity.drawn import drawn
@@ -181,3 +182,19 @@ def test_a_send_buffer_is_not_told_from_a_window_that_does_not_grow(tmp_path):
     assert not diagnose(path).level
     ackclock.run(transfer(**{"network.bottleneck.rate": "10 Mbit/s"}), pcap=path, snaplen=96)
     assert not diagnose(path).level
+
+
+def test_the_bound_of_a_queue_is_lower_where_a_capture_has_missed_packets(tmp_path):
+    """By what 16 segments take: what an ACK tells of may be what a missed one was of."""
+    path = tmp_path / "thinned.pcapng"
+    given = list(drawn(9412, transfers=0, bulks=48, lossy=0))[47].scenario.set("duration", "6 s")
+    ackclock.run(given, seed=9412, pcap=path, snaplen=96)
+    tool("diagnosed").thinned(path, 9412)
+    found = diagnose(path)
+    assert found.missed > 0
+    assert found.path is not None
+    assert found.path.queue_bound
+    assert found.replay is not None
+    whole = estimate(found.replay, mss=found.mss, header=52)
+    assert whole.queue_s is not None
+    assert found.path.queue_s == pytest.approx(whole.queue_s - 16 * found.mss / (found.path.rate_bps or 1.0))
