@@ -88,6 +88,19 @@ def test_what_was_lost_behind_the_bottleneck_has_passed_it():
     assert measured("bulks", 39, "cut to 96 bytes")["queue_off"] == pytest.approx(0, abs=1e-3)
 
 
+def test_what_came_behind_the_last_ack_that_was_not_held_back_tells_no_queue():
+    """The capture ends in a repair: all ACKs of it were held back for a millisecond, 2.2 % of this queue."""
+    assert measured("bulks", 18, "cut to 96 bytes", 20261229)["queue_off"] == pytest.approx(0, abs=1e-3)
+
+
+def test_two_losses_of_many_by_chance_are_no_full_queue_at_the_receiver():
+    """Where packets left is known to a tick, so two of 22 seemed to have found no room at the top of a burst; the queue never was full."""
+    row = measured("lossy", 28, "receiver", 20261229)
+    assert row["full"] == 0
+    assert "queue_off" not in row
+    assert row["queue_bound_off"] < 0
+
+
 def test_each_repair_of_a_packet_of_several_segments_has_its_own_size():
     """Only the last piece was looked at, as the whole packet: 8.5 % less, the wait of a single one had been the longest."""
     assert measured("bulks", 66, "offload")["queue_off"] == pytest.approx(0, abs=1e-3)

@@ -25,6 +25,9 @@ HORIZON = 4
 PASSES = 3
 """Segments of one ACK behind the last that showed when it came, for which it is told from that."""
 
+CALM = 0.5
+"""Share of what came before the last ACK at which nothing was missing, from which on it tells enough."""
+
 HELD_S = 1.1e-3
 """For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
 
@@ -66,6 +69,9 @@ class Passed:
     """Bytes that had come with it, in the order in which they left."""
     lost: array[int] = field(default_factory=lambda: array("l"))
     """Numbers of those that were sent again."""
+
+    calm: float = -1.0
+    """When an ACK last came while nothing was missing: those behind it may all have been held back."""
 
     def add(self, t: float, size: int) -> int:
         """Something leaves; its number."""
@@ -120,6 +126,8 @@ class Passed:
             through = np.where(held, np.minimum(through, behind), through)
         # neither overtaken nor told of too soon: it may have been another transmission that came
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
+        early = told[came] <= self.calm
+        sure &= early | (early.mean() < CALM)
         came, through = came[sure], through[sure]
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))

@@ -327,6 +327,8 @@ class _Sender:
                 self.high, self.after_timeout = self.nxt, 0
             elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
                 self.recovering, self.after_timeout = False, 0
+            if not self.sacked and not self.recovering:
+                self.passed.calm = t
 
     def _once(self, end: int) -> bool:
         return self.sent_at.get(end, UNKNOWN)[1] == 1
