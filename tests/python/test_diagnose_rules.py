@@ -85,7 +85,8 @@ def test_what_was_lost_behind_the_bottleneck_has_passed_it():
     behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
     told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)
     assert told.longest == pytest.approx(each * 9)
-    assert measured("bulks", 39, "cut to 96 bytes")["queue_off"] == pytest.approx(0, abs=1e-3)
+    for number, seed in ((39, 9412), (3, 20261231)):  # in the second ACKs are still later for one
+        assert measured("bulks", number, "cut to 96 bytes", seed)["queue_off"] == pytest.approx(0, abs=1e-3), number
 
 
 def test_what_came_behind_the_last_ack_that_was_not_held_back_tells_no_queue():

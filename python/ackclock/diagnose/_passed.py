@@ -34,6 +34,9 @@ HELD_S = 1.1e-3
 NEAR = 0.01
 """Part of a packet's time by which whole packets may miss what lies between two ACKs."""
 
+SETTLED = 3
+"""ACKs behind what was lost, of which one must come as late as the one before it: how late may change for one or two."""
+
 SOON = 0.98
 """Part of the base RTT before which no ACK can be of that transmission."""
 
@@ -151,18 +154,21 @@ class Passed:
 
         left, told, size = np.frombuffer(self.left), np.frombuffer(self.told), np.frombuffer(self.size, dtype="l")
         packet = 8 * mss / rate
+        made = np.zeros(max(len(came) - 1, 0))
+        if packet <= HELD_S:
+            return made
         most = np.diff(np.searchsorted(np.sort(lost), came))
-        extra = np.diff(told[came]) - 8 * size[came][1:] / rate
-        whole = np.rint(extra / packet)
-        waited = left[came][1:] + base < told[came][:-1] - HELD_S
-        sure = (
-            (packet > HELD_S)
-            & (whole >= 1)
-            & (whole <= most)
-            & (np.abs(extra - whole * packet) < NEAR * packet)
-            & waited
-        )
-        return np.where(sure, whole * packet, 0.0)
+        late = told[came] - np.cumsum(8 * size[came] / rate)
+        for at in np.flatnonzero(most).tolist():
+            then = np.arange(at + 1, min(at + 1 + SETTLED, len(came)))
+            waited = np.minimum.accumulate(left[came[then]] + base < told[came[at]] - HELD_S)
+            whole = np.rint((late[then] - late[at]) / packet)
+            near = np.abs(late[then] - late[at] - whole * packet) < NEAR * packet
+            sure = whole[
+                waited & near & (whole >= 1) & (whole <= most[at]) & (np.cumsum(most[at : at + len(then)]) == most[at])
+            ]
+            made[at] = packet * sure[0] if sure.size else 0.0
+        return made
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:
