@@ -102,7 +102,7 @@ def one(kind: str, name: str, scenario: ackclock.Scenario, way: str, seed: int) 
         return {**row, "refused": "the run does not tell"}
     truth = _as_far(run, flow["flow"], found, truth)
     life = sum(value for cause, value in truth.items() if cause != "idle")
-    truth, told = together(truth, found.paced), together(found.replay.seconds, found.paced)
+    truth, told = (together(spent, found.paced, found.unqueued, found.level) for spent in (truth, found.replay.seconds))
     row["paced"] = found.paced
     off = {cause: told[cause] - truth[cause] for cause in CAUSES if cause != "idle"}
     worst = max(off, key=lambda cause: abs(off[cause]))

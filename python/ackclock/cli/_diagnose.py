@@ -298,7 +298,12 @@ def _show(found: Diagnosis) -> None:
         table.add_column(head, justify="left" if head.startswith("what") else "right", overflow="fold")
     for cause in found.causes:
         lost = lost_cell(found, cause.lost_bytes)
-        table.add_row(label(cause.name, found.paced), seconds(cause.seconds), share(cause.share), lost)
+        table.add_row(
+            label(cause.name, found.paced, found.unqueued, found.level),
+            seconds(cause.seconds),
+            share(cause.share),
+            lost,
+        )
     _terminal.show(table)
     for note in found.notes:
         _terminal.say(note)

@@ -19,7 +19,7 @@ from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
-from ackclock.diagnose._notes import BOTH, notes, together
+from ackclock.diagnose._notes import ANY, BOTH, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._shift import as_sent
@@ -58,6 +58,9 @@ USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
 MOST_UNEXPLAINED = 0.1
 """Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
 
+SPARE = 0.2
+"""Part of what the path carries, from which on what is left of it is told: below it, it was full."""
+
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
 """Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
 
@@ -69,7 +72,8 @@ class Cause:
     Parameters
     ----------
     name
-        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well.
+        As in table `limits` of a run: `rwnd`, `cwnd`, ... Of a sender that paces, `pacing` is the congestion window as well, and, where no queue stood on
+        the path, one in its own host.
     seconds, share
         How long, and which part of the time that the transfer was not idle.
     lost_bytes
@@ -131,6 +135,16 @@ class Diagnosis:
     def paced(self) -> bool:
         """Whether the sender paces: then `pacing` among the causes is the congestion window as well."""
         return self.replay is not None and self.replay.paced
+
+    @property
+    def level(self) -> bool:
+        """Whether as much is in flight in every round trip: then `cwnd` may be the send buffer as well."""
+        return self.replay is not None and self.replay.level
+
+    @property
+    def unqueued(self) -> bool:
+        """Whether the sender paces, and no queue stood on the path: then `pacing` may be a queue in its own host as well."""
+        return self.paced and self.path is not None and not self.path.identified
 
     def table(self) -> pl.DataFrame:
         """The causes: name, seconds, share of the time that was not idle, bytes lost to each."""
@@ -243,13 +257,13 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
-    blurred = 0.0
+    blurred, trip = 0.0, None
     counted = False
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets
         why = "its timestamps do not tell when packets left" if turned is None else ""
-        blurred = 0.0 if turned is None else turned.tick_s
+        blurred, trip = (0.0, None) if turned is None else (turned.tick_s, turned.trip_s)
         if turned is not None and turned.repairs is not None:
             repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
@@ -281,10 +295,12 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
-    path = estimate(played, mss=mss, header=header, blurred=blurred, unsure=missed > 0)
-    held = together(played.seconds, played.paced)
-    causes = _weighed(held, together(played.carried, played.paced), path)
-    said = sentence(held).replace(CAUSES["pacing"], BOTH if played.paced else CAUSES["pacing"])
+    path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
+    unqueued = played.paced and not path.identified
+    held = together(played.seconds, played.paced, unqueued, played.level)
+    causes = _weighed(held, together(played.carried, played.paced, unqueued, played.level), path)
+    said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
+    said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
     return Diagnosis(
         connection=row,
@@ -299,7 +315,14 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         replay=played,
         sent=shown,
         notes=notes(
-            played, path, at=at, missed=missed, inferred=(acks, repairs, unknown), unexplained=without, row=row
+            played,
+            path,
+            at=at,
+            missed=missed,
+            inferred=(acks, repairs, unknown),
+            unexplained=without,
+            row=row,
+            cut=bool(found.facts["cut"]),
         ),
     )
 
@@ -326,8 +349,17 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
         return f": {window:,} bytes in a round trip of {told_seconds(path.base_rtt_s)} make at most {bound}" + (
             f", where {could}" if could and path.identified else ""
         )
-    if first == "cwnd" and path.identified and path.base_rtt_s and path.greatest_rtt_s:
-        return f"; a queue stood, and {could}"
+    if first == "cwnd" and path.identified and path.rate_bps:
+        spare = (causes[0].lost_bytes or 0.0) / (path.rate_bps / 8 * causes[0].seconds)
+        if spare < SPARE:
+            return f"; a queue stood, and {could}"
+        lost = path.losses_full + path.losses_between + path.losses_random
+        by_chance = (
+            f", and {path.losses_random:,} of {lost:,} losses struck an empty queue"
+            if path.losses_random > lost / 2
+            else ""
+        )
+        return f": the transfer used {told_share(1 - spare)} of the {told_rate(path.rate_bps)} that the path carries{by_chance}"
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""

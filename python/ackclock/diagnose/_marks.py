@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from ackclock.diagnose._replay import LEAST_RTO_S
+from ackclock.diagnose._unseen import LEAST_RTO_S
 
 __all__ = ["AGAIN", "Marks"]
 

@@ -13,18 +13,24 @@ if TYPE_CHECKING:
     from ackclock.diagnose._path import Path
     from ackclock.diagnose._replay import Replay
 
-__all__ = ["BOTH", "label", "notes", "together"]
+__all__ = ["ANY", "BOTH", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
 """What held a paced sender back: which of the two, a capture does not show."""
 
+ANY = "pacing, the congestion window or a queue in the sender's host"
+"""The same where no queue stood on the path: what leaves a queue in the host leaves at a pace, too."""
+EITHER = "the congestion window or the send buffer"
+"""What held a sender back that has as much in flight in every round trip."""
 
 WORTH_TELLING = 0.01
 """Share of the time: as near as causes are told otherwise."""
 
 
-def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
-    """The same with the time of the congestion window under `pacing`, where the sender paces.
+def together(
+    seconds: Mapping[str, float], paced: bool, unqueued: bool = False, level: bool = False
+) -> dict[str, float]:
+    """The same with the time of the congestion window under `pacing`, where the sender paces, and that of the host's queue where it may be one.
 
     Parameters
     ----------
@@ -32,15 +38,25 @@ def together(seconds: Mapping[str, float], paced: bool) -> dict[str, float]:
         By cause.
     paced
         Whether packets leave by a timer.
+    unqueued
+        Whether they do, and no queue stood on the path.
+    level
+        Whether as much is in flight in every round trip: then the send buffer counts as the congestion window.
     """
     made = dict(seconds)
     if paced:
         made["pacing"] += made["cwnd"]
         made["cwnd"] = 0
+    if level:
+        made["cwnd"] += made["sndbuf"]
+        made["sndbuf"] = 0
+    if unqueued:
+        made["pacing"] += made["sndbuf"]
+        made["sndbuf"] = 0
     return made
 
 
-def label(name: str, paced: bool) -> str:
+def label(name: str, paced: bool, unqueued: bool = False, level: bool = False) -> str:
     """A cause in words.
 
     Parameters
@@ -49,10 +65,16 @@ def label(name: str, paced: bool) -> str:
         As in `CAUSES`.
     paced
         Whether the sender paces.
+    unqueued
+        Whether it does, and no queue stood on the path.
+    level
+        Whether as much is in flight in every round trip.
     """
     from ackclock._results.limits import CAUSES
 
-    return f"{BOTH}, not told apart" if paced and name == "pacing" else CAUSES[name]
+    if level and name == "cwnd":
+        return f"{EITHER}, not told apart"
+    return f"{ANY if unqueued else BOTH}, not told apart" if paced and name == "pacing" else CAUSES[name]
 
 
 def notes(
@@ -64,6 +86,7 @@ def notes(
     inferred: tuple[int, int, int],
     unexplained: float,
     row: Mapping[str, Any],
+    cut: bool = False,
 ) -> tuple[str, ...]:
     """Sentences.
 
@@ -81,9 +104,13 @@ def notes(
         Share of the time for which nothing that a capture at the receiver shows held the sender back.
     row
         The connection.
+    cut
+        The file ends within a frame.
     """
     acks, repairs, unknown = inferred
     made = []
+    if cut:
+        made.append("The file ends within a frame, as when a capture is killed: what followed is not in it.")
     if at == "receiver":
         trip = path.greatest_rtt_s or row["rtt_max_s"] or 0.0
         made.append(
@@ -108,9 +135,19 @@ def notes(
             f"The capture has missed packets ({share(missed)} of the data, and ACKs). {acks:,} ACKs and {repairs:,} repairs are inferred from what "
             "happened next; of a short transfer the shares of causes may be off by some percent."
         )
-    if played.paced:
+    if played.paced and not path.identified:
+        made.append(
+            "Packets leave at a pace, and no queue stood on the path: a capture does not tell a set rate, the congestion window and a queue in the sender's "
+            "own host apart. All count together; `tc -s qdisc` at the sender shows that queue."
+        )
+    elif played.paced:
         made.append(
             "The sender paces: a capture does not tell a wait for the next time from one for the congestion window. Both count together."
+        )
+    if played.level:
+        made.append(
+            "As much is in flight in every round trip, and nothing is lost: a send buffer does that (`net.ipv4.tcp_wmem`, `SO_SNDBUF`), and so does a congestion "
+            "window that does not grow. The capture does not tell them apart; `sndbuf_limited` of `ss -ti` at the sender does."
         )
     if path.rate_bps is not None and not path.identified:
         made.append("No queue stood for long: the rate is a lower bound, and so is what was lost to each cause.")

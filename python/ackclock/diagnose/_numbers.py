@@ -199,6 +199,10 @@ class _Sender:
         since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
         return max(round(min(room, count + then - since - 1, count)), 0)
 
+    def burst(self, before: float, count: int) -> int:
+        """The same where the next ACK is the one that released what came next: a full queue drops the end of what an ACK has released."""
+        return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
+
     def at_once(self, heard: list[float], count: int) -> list[float]:
         """The same where no ACK released the other: each ACK released what it acknowledges, as long as there was something, the first what is left."""
         made: list[float] = []
@@ -336,10 +340,15 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
         return found.dealt(between, gap)
     if between and between[0] == before and between[-1] < t and not pushed and found.marks.calm:
         return found.at_once(between, gap)
-    same = found.released(before, t, gap, found.left_at[t])
+    if clocked and len(between) == 2:
+        same = found.burst(before, gap)
+    else:
+        same = found.released(before, t, gap, found.left_at[t])
     made = []
+    behind = bisect_right(heard, before)
+    each = min((bisect_left(heard, t) - behind) / max(gap - same, 1), 1.0)
     for i in range(gap):
-        k = bisect_right(heard, before) + (i - same) // 2 if i >= same else first
+        k = behind + int((i - same) * each) if i >= same else first
         made.append(t if pushed or k >= len(heard) else min(heard[k], t))
     return made
 

@@ -88,7 +88,7 @@ def _causes(found: Diagnosis) -> list[Section]:
         header=("what held the sender back", "time", "share", "MB lost to it"),
         rows=tuple(
             (
-                TableCell(text=cause_label(cause.name, found.paced), kind="head"),
+                TableCell(text=cause_label(cause.name, found.paced, found.unqueued, found.level), kind="head"),
                 seconds(cause.seconds),
                 share(cause.share),
                 lost_cell(found, cause.lost_bytes),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
+    Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 __all__ = ["Passed", "Waits"]
 
@@ -23,6 +24,18 @@ HORIZON = 4
 
 PASSES = 3
 """Segments of one ACK behind the last that showed when it came, for which it is told from that."""
+
+CALM = 0.5
+"""Share of what came before the last ACK at which nothing was missing, from which on it tells enough."""
+
+HELD_S = 1.1e-3
+"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
+
+NEAR = 0.01
+"""Part of a packet's time by which whole packets may miss what lies between two ACKs."""
+
+SETTLED = 3
+"""ACKs behind what was lost, of which one must come as late as the one before it: how late may change for one or two."""
 
 SOON = 0.98
 """Part of the base RTT before which no ACK can be of that transmission."""
@@ -60,6 +73,9 @@ class Passed:
     lost: array[int] = field(default_factory=lambda: array("l"))
     """Numbers of those that were sent again."""
 
+    calm: float = -1.0
+    """When an ACK last came while nothing was missing: those behind it may all have been held back."""
+
     def add(self, t: float, size: int) -> int:
         """Something leaves; its number."""
         self.left.append(t)
@@ -70,11 +86,11 @@ class Passed:
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
         """These have come, and so many bytes with them."""
-        for number in sorted(numbers, reverse=True):
+        for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
-    def waits(self, *, base: float, rate: float, mss: int) -> Waits:
+    def waits(self, *, base: float, rate: float, mss: int, whole: bool = True) -> Waits:
         """How long each waited.
 
         Parameters
@@ -85,6 +101,8 @@ class Passed:
             Payload that the bottleneck carries, bit/s.
         mss
             Payload of a full segment, bytes.
+        whole
+            The capture has missed nothing: what lies between two ACKs is no third one.
         """
         import numpy as np
 
@@ -95,7 +113,10 @@ class Passed:
         lost = np.asarray(self.lost, dtype=np.int64)
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
+        packet = 8 * mss / rate
         passes = 8 * place[came] / rate
+        if whole:
+            passes[1:] += np.cumsum(self._between(came, lost, base=base, rate=rate, mss=mss))
         ahead = max(int(HORIZON * float(np.median(told[came] - left[came])) * rate / 8 / mss), 2)
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
@@ -108,10 +129,11 @@ class Passed:
             through = np.where(held, np.minimum(through, behind), through)
         # neither overtaken nor told of too soon: it may have been another transmission that came
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
+        early = told[came] <= self.calm
+        sure &= early | (early.mean() < CALM)
         came, through = came[sure], through[sure]
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
-        packet = 8 * mss / rate
         filled = through - left[came] - base + packet  # with what it takes itself
         at = np.searchsorted(came, lost) - 1
         before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
@@ -121,6 +143,32 @@ class Passed:
             lost=waits,
             beyond=(waits + 8 * size[lost] / rate - filled.max()) / packet,
         )
+
+    def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
+        """How long the bottleneck was busy, between two that came, with some that were lost only behind it.
+
+        The later of the two waited when the earlier one left: so whatever lies between their ACKs passed between them, and whole packets did. Where
+        a packet takes less than an ACK may be held back, ACKs of two lie as far apart.
+        """
+        import numpy as np
+
+        left, told, size = np.frombuffer(self.left), np.frombuffer(self.told), np.frombuffer(self.size, dtype="l")
+        packet = 8 * mss / rate
+        made = np.zeros(max(len(came) - 1, 0))
+        if packet <= HELD_S:
+            return made
+        most = np.diff(np.searchsorted(np.sort(lost), came))
+        late = told[came] - np.cumsum(8 * size[came] / rate)
+        for at in np.flatnonzero(most).tolist():
+            then = np.arange(at + 1, min(at + 1 + SETTLED, len(came)))
+            waited = np.minimum.accumulate(left[came[then]] + base < told[came[at]] - HELD_S)
+            whole = np.rint((late[then] - late[at]) / packet)
+            near = np.abs(late[then] - late[at] - whole * packet) < NEAR * packet
+            sure = whole[
+                waited & near & (whole >= 1) & (whole <= most[at]) & (np.cumsum(most[at : at + len(then)]) == most[at])
+            ]
+            made[at] = packet * sure[0] if sure.size else 0.0
+        return made
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ackclock.diagnose._passed import HELD_S
+
 if TYPE_CHECKING:
     from ackclock.diagnose._passed import Waits
     from ackclock.diagnose._replay import Instant, Replay
@@ -33,9 +35,6 @@ AGREEING, BEYOND = 2, 0.25
 """Losses that tell the length of a queue, and by which part of a segment they would have waited longer than all that came: where there is room, none would.
 A single one may have had another cause.
 """
-
-HELD_S = 1.1e-3
-"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
 
 BLURRED = 2
 """Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
@@ -78,7 +77,9 @@ class Path:
     queue_bound: bool = False
 
 
-def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0, unsure: bool = False) -> Path:
+def estimate(
+    found: Replay, *, mss: int, header: int, blurred: float = 0.0, trip: float | None = None, unsure: bool = False
+) -> Path:
     """Estimate the path from a replay.
 
     Parameters
@@ -91,6 +92,8 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0, unsu
         Bytes of IP and TCP before it.
     blurred
         When a packet left that no ACK had released is known to so many seconds.
+    trip
+        Least round trip of a full segment, s, as the capture itself shows it: where departures are known to `blurred` alone, one may seem shorter.
     unsure
         The capture has missed packets: the next ACK, which is of two segments more, may tell of what a missed one was of.
     """
@@ -100,14 +103,16 @@ def estimate(found: Replay, *, mss: int, header: int, blurred: float = 0.0, unsu
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
     if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
+    if base is not None and trip is not None and base < trip <= base + blurred:
+        base = trip
     full = random = between = 0
     queue, bound = None, False
     if base is not None and rate is not None:
-        waits = found.passed.waits(base=base, rate=rate, mss=mss)
+        waits = found.passed.waits(base=base, rate=rate, mss=mss, whole=not unsure)
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and found.paced:
+        if blurred and (found.paced or random + between > full):  # it shows as much of those by chance
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:

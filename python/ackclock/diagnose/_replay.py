@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
-from ackclock.diagnose._unseen import UNSEEN
-from ackclock.diagnose._waits import Instant, causes_of, is_paced, last_departures
+from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
+from ackclock.diagnose._waits import Instant, causes_of, is_level, is_paced, last_departures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 
 PSH, FIN = 0x08, 0x01
-
-LEAST_RTO_S = 0.19
-"""Linux waits at least 200 ms, from 4 of which the clock's tick may be missing."""
 
 LONGEST_GAP_S = 2e-4
 """From an ACK to the data that it releases, at most; the sender's own delay decides."""
@@ -48,6 +46,8 @@ class Replay:
     recoveries: int = 0
     timeouts: int = 0
     paced: bool = False
+    level: bool = False
+    """Not paced, and as much in flight in every round trip."""
     acks: int = 0
     gap: float = 0.0
     """Up to which packets are of one instant, s."""
@@ -183,7 +183,8 @@ class _Sender:
         now.new += end - max(seq, self.nxt)
         now.pushed = bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
-            now.probe = t - self.done[-1].t >= 1.5 * self.srtt  # a tail loss probe with new data
+            # a tail loss probe with new data: two round trips after what came last, or when the timer of the first in flight would be due
+            now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
         self.sent_at[end] = (t, 1, end - seq, self.passed.add(t, end - seq))
@@ -196,6 +197,7 @@ class _Sender:
             *_, whole, number = self.sent_at[self.order[at]]
             if self.order[at] - whole < end:  # a part of what a card has cut counts as the whole
                 self.passed.lost.append(number)
+            self._cut(at, seq, end)
         if end in self.sent_at:
             first, times, size, _ = self.sent_at[end]
             self.sent_at[end] = (first, times + 1, size, self.passed.add(t, size))
@@ -224,6 +226,22 @@ class _Sender:
             self.after_timeout += 1
         if head:
             self.quiet_since = t
+
+    def _cut(self, at: int, seq: int, end: int) -> None:
+        """Several segments left as one packet, and one of them does again: from now on each piece stands for itself."""
+        whole = self.order[at]
+        first, times, size, number = self.sent_at[whole]
+        edges = [whole - size, *(edge for edge in (seq, end) if whole - size < edge < whole), whole]
+        if len(edges) > 2:
+            self.order[at : at + 1] = edges[1:]
+            for begin, edge in pairwise(edges):
+                self.sent_at[edge] = (first, times, edge - begin, number)
+
+    def _is_due(self, t: float) -> bool:
+        """Whether what is first in flight has been for as long as the retransmission timer waits, and no probe has left since the last ACK."""
+        first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
+        due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S
+        return due and not self.recovering and not self.done[-1].probe
 
     def _first_probe(self, end: int) -> bool:
         return self.sent_at.get(end, UNKNOWN)[1] <= 2
@@ -309,6 +327,8 @@ class _Sender:
                 self.high, self.after_timeout = self.nxt, 0
             elif self.recovering and (ack >= self.high or (self.after_timeout == 1 and fresh)):
                 self.recovering, self.after_timeout = False, 0
+            if not self.sacked and not self.recovering:
+                self.passed.calm = t
 
     def _once(self, end: int) -> bool:
         return self.sent_at.get(end, UNKNOWN)[1] == 1
@@ -358,6 +378,7 @@ class _Sender:
             recoveries=self.recoveries,
             timeouts=self.timeouts,
             paced=paced,
+            level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,
         )

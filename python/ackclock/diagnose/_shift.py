@@ -38,6 +38,9 @@ LEAST_TICKS = 50
 SLACK = 0.1
 """Part of a tick by which its beginning may be off."""
 
+LATER = 2
+"""Ticks behind an ACK, from which on a packet that echoes an earlier one tells that it had not come."""
+
 CLOSE = 10
 """One in so many packets comes at the shortest distance from the one before: as fast as the path carries them."""
 
@@ -54,6 +57,8 @@ class AsSent:
         In the order and at the times of their sender.
     tick_s
         Of the sender's timestamps.
+    trip_s
+        From an ACK to a full segment that it released, at least; None if nothing tells.
     repairs
         Those among them that did not come; None where no number tells of them.
     unknown
@@ -62,6 +67,7 @@ class AsSent:
 
     packets: pl.DataFrame
     tick_s: float
+    trip_s: float | None
     repairs: int | None
     unknown: int = 0
 
@@ -96,8 +102,9 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     round_trip = acks.round_trip(own)
     if round_trip is None:
         return None
-    made = [(t + round_trip, 0, at, row) for at, (t, row) in enumerate(acks.all)]
     released = _released(own, sends, tick, acks.times, round_trip)
+    came = acks.heard(own, sends, tick, round_trip)
+    made = [(t, 0, at, row) for at, (t, row) in enumerate(came)]
     repairs, unknown = None, 0
     if numbers is None:
         last = _by_holes(own, sends, released, made, server, round_trip)
@@ -105,8 +112,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
         left: list[float] = []
         for begins, heard in zip(sends, released, strict=True):
             left.append(max(begins if heard is None else heard, left[-1] if left else float("-inf")))
-        heard_at = [(t + round_trip, row) for t, row in acks.all]
-        departed = departures(own, numbers, left, server=server, mss=mss, trip=round_trip, acks=heard_at)
+        departed = departures(own, numbers, left, server=server, mss=mss, trip=round_trip, acks=came)
         repairs, unknown = departed.repairs, departed.unknown
         last = float("-inf")
         for at, one in enumerate(departed.made):
@@ -119,7 +125,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
     turned = pl.DataFrame(moved, schema=packets.schema, orient="row")
-    return AsSent(packets=turned, tick_s=tick, repairs=repairs, unknown=unknown)
+    trip = acks.round_trip(own, mss)
+    return AsSent(packets=turned, tick_s=tick, trip_s=trip, repairs=repairs, unknown=unknown)
 
 
 Made = list[tuple[float, int, int, tuple[Any, ...]]]
@@ -195,14 +202,31 @@ class _Acks:
                 self.times.setdefault(row[8], []).append((row[0], max(reached - una, 1.0)))
                 una = max(una, reached)
 
-    def round_trip(self, own: list[tuple[Any, ...]]) -> float | None:
-        """From an ACK to what it released, at least; of ACKs that were alone in their tick."""
+    def round_trip(self, own: list[tuple[Any, ...]], length: int = 0) -> float | None:
+        """From an ACK to what it released, of so many bytes or more, at least; of ACKs that were alone in their tick."""
         waits = [
             row[0] - times[0][0]
             for row in own
-            if len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]
+            if row[4] >= length and len(times := self.times.get(row[9], [])) == 1 and row[0] > times[0][0]
         ]
         return min(waits, default=None)
+
+    def heard(
+        self, own: list[tuple[Any, ...]], sends: list[float], tick: float, trip: float
+    ) -> list[tuple[float, tuple[Any, ...]]]:
+        """When each came to the sender, without those that a packet does not echo that left a good while later: they were lost."""
+        echoed = {row[9] for row in own}
+        made: list[tuple[float, tuple[Any, ...]]] = []
+        at, lost = 0, False
+        for t, row in self.all:
+            if row[2] not in ("sack", "dsack"):  # else of the ACK before
+                while at < len(own) and sends[at] < t + trip + LATER * tick:
+                    at += 1
+                newer = at < len(own) and 0 < (row[8] - own[at][9]) % WRAP < WRAP // 2
+                lost = newer and bool(row[8]) and row[8] not in echoed
+            if not lost:
+                made.append((t + trip, row))
+        return made
 
 
 def _released(

@@ -7,6 +7,8 @@ repair only later, or not at all, there was another one before: lost on the way 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ DEGREE = 3
 
 AT_ONCE = 0.3
 """Part of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
+
+LEAST_RTO_S = 0.19
+"""Linux waits at least 200 ms, from 4 of which the clock's tick may be missing."""
 
 LEAST_WAIT_S = 4e-3
 """The same, at least: a capture at the receiver tells when packets left by ticks of a millisecond."""
@@ -134,6 +139,30 @@ def _due(
     return made
 
 
+@dataclass(slots=True)
+class _Timer:
+    """The sender's retransmission timer, as far as that it is not due earlier."""
+
+    flight: deque[tuple[int, float]] = field(default_factory=deque)
+    """Ends of what was sent and not acknowledged yet, and when it left."""
+    again: float = float("-inf")
+    """When something was last sent again."""
+    srtt: float | None = None
+
+    def hear(self, t: float, una: int) -> None:
+        left = None
+        while self.flight and self.flight[0][0] <= una:
+            left = self.flight.popleft()[1]
+        if left is not None and left > self.again:
+            self.srtt = t - left if self.srtt is None else self.srtt + (t - left - self.srtt) / 8
+
+    def is_due(self, t: float) -> bool:
+        """Whether the first in flight has waited so long that what leaves now may be a probe that this timer sends."""
+        if self.srtt is None or not self.flight or self.flight[0][1] <= self.again:
+            return False
+        return t - self.flight[0][1] >= self.srtt + LEAST_RTO_S
+
+
 MOST_ALONE = 0.1
 """Share of departures without an ACK, beyond which the application or pacing makes them, not ACKs that were missed."""
 
@@ -167,16 +196,23 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
     ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
+    short = False  # the last packet: then there was no more to send
+    timer = _Timer()
     for index, row, more in _stream(packets):
         t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]
         if row[1] == server:
-            if kind in ("sack", "dsack", "syn") or not length or seq + length <= nxt:
+            if kind in ("sack", "dsack", "syn") or not length:
+                continue
+            if seq + length <= nxt:
+                timer.again = t
                 continue
             if t - left > gap_s:
                 departures += 1
-                if t - heard > gap_s and before is not None and una < nxt and not blocks:
+                waits = una < nxt and not blocks and not short
+                if t - heard > gap_s and before is not None and waits and not timer.is_due(t):
                     alone.append((index, t, una, before))
-            left, nxt = t, seq + length
+            left, nxt, short = t, seq + length, length % mss != 0
+            timer.flight.append((nxt, t))
             continue
         heard = t
         if kind in ("sack", "dsack"):
@@ -185,6 +221,7 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
             if una > 1 and not blocks:
                 steps.append(int(ack) - una)
             una, before, blocks = int(ack), row, False
+            timer.hear(t, una)
             reached.append((index, una + mss * more))
     if not steps or len(alone) > MOST_ALONE * departures:
         return []

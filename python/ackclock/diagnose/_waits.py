@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Instant", "causes_of", "is_paced", "last_departures"]
+__all__ = ["Instant", "causes_of", "is_level", "is_paced", "last_departures"]
 
 BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
@@ -20,6 +20,9 @@ CLOCKED = 0.25
 
 PACED = 0.3
 """Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
+
+LEVEL_TRIPS, LEVEL = 20, 0.8
+"""Round trips, in so many of which as much is in flight, to a segment."""
 
 DRAINED = 0.5
 """Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
@@ -135,6 +138,25 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         else:
             causes[i] = follows
     return causes
+
+
+def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
+    """Whether the most in flight is the same in nearly all round trips in which the window held: one that nothing limits grows, until something is lost."""
+    most: list[int] = []
+    ends = float("-inf")
+    for now, cause in zip(instants, causes, strict=False):
+        if now.recovering:
+            return False
+        if now.rtt is not None and now.t >= ends:
+            ends = now.t + now.rtt
+            most.append(0)
+        if most and cause == "cwnd":
+            most[-1] = max(most[-1], now.nxt - now.delivered)
+    held = [flight for flight in most if flight]
+    if len(held) < LEVEL_TRIPS:
+        return False
+    usual = median(held)
+    return sum(abs(flight - usual) <= mss for flight in held) >= LEVEL * len(held)
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:

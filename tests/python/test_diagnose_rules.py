@@ -1,0 +1,214 @@
+"""Rules of a diagnosis, each on the scenario in which its want was seen: nobody had chosen it.
+
+Length: each test makes its own capture.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import tool
+from test_diagnose_queue import BASE, MSS, passed
+
+import ackclock
+from ackclock.diagnose import diagnose
+from ackclock.diagnose._path import estimate
+from ackclock.diagnose._replay import replay
+from ackclock.diagnose._unseen import UNSEEN
+from ackclock.fidelity.drawn import drawn
+
+
+def measured(kind: str, number: int, way: str, seed: int = 9412) -> dict[str, Any]:
+    """What `tools/diagnosed.py` says of a drawn scenario."""
+    given = list(drawn(seed, **{"transfers": 0, "bulks": 0, "lossy": 0, kind: number + 1}))[number]
+    scenario = given.scenario if kind == "transfers" else given.scenario.set("duration", "6 s")
+    row: dict[str, Any] = tool("diagnosed").one(given.kind, given.name, scenario, way, seed)
+    return row
+
+
+def shipped(name: str, way: str, duration: str, seed: int = 9600) -> dict[str, Any]:
+    """The same of a shipped one."""
+    row: dict[str, Any] = tool("diagnosed").one(
+        "shipped", name, ackclock.load(name).set("duration", duration), way, seed
+    )
+    return row
+
+
+@pytest.mark.parametrize(
+    ("number", "way", "seed"), [(38, "receiver", 9412), (2, "offload", 9203)], ids=["receiver", "offload"]
+)
+def test_a_probe_leaves_when_the_timer_of_the_first_in_flight_would_be_due(number, way, seed):
+    """An ACK has set it anew, but not what it counts from: 4 % of the time were told as the application, or as the congestion window."""
+    assert measured("transfers", number, way, seed)["limits_off"] < 0.01
+
+
+def test_a_whole_capture_at_the_sender_has_missed_no_acks(tmp_path):
+    """Such a probe, and a write behind a short packet, leave without an ACK."""
+    for name, scenario in {
+        "probe": list(drawn(9412, transfers=39, bulks=0, lossy=0))[38].scenario,
+        "write": ackclock.load("throttled"),
+    }.items():
+        path = tmp_path / f"{name}.pcapng"
+        ackclock.run(scenario, pcap=path, snaplen=96, seed=9412 if name == "probe" else 9600)
+        assert not any("has missed" in note for note in diagnose(path).notes), name
+
+
+def test_a_full_queue_drops_the_end_of_what_an_ack_has_released_during_a_repair_too():
+    """4.4 % of the time were told as repair: it ends with what was in flight when it began."""
+    assert measured("lossy", 37, "receiver")["limits_off"] < 0.005
+
+
+def test_repairs_of_a_gap_leave_one_with_each_ack():
+    """Two with each of the first: five were taken for repairs of what was not due yet."""
+    row = shipped("choke", "receiver", duration="10 s")
+    assert (row["lost"], row["lost_too_many"], row["lost_too_few"]) == (94, 0, 0)
+
+
+def test_an_ack_that_no_packet_echoes_was_lost_on_its_way_to_the_sender():
+    """Told as idle for 3.9 % of the time: nothing was in flight any more, as far as the receiver knew."""
+    assert shipped("throttled", "receiver", duration="10 s")["limits_off"] < 0.005
+
+
+def test_the_base_round_trip_at_the_receiver_is_one_that_it_shows():
+    """1 % less, where a packet was taken to have left with a later ACK of the same tick."""
+    row = measured("bulks", 39, "receiver")
+    assert row["base_off"] == pytest.approx(0, abs=1e-6)
+    assert row["queue_off"] == pytest.approx(0, abs=1e-3)
+
+
+def test_what_was_lost_behind_the_bottleneck_has_passed_it():
+    """Else what follows does not tell that the ACKs before were late, here by a millisecond: 3.9 % too long a queue in a drawn scenario."""
+    each = 0.002  # a segment takes longer than any ACK is held back
+    late = [(0.0, BASE + each * n + 0.001) for n in range(10)]
+    behind = [(0.015, BASE + each * 11 + 0.001), (0.015, BASE + each * 12)]
+    told = passed(*late, (0.0, None), *behind).waits(base=BASE, rate=8 * MSS / each, mss=MSS)
+    assert told.longest == pytest.approx(each * 9)
+    for number, seed in ((39, 9412), (3, 20261231)):  # in the second ACKs are still later for one
+        assert measured("bulks", number, "cut to 96 bytes", seed)["queue_off"] == pytest.approx(0, abs=1e-3), number
+
+
+def test_what_came_behind_the_last_ack_that_was_not_held_back_tells_no_queue():
+    """The capture ends in a repair: all ACKs of it were held back for a millisecond, 2.2 % of this queue."""
+    assert measured("bulks", 18, "cut to 96 bytes", 20261229)["queue_off"] == pytest.approx(0, abs=1e-3)
+
+
+def test_two_losses_of_many_by_chance_are_no_full_queue_at_the_receiver():
+    """Where packets left is known to a tick, so two of 22 seemed to have found no room at the top of a burst; the queue never was full."""
+    row = measured("lossy", 28, "receiver", 20261229)
+    assert row["full"] == 0
+    assert "queue_off" not in row
+    assert row["queue_bound_off"] < 0
+
+
+def test_each_repair_of_a_packet_of_several_segments_has_its_own_size():
+    """Only the last piece was looked at, as the whole packet: 8.5 % less, the wait of a single one had been the longest."""
+    assert measured("bulks", 66, "offload")["queue_off"] == pytest.approx(0, abs=1e-3)
+
+
+def test_a_queue_in_the_senders_host_is_not_told_from_a_pace(tmp_path):
+    path = tmp_path / "host.pcapng"
+    ackclock.run(ackclock.load("host-queue").set("duration", "3 s"), pcap=path, snaplen=96)
+    found = diagnose(path)
+    assert found.unqueued
+    assert "a queue in the sender's host" in found.sentence
+    assert any("tc -s qdisc" in note for note in found.notes)
+    queued = tmp_path / "queued.pcapng"
+    ackclock.run(
+        list(drawn(9203, transfers=0, bulks=0, lossy=28))[27].scenario.set("duration", "3 s"), pcap=queued, snaplen=96
+    )
+    found = diagnose(queued)
+    assert found.paced
+    assert not found.unqueued
+    assert "host" not in found.sentence
+
+
+def test_a_capture_that_was_killed_says_so(tmp_path):
+    path = tmp_path / "whole.pcapng"
+    ackclock.run(ackclock.load("first").set("duration", "2 s"), pcap=path, snaplen=96)
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(path.read_bytes()[:-10])
+    assert not any("within a frame" in note for note in diagnose(path).notes)
+    assert any("within a frame" in note for note in diagnose(cut).notes)
+
+
+def test_an_ack_that_is_inferred_has_no_round_trip():
+    """What it acknowledged is a guess: half a round trip would be the base of all."""
+    schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags", "timestamp", "echo", "ip_id"]
+
+    def rows(kind: str) -> pl.DataFrame:
+        own = [(0.001 * n, False, "data", 1 + 1000 * n, 1000, 1.0, 65535, 16, 0, 0, 0) for n in range(4)]
+        acks = [
+            (0.05, True, kind, 1, 0, 2001.0, 65535, 16, 0, 0, 0),
+            (0.102, True, "ack", 1, 0, 3001.0, 65535, 16, 0, 0, 0),
+        ]
+        return pl.DataFrame([*own, *acks], schema=schema, orient="row")
+
+    def trips(kind: str) -> list[float]:
+        return [now.rtt for now in replay(rows(kind), server=False, mss=1000).instants if now.rtt is not None]
+
+    assert trips("ack") == pytest.approx([0.049, 0.1])
+    assert trips(UNSEEN) == pytest.approx([0.1])
+
+
+def transfer(**changes: object) -> ackclock.Scenario:
+    """20 MB over 100 Mbit/s and 70 ms, which takes 2.1 s."""
+    return ackclock.Scenario.from_dict(
+        {
+            "name": "transfer",
+            "duration": "30 s",
+            "network": {
+                "bottleneck": {
+                    "rate": "100 Mbit/s",
+                    "delay": "35 ms",
+                    "queue": {"kind": "drop-tail", "limit": "400 packets"},
+                }
+            },
+            "flows": [{"workload": {"kind": "transfer", "bytes": "20 MB"}}],
+        }
+    ).set_all(dict(changes))
+
+
+def test_a_window_that_chance_keeps_small_is_no_full_path(tmp_path):
+    """`A queue stood, and the path carries 97 Mbit/s` was all that was said of a transfer of 9."""
+    path = tmp_path / "loss.pcapng"
+    scenario = transfer(**{"network.bottleneck.loss": {"kind": "bernoulli", "p": 0.001}})
+    ackclock.run(scenario, seed=5, pcap=path, snaplen=96)
+    found = diagnose(path)
+    assert "the transfer used 9 % of the 96.533 Mbit/s that the path carries" in found.sentence
+    assert "12 of 13 losses struck an empty queue" in found.sentence
+    assert found.path is not None
+    slower = sum(cause.lost_bytes or 0.0 for cause in found.causes) * 8 / (found.path.rate_bps or 1.0)
+    without = ackclock.run(transfer(), seed=5).rows("flows")[0]["completion_s"]
+    took = ackclock.run(scenario, seed=5).rows("flows")[0]["completion_s"]
+    assert slower == pytest.approx(took - without, rel=0.05)
+
+
+def test_a_send_buffer_is_not_told_from_a_window_that_does_not_grow(tmp_path):
+    path = tmp_path / "buffer.pcapng"
+    ackclock.run(transfer(**{"flows.0.stack.send_buffer": "256 KiB"}), pcap=path, snaplen=96)
+    found = diagnose(path)
+    assert found.level
+    assert "the congestion window or the send buffer" in found.sentence
+    assert any("sndbuf_limited" in note for note in found.notes)
+    ackclock.run(transfer(**{"flows.0.stack.receive_buffer": "512 KiB"}), pcap=path, snaplen=96)
+    assert not diagnose(path).level
+    ackclock.run(transfer(**{"network.bottleneck.rate": "10 Mbit/s"}), pcap=path, snaplen=96)
+    assert not diagnose(path).level
+
+
+def test_the_bound_of_a_queue_is_lower_where_a_capture_has_missed_packets(tmp_path):
+    """By what 16 segments take: what an ACK tells of may be what a missed one was of."""
+    path = tmp_path / "thinned.pcapng"
+    given = list(drawn(9412, transfers=0, bulks=48, lossy=0))[47].scenario.set("duration", "6 s")
+    ackclock.run(given, seed=9412, pcap=path, snaplen=96)
+    tool("diagnosed").thinned(path, 9412)
+    found = diagnose(path)
+    assert found.missed > 0
+    assert found.path is not None
+    assert found.path.queue_bound
+    assert found.replay is not None
+    whole = estimate(found.replay, mss=found.mss, header=52)
+    assert whole.queue_s is not None
+    assert found.path.queue_s == pytest.approx(whole.queue_s - 16 * found.mss / (found.path.rate_bps or 1.0))
