@@ -287,7 +287,7 @@ def test_bad_input(tmp_path, capsys, arguments):
         path.write_bytes(b"no capture")
     assert main(["diagnose", str(path), *arguments]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="found connection 7; allowed: one with data: 0$" if arguments else "found"):
         diagnose(path, connection=7 if arguments else None)
 
 

@@ -404,10 +404,8 @@ impl Connection {
                 }
             }
         }
-        if !self.plain {
-            if let Some(ledger) = &mut self.ledger {
-                ledger.sent(now, seg);
-            }
+        if let (false, Some(ledger)) = (self.plain, &mut self.ledger) {
+            ledger.sent(now, seg);
         }
         true
     }

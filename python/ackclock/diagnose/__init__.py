@@ -230,11 +230,16 @@ def diagnose(
     path = File(path)
     first = read_capture(path, anonymise=anonymise, progress=progress)
     rows = first.with_data()
-    if connection is not None:
-        rows = rows.filter(rows["connection"] == connection)
     if rows.is_empty():
-        what = "a capture without data of TCP" if connection is None else f"connection {connection}, which has no data"
-        raise InputError(f"{path}: found {what}; allowed: one with some")
+        raise InputError(f"{path}: found a capture without data of TCP; allowed: one with some")
+    if connection is not None:
+        numbers = [str(number) for number in sorted(set(rows["connection"]))]
+        rows = rows.filter(rows["connection"] == connection)
+        if rows.is_empty():
+            most = 8
+            more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+            allowed = f"one with data: {', '.join(numbers[:most])}{more}"
+            raise InputError(f"{path}: found connection {connection}; allowed: {allowed}")
     row = rows.row(0, named=True)
     at = _place(row)
     missed = first.missed(row)
