@@ -137,7 +137,7 @@ COUNTED = (
         most=6_080,
     ),
 )
-"""The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/test_bench.py` holds the engine to them."""
+"""The bounds hold for an engine as in wheels (`make setup PROFILE=release`); `tests/python/bench/test_bench.py` holds the engine to them."""
 
 NOT_TCP = ("pcc", "quinn:")
 """How the names of those begin that are transports of their own."""

@@ -19,7 +19,7 @@ import pytest
 from browser import Browser, browser
 from conftest import ROOT, tool
 from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
-from test_laws import drawn
+from engine.test_laws import drawn
 
 from ackclock import _engine, _link, load, run
 from ackclock.cli import main

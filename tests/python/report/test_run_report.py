@@ -21,7 +21,7 @@ from ackclock.plot.style import new, styled
 from ackclock.report import packed
 from ackclock.report.run import page, watched
 
-SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
 def made(name: str, **changes: object) -> Run:

@@ -10,7 +10,7 @@ import pytest
 
 import ackclock
 
-SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "l4s.toml"
+SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "l4s.toml"
 
 
 def run(

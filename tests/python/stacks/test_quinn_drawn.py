@@ -1,5 +1,5 @@
 """Flows of quinn in drawn scenarios: all its workloads, beside TCP and PCC, over links that lose, mark, delay and stand still. A panic, or a
-law of a run that is broken, names the scenario's number. `QUINN_DRAWN=10000 pytest -m long tests/python/test_quinn_drawn.py` draws 10,000.
+law of a run that is broken, names the scenario's number. `QUINN_DRAWN=10000 pytest -m long tests/python/stacks/test_quinn_drawn.py` draws 10,000.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ackclock.fidelity import Bound, comparison, drawn, families, path, referenc
 from ackclock.fidelity.verdict import KNOWN, judge
 
 BOUND = Bound(relative=0.1)
-FILE = Path(__file__).resolve().parents[2] / "scenarios" / "codel.toml"
+FILE = Path(__file__).resolve().parents[3] / "scenarios" / "codel.toml"
 
 
 def verdict(kernel, simulator, bound=BOUND):

@@ -10,7 +10,7 @@ from ackclock.cli._diff import _show
 from ackclock.diff._compare import BACKENDS, Comparison, _events, _walk
 from ackclock.errors import InputError
 
-SCENARIOS = Path(__file__).parents[2] / "python" / "ackclock" / "_scenarios"
+SCENARIOS = Path(__file__).parents[3] / "python" / "ackclock" / "_scenarios"
 
 
 def _ack(number, seq, *, overtaken=False):

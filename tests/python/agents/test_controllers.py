@@ -219,7 +219,7 @@ def test_options_survive_a_round_trip_and_change_the_run():
 
 
 def test_who_broke_a_rule_is_told_what_it_is():
-    source = Path(__file__).parents[2] / "crates" / "cc" / "src" / "conformance.rs"
+    source = Path(__file__).parents[3] / "crates" / "cc" / "src" / "conformance.rs"
     rules = re.findall(r"^//! \| ([a-z-]+) \|", source.read_text("utf-8"), re.MULTILINE)
     assert rules == ["rule", *RULES]
 

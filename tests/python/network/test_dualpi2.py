@@ -9,7 +9,7 @@ import pytest
 
 import ackclock
 
-SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "dualpi2.toml"
+SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "dualpi2.toml"
 
 
 def run(rate_mbps: int, delay_ms: int, **queue: object) -> pl.DataFrame:
