@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from browser import Browser, browser
 from conftest import ROOT, tool
-from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
 from engine.test_laws import drawn
+from lab_page import FIRST, NODE, SCENARIOS, built, chromium, module_of, native, node, opened, text, write
 
 from ackclock import _engine, _link, load, run
 from ackclock.cli import main
