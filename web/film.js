@@ -1,5 +1,5 @@
 // The path as teachers draw it: packets wait, cross links and come back as ACKs, at a speed that the viewer chooses, at the time of the figures' cursor.
-// What it shows is what the engine noted at each link (crates/sim/src/film.rs); nothing is made up in between but the steady move along a link. What an
+// What it shows is what the engine noted at each link (crates/sim/src/runs/film.rs); nothing is made up in between but the steady move along a link. What an
 // AQM drops from the head of its queue is seen when it falls, not while it waits.
 "use strict";
 

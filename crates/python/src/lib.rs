@@ -105,14 +105,14 @@ fn profile() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let quinn = ackclock_sim::hosts::quinn_controllers();
+    let quinn = ackclock_sim::scenario::hosts::quinn_controllers();
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY, quinn].concat();
-    let metrics = ackclock_sim::summary::registry();
+    let metrics = ackclock_sim::report::summary::registry();
     let all: [(&str, &[(&str, &str)]); 5] = [
         ("controllers", &controllers),
         ("recovery", recovery::REGISTRY),
         ("profiles", ackclock_tcp::PROFILES),
-        ("topologies", ackclock_sim::topology::REGISTRY),
+        ("topologies", ackclock_sim::scenario::topology::REGISTRY),
         ("metrics", &metrics),
     ];
     let dict = PyDict::new(py);
@@ -261,7 +261,7 @@ fn run_each<'py>(
     let kept = guarded(py, || {
         let asked = Cell::new(wall_clock());
         let stop = |_| controller::failed(&slot) || interrupt.comes(&asked, |_| Ok(()));
-        ackclock_sim::summary::check_tables(&tables)?;
+        ackclock_sim::report::summary::check_tables(&tables)?;
         let known = ackclock_sim::Metrics::parse(&metrics)?;
         let parsed = scenarios.iter().map(|s| ackclock_sim::parse(s)).collect::<Result<Vec<_>, _>>()?;
         let place = |at: usize| Error::value("runs", at, format_args!("a position below {}", parsed.len()));
@@ -468,7 +468,7 @@ fn peak_rss_bytes() -> u64 {
 /// Work without the GIL; a panic, which only a bug of ours can cause, becomes a RuntimeError.
 fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
-        let message = ackclock_sim::batch::panic_message(&*panic);
+        let message = ackclock_sim::runs::batch::panic_message(&*panic);
         PyRuntimeError::new_err(format!("the engine failed, please report this: {message}"))
     })
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ackclock_schema::front::{Files, Front, DISTRIBUTIONS};
 use ackclock_schema::quantity::{share, Asked, Dimension, DIMENSIONS};
 use ackclock_schema::{Refusal, Table, Value, Written};
-use ackclock_sim::spec::read::{compile, unjudged, Compiled, Facts};
-use ackclock_sim::spec::CapturePoint;
+use ackclock_sim::scenario::spec::read::{compile, unjudged, Compiled, Facts};
+use ackclock_sim::scenario::spec::CapturePoint;
 use ackclock_sim::{parse, tables, Error, Scenario, FAMILIES};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -297,7 +297,7 @@ pub fn mean_bps(link: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Op
     let given = written(link, 0)?;
     let files = Found(files);
     let made = Front::new(&files).table(&given, ackclock_net::link::LinkParams::TABLE, false);
-    Ok(ackclock_sim::spec::read::mean_bps(&made))
+    Ok(ackclock_sim::scenario::spec::read::mean_bps(&made))
 }
 
 fn natural<'py>(py: Python<'py>, n: &ackclock_schema::nat::Nat) -> PyResult<Bound<'py, PyAny>> {

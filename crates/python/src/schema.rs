@@ -22,11 +22,12 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers: Vec<&str> = ackclock_pcc::REGISTRY.iter().map(|&(name, _)| name).collect();
     let pcc = PyDict::new(py);
     pcc.set_item("controllers", controllers)?;
-    pcc.set_item("workloads", ackclock_sim::hosts::pcc_workloads())?;
+    pcc.set_item("workloads", ackclock_sim::scenario::hosts::pcc_workloads())?;
     pcc.set_item("payload", ackclock_pcc::Config::default().payload)?;
     dict.set_item("pcc", pcc)?;
     let quinn = PyDict::new(py);
-    let names: Vec<&str> = ackclock_sim::hosts::quinn_controllers().iter().map(|&(name, _)| name).collect();
+    let names: Vec<&str> =
+        ackclock_sim::scenario::hosts::quinn_controllers().iter().map(|&(name, _)| name).collect();
     quinn.set_item("controllers", names)?;
     quinn.set_item("workloads", WorkloadConfig::carried_by_quic())?;
     dict.set_item("quinn", quinn)?;
@@ -40,12 +41,12 @@ type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'sta
 /// Every table of a run: name, what it holds, and its columns.
 #[pyfunction]
 pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
-    let types = ackclock_sim::columns::types();
-    let lines = ackclock_sim::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
+    let types = ackclock_sim::tables::columns::types();
+    let lines = ackclock_sim::tables::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
         // the variables of controllers, of which that run has none, are floats
         let kinds = types.iter().map(|(_, kind)| *kind).chain(std::iter::repeat("f8"));
         let columns = table.columns.iter().zip(kinds);
-        let line = |(column, kind): (&ackclock_sim::columns::ColumnAbout, _)| {
+        let line = |(column, kind): (&ackclock_sim::tables::columns::ColumnAbout, _)| {
             (column.name, kind, column.unit, column.meaning, column.null)
         };
         (table.name, table.about, columns.map(line).collect())

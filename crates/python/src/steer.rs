@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use ackclock_core::Span;
-use ackclock_sim::steer::{Action, Steered, FIELDS};
+use ackclock_sim::runs::steer::{Action, Steered, FIELDS};
 use ackclock_sim::{Error, Scenario};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -96,7 +96,7 @@ impl Worker {
             let mut crew = Crew { plan, number, runs: (0..count).map(|_| None).collect() };
             for ask in asked {
                 let answer = catch_unwind(AssertUnwindSafe(|| crew.answer(ask))).unwrap_or_else(|panic| {
-                    Answer::Failed(ackclock_sim::batch::panic_message(&*panic).to_string())
+                    Answer::Failed(ackclock_sim::runs::batch::panic_message(&*panic).to_string())
                 });
                 if answered.send(answer).is_err() {
                     return;

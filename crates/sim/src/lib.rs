@@ -1,17 +1,21 @@
 //! The simulator: a scenario and a seed in, tables out. The world runs the only event loop, workloads drive the
 //! connections, and nothing here decides what TCP or a queue does.
 //!
-//! | from | by | to |
-//! |---|---|---|
-//! | the scenario as JSON | [`parse`], [`spec`] | [`Scenario`] |
-//! | [`Scenario`] | `build`: [`topology`] (links, ways), [`hosts`] (settings of each end), `machines`, [`workload`], [`starts`] | a world, ready to run |
-//! | a world | [`world`] (the event loop), [`transport`] and [`udp`] (the ends) | packets and events |
-//! | events | `observe` (samples), [`flow`], [`tally`] and `histogram` (sums and rows), [`capture`] | rows |
-//! | rows | [`output`], [`table`]; [`columns`] says what they mean | tables |
-//! | tables | [`summary`] | metrics |
+//! Rooms, from the ground up; each uses those before it only:
 //!
-//! [`batch`] does this for many seeds, [`estimate`] says beforehand how much memory it takes. Modules are public where the
-//! Python binding and the guest of the linux backend use them.
+//! | room | what it holds |
+//! |---|---|
+//! | [`error`], [`cpu`], [`memory`], [`yardstick`] | what any of them needs |
+//! | [`tables`] | the form of what a run leaves: tables, their columns, histograms, sums |
+//! | [`transport`] | the ends of a flow, whoever wrote them |
+//! | [`capture`] | packets as a host saw them, as files |
+//! | [`world`] | the event loop: links, ends, hosts |
+//! | [`workload`] | what applications do: they drive the connections of a [`workload::flow`] |
+//! | [`scenario`] | what is written ([`scenario::spec`]), read and judged; settings of hosts, links and ways; what a run will need, and its bounds |
+//! | [`report`] | events become rows, rows become tables ([`report::output`]), tables become metrics ([`report::summary`]) |
+//! | [`runs`] | a scenario and a seed become a world and are run: one, many seeds ([`runs::batch`]), or step by step |
+//!
+//! Modules are public where the Python binding and the guest of the linux backend use them.
 
 // Not a program of its own: the engine would be compiled once more, as the library that it is linked with.
 #[cfg(test)]
@@ -22,48 +26,27 @@ mod outside;
 #[cfg(test)]
 use outside::common;
 
-mod app;
-pub mod batch;
-pub mod bounds;
-mod build;
 pub mod capture;
-pub mod columns;
 pub mod cpu;
 pub mod error;
-pub mod estimate;
-pub mod film;
-pub mod flow;
-mod histogram;
-pub mod hosts;
-mod machines;
 pub mod memory;
-mod names;
-mod observe;
-pub mod output;
-pub mod performance;
-pub mod run;
-pub mod shortcuts;
-pub mod spec;
-pub mod starts;
-pub mod steer;
-pub mod summary;
-pub mod table;
-pub mod tally;
-pub mod topology;
+pub mod report;
+pub mod runs;
+pub mod scenario;
+pub mod tables;
 pub mod transport;
-pub mod udp;
 pub mod workload;
 pub mod world;
 pub mod yardstick;
 
 pub use ackclock_net::capacity::read_trace;
-pub use batch::{on_threads, run_batch, run_each, Batch, Kept};
-pub use bounds::Bounds;
 pub use error::Error;
-pub use estimate::{estimate_capture, estimate_memory, estimate_time};
-pub use hosts::Customs;
-pub use run::{parse, run, run_for, run_taking, run_tracing, run_with, Output};
-pub use shortcuts::Shortcuts;
-pub use spec::{tables, Scenario, FAMILIES};
-pub use summary::Metrics;
-pub use table::{Column, Table};
+pub use report::summary::Metrics;
+pub use runs::batch::{on_threads, run_batch, run_each, Batch, Kept};
+pub use runs::run::{parse, run, run_for, run_taking, run_tracing, run_with, Output};
+pub use scenario::bounds::Bounds;
+pub use scenario::estimate::{estimate_capture, estimate_memory, estimate_time};
+pub use scenario::hosts::Customs;
+pub use scenario::spec::{tables, Scenario, FAMILIES};
+pub use tables::table::{Column, Table};
+pub use world::shortcuts::Shortcuts;

@@ -14,11 +14,12 @@ use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection, Due};
 
-use crate::udp::{Sink, Source, SourceParams};
+use crate::transport::udp::{Sink, Source, SourceParams};
 use crate::world::{RECEIVER, SENDER};
 
 mod datagrams;
 pub(crate) mod foreign;
+pub mod udp;
 pub use datagrams::DatagramEnd;
 
 /// Settings of both ends of a flow.

@@ -7,16 +7,18 @@ mod agenda;
 mod ends;
 mod foresight;
 mod hosted;
+pub(crate) mod names;
 mod net;
+pub mod shortcuts;
 
 use ackclock_core::{Digest, FlowId, Packet, Stream, Time};
 use ackclock_net::host::Departures;
 use ackclock_net::PacketId;
 
 use crate::capture::{Captured, Noted};
-use crate::shortcuts::Shortcuts;
-use crate::topology::Layout;
+use crate::scenario::topology::Layout;
 use crate::transport::{Freight, Transport};
+use crate::world::shortcuts::Shortcuts;
 use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;

@@ -153,6 +153,6 @@ fn every_rule_that_is_broken_is_told() {
     ]);
     let read = parse(&scenario.to_string()).expect("it reads");
     let keys: Vec<String> =
-        ackclock_sim::spec::check(&read, None).into_iter().map(|broken| broken.key).collect();
+        ackclock_sim::scenario::spec::check(&read, None).into_iter().map(|broken| broken.key).collect();
     assert_eq!(keys, ["network.bottleneck.queue.target", "flows.0.start", "flows.0.path"]);
 }

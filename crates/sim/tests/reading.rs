@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ackclock_sim::spec::files::{Disk, Embedded};
-use ackclock_sim::spec::read::{read, Refused};
+use ackclock_sim::scenario::spec::files::{Disk, Embedded};
+use ackclock_sim::scenario::spec::read::{read, Refused};
 use ackclock_sim::{parse, run};
 
 fn folder() -> PathBuf {

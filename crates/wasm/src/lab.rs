@@ -7,10 +7,10 @@ use ackclock_cc::conformance;
 use ackclock_cc::controller::{Maker, Recipe};
 use ackclock_core::{Digest, Time};
 use ackclock_schema::toml::{self, Position};
-use ackclock_sim::film::{film, Film};
-use ackclock_sim::spec::files::Embedded;
-use ackclock_sim::spec::read::{read, Refused};
-use ackclock_sim::spec::{FlowGroup, TraceLevel};
+use ackclock_sim::runs::film::{film, Film};
+use ackclock_sim::scenario::spec::files::Embedded;
+use ackclock_sim::scenario::spec::read::{read, Refused};
+use ackclock_sim::scenario::spec::{FlowGroup, TraceLevel};
 use ackclock_sim::{
     estimate_memory, estimate_time, run_tracing, Bounds, Column, Customs, Error, Output, Scenario, Table,
 };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Error, Result, Write};
 use std::os::fd::RawFd;
 
-use ackclock_sim::spec::{CapturePoint, TraceLevel};
+use ackclock_sim::scenario::spec::{CapturePoint, TraceLevel};
 
 use crate::flows::SENDER_PORT;
 use crate::job::Job;

@@ -10,7 +10,7 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, MutexGuard};
 
-use ackclock_sim::spec::{TraceLevel, WorkloadConfig};
+use ackclock_sim::scenario::spec::{TraceLevel, WorkloadConfig};
 
 use crate::job::{Host, Job};
 use crate::network::{host_ip, Wiring};

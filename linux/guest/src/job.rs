@@ -1,7 +1,7 @@
 //! The guest's job, as the host side writes it (`ackclock.linux._translate`): the scenario as the simulator reads it, and the
 //! settings for the kernel.
 
-use ackclock_sim::spec::Scenario;
+use ackclock_sim::scenario::spec::Scenario;
 use serde::Deserialize;
 
 /// One run.

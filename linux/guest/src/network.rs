@@ -8,7 +8,7 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::spec::WorkloadConfig;
+use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::workload::transactions::InitialWindow;
 
 use crate::job::{Card, Host, Job, Network, Stage};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ackclock_core::Time;
 use ackclock_net::Counters;
-use ackclock_sim::{output, Table};
+use ackclock_sim::{report::output, Table};
 
 use crate::capture::Capture;
 use crate::flows::{self, Shared};

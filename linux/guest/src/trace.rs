@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Error, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
 
-use ackclock_sim::spec::TraceLevel;
+use ackclock_sim::scenario::spec::TraceLevel;
 
 use crate::flows::{MOST_FLOWS, SENDER_PORT};
 

@@ -9,9 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use ackclock_core::rng::Family;
 use ackclock_core::{FlowId, Stream, Time};
-use ackclock_sim::hosts::{self, Customs};
-use ackclock_sim::spec::WorkloadConfig;
-use ackclock_sim::tally::{Counts, TransactionLog};
+use ackclock_sim::scenario::hosts::{self, Customs};
+use ackclock_sim::scenario::spec::WorkloadConfig;
+use ackclock_sim::tables::tally::{Counts, TransactionLog};
 use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
 use ackclock_sim::workload::{Arrivals, Place, Transactions};

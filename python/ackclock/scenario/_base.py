@@ -1,5 +1,5 @@
 """Tables of a scenario as values of Python: views of what was written, with defaults where nothing was. The engine reads and judges
-them (`crates/schema`, `crates/sim/src/spec`).
+them (`crates/schema`, `crates/sim/src/scenario/spec`).
 """
 
 from __future__ import annotations

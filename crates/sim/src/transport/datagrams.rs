@@ -6,7 +6,7 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::Time;
 use ackclock_pcc::{Receiver, Sender};
 
-use crate::udp::{Sink, Source};
+use crate::transport::udp::{Sink, Source};
 
 /// One end of a transport over datagrams.
 #[allow(missing_docs, reason = "each variant holds the endpoint of its name")]

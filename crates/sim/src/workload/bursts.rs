@@ -15,8 +15,8 @@ use ackclock_tcp::Stats;
 use super::one_way::OneWay;
 use super::{Asks, Context, Driver, Make, Member, Params, Place, Site, Workload};
 use crate::error::Error;
-use crate::flow::{FetchCounts, FetchRow};
 use crate::transport::TransportConfig;
+use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {

@@ -7,8 +7,8 @@ use ackclock_core::{choice, table, Rate, Span};
 
 use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
 use crate::error::Error;
+use crate::transport::udp::{OnOff, Periods, SourceParams};
 use crate::transport::TransportConfig;
-use crate::udp::{OnOff, Periods, SourceParams};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 table! {

@@ -9,8 +9,8 @@ use ackclock_core::{table, Rate, Span, Time};
 use super::throttled::interval;
 use super::{Asks, Context, Driver, Make, Params, Place, Site, Workload};
 use crate::error::Error;
-use crate::flow::{FetchCounts, FetchRow};
 use crate::transport::TransportConfig;
+use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 /// How a server paces a response that it does not write at once.

@@ -15,8 +15,8 @@ use ackclock_core::{table, Span, Time};
 use super::one_way::OneWay;
 use super::{Asks, Context, Driver, Make, Params, Place, Site, Workload};
 use crate::error::Error;
-use crate::flow::{FetchCounts, FetchRow};
 use crate::transport::TransportConfig;
+use crate::workload::flow::{FetchCounts, FetchRow};
 use crate::world::{ConnId, RECEIVER};
 
 table! {

@@ -7,7 +7,7 @@ use ackclock_core::{table, Rate, Span};
 use super::one_way::OneWay;
 use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
 use crate::error::Error;
-use crate::estimate::packets;
+use crate::scenario::estimate::packets;
 use crate::transport::TransportConfig;
 use crate::world::ConnId;
 

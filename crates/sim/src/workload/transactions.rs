@@ -17,7 +17,7 @@ use ackclock_core::{Span, Stream, Time};
 
 use super::arrivals::Arrivals;
 use super::{Context, Workload};
-use crate::tally::{Counts, TransactionRow};
+use crate::tables::tally::{Counts, TransactionRow};
 use crate::world::{ConnId, RECEIVER, SENDER};
 pub use carrier::{Carrier, End};
 pub use plan::{CloseFirst, InitialWindow, MixBy, Offered, Plan, Start, TransactionsParams};

@@ -8,7 +8,7 @@ use super::hosted::Process;
 use super::net::{set_out, Journey, Net};
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Noted;
-use crate::performance::Gauges;
+use crate::report::performance::Gauges;
 use crate::transport::{Transport, TransportConfig};
 
 /// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.

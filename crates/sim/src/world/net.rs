@@ -24,11 +24,11 @@ mod tests;
 
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
-use crate::names::Names;
-use crate::performance::Gauges;
-use crate::shortcuts::Shortcuts;
-use crate::topology::Layout;
+use crate::report::performance::Gauges;
+use crate::scenario::topology::Layout;
 use crate::transport::Freight;
+use crate::world::names::Names;
+use crate::world::shortcuts::Shortcuts;
 use junction::Junction;
 use next::{Hop, Next, Tables};
 

@@ -4,10 +4,10 @@ use std::io::{Error, Result};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ackclock_sim::flow::ClientRow;
-use ackclock_sim::spec::WorkloadConfig;
-use ackclock_sim::starts::{self, Starts};
-use ackclock_sim::topology::Layout;
+use ackclock_sim::scenario::spec::WorkloadConfig;
+use ackclock_sim::scenario::starts::{self, Starts};
+use ackclock_sim::scenario::topology::Layout;
+use ackclock_sim::workload::flow::ClientRow;
 use ackclock_sim::workload::{FetchParams, Pace};
 
 use super::datagram::Ends;

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::Time;
 use ackclock_pcc::IntervalRow;
-use ackclock_sim::flow::DatagramRow;
-use ackclock_sim::hosts::{self, Customs};
-use ackclock_sim::spec::{FlowGroup, WorkloadConfig};
+use ackclock_sim::scenario::hosts::{self, Customs};
+use ackclock_sim::scenario::spec::{FlowGroup, WorkloadConfig};
 use ackclock_sim::transport::{DatagramEnd, Freight, Transport};
+use ackclock_sim::workload::flow::DatagramRow;
 
 use super::books::{PccSums, Sums};
 use super::{thread, End};

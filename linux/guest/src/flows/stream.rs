@@ -3,7 +3,7 @@
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use ackclock_sim::spec::{FlowGroup, WorkloadConfig};
+use ackclock_sim::scenario::spec::{FlowGroup, WorkloadConfig};
 use ackclock_sim::workload::ThrottledParams;
 
 use super::{End, WRITE};

@@ -7,7 +7,7 @@ use ackclock_core::{FlowId, Time};
 
 use super::super::Context;
 use super::Start;
-use crate::tally::{Counts, TransactionLog};
+use crate::tables::tally::{Counts, TransactionLog};
 use crate::transport::Transport;
 use crate::world::{ConnId, RECEIVER, SENDER};
 

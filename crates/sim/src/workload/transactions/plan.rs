@@ -14,9 +14,9 @@ use super::super::arrivals::{Arrivals, ArrivalsConfig, LoadCounts, PoissonParams
 use super::super::{Asks, Driver, Make, Params, Place, Site};
 use super::Transactions;
 use crate::error::Error;
-use crate::estimate::{CONNECTION_BYTES, COPIES, FASTEST_BPS};
-use crate::spec::TransactionLevel;
-use crate::tally::{Tally, TransactionRow};
+use crate::scenario::estimate::{CONNECTION_BYTES, COPIES, FASTEST_BPS};
+use crate::scenario::spec::TransactionLevel;
+use crate::tables::tally::{Tally, TransactionRow};
 use crate::transport::TransportConfig;
 
 table! {

@@ -9,7 +9,7 @@ use ackclock_core::{table, Span};
 use super::adaptation::AdaptationConfig;
 use super::{ChunkRow, Video};
 use crate::error::Error;
-use crate::estimate::packets;
+use crate::scenario::estimate::packets;
 use crate::transport::TransportConfig;
 use crate::workload::{Asks, Carried, Driver, Make, Params, Place, Site};
 

@@ -2,7 +2,7 @@
 
 use ackclock_core::{FlowId, Span, Time};
 
-use crate::columns::columns;
+use crate::tables::columns::columns;
 
 /// A chunk of a player.
 #[derive(Clone, Copy, Debug)]

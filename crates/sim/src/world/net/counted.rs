@@ -4,9 +4,9 @@ use ackclock_core::Time;
 use ackclock_net::{Counters, Pool, Underway};
 
 use super::LinkSlot;
-use crate::names::Names;
-use crate::performance::Gauges;
+use crate::report::performance::Gauges;
 use crate::world::agenda::Agenda;
+use crate::world::names::Names;
 use crate::world::World;
 
 impl World {

@@ -1,4 +1,4 @@
-//! What a film of the network is made from: see `crate::film`.
+//! What a film of the network is made from: see `crate::runs::film`.
 
 use ackclock_core::{FlowId, Time};
 use ackclock_net::Leg;

@@ -12,10 +12,10 @@ use ackclock_core::Digest;
 
 use crate::cpu::thread_seconds;
 use crate::error::Error;
-use crate::run::{run, Output};
-use crate::spec::Scenario;
-use crate::summary::Metrics;
-use crate::table::{concatenate, Table};
+use crate::report::summary::Metrics;
+use crate::runs::run::{run, Output};
+use crate::scenario::spec::Scenario;
+use crate::tables::table::{concatenate, Table};
 
 /// What a batch produced.
 pub struct Batch {

@@ -4,15 +4,15 @@ use ackclock_core::schema::Described;
 use ackclock_core::{Digest, Time};
 use ackclock_net::capacity::MOST_PHASES;
 
-use crate::bounds::{Bounds, Guard, SLICE};
-use crate::build::build;
 use crate::capture::Captured;
 use crate::error::Error;
-use crate::hosts::Customs;
-use crate::output;
-use crate::shortcuts::Shortcuts;
-use crate::spec::{value, Scenario};
-use crate::table::Table;
+use crate::report::output;
+use crate::runs::build::build;
+use crate::scenario::bounds::{Bounds, Guard, SLICE};
+use crate::scenario::hosts::Customs;
+use crate::scenario::spec::{value, Scenario};
+use crate::tables::table::Table;
+use crate::world::shortcuts::Shortcuts;
 
 /// What a run produced.
 pub struct Output {

@@ -10,12 +10,12 @@ use ackclock_cc::controller::{Custom, Maker, Needs};
 use ackclock_cc::{AckSample, CongestionControl, Window};
 use ackclock_core::{Digest, Span, Time};
 
-use crate::bounds::SLICE;
-use crate::build::{build, Built};
 use crate::error::Error;
-use crate::hosts::Customs;
-use crate::shortcuts::Shortcuts;
-use crate::spec::Scenario;
+use crate::runs::build::{build, Built};
+use crate::scenario::bounds::SLICE;
+use crate::scenario::hosts::Customs;
+use crate::scenario::spec::Scenario;
+use crate::world::shortcuts::Shortcuts;
 
 /// What a step tells of each agent's flow, in this order; as in Python's `Step`.
 pub const FIELDS: [&str; 11] = [
@@ -231,7 +231,7 @@ impl Steered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::parse;
+    use crate::runs::run::parse;
 
     const PATH: &str = r#"{"duration_ns": 3000000000, "network": {"topology": "chain",
         "bottleneck": {"rate": 100000000, "delay": 10000000, "queue": {"kind": "drop-tail", "limit": {"packets": 40}}}},

@@ -12,8 +12,10 @@ use ackclock_net::{LossConfig, QueueConfig};
 
 use super::read::MODERN;
 use super::{FlowGroup, Network, Reverse, Scenario, Stack, Topology, Transport};
-use crate::hosts::{is_pcc, is_quinn, is_stack, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM};
-use crate::starts;
+use crate::scenario::hosts::{
+    is_pcc, is_quinn, is_stack, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM,
+};
+use crate::scenario::starts;
 use crate::workload::WorkloadConfig;
 
 /// Flows, and clients of populations, of one run.

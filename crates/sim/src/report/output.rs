@@ -13,15 +13,15 @@ use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace};
 
-use crate::build::Built;
-use crate::columns::columns;
-use crate::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
 use crate::memory;
-use crate::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
-use crate::performance::performance;
-use crate::table::{seconds, Table};
-use crate::tally::{Tally, TransactionRow};
-use crate::udp::Received;
+use crate::report::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
+use crate::report::performance::performance;
+use crate::runs::build::Built;
+use crate::tables::columns::columns;
+use crate::tables::table::{seconds, Table};
+use crate::tables::tally::{Tally, TransactionRow};
+use crate::transport::udp::Received;
+use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 

@@ -4,20 +4,20 @@ use ackclock_core::{Span, Time};
 use ackclock_net::QueueConfig;
 use ackclock_tcp::DestinationMetrics;
 
-use crate::app::App;
-use crate::bounds::TAKES_TIME;
 use crate::error::Error;
-use crate::flow::{ClientRow, Flow, Journal};
-use crate::hosts::{self, Customs};
-use crate::machines::Machines;
-use crate::observe::Observer;
-use crate::performance::Meter;
-use crate::shortcuts::Shortcuts;
-use crate::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
-use crate::starts::{self, Starts};
-use crate::topology::{Builder, Layout};
+use crate::report::observe::Observer;
+use crate::report::performance::Meter;
+use crate::runs::app::App;
+use crate::scenario::bounds::TAKES_TIME;
+use crate::scenario::hosts::{self, Customs};
+use crate::scenario::machines::Machines;
+use crate::scenario::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
+use crate::scenario::starts::{self, Starts};
+use crate::scenario::topology::{Builder, Layout};
 use crate::transport::{Freight, TransportConfig};
+use crate::workload::flow::{ClientRow, Flow, Journal};
 use crate::workload::{Member, Offered, Place, Site};
+use crate::world::shortcuts::Shortcuts;
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.

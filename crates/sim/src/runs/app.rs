@@ -2,8 +2,8 @@
 
 use ackclock_core::FlowId;
 
-use crate::flow::{Flow, Journal};
-use crate::observe::Observer;
+use crate::report::observe::Observer;
+use crate::workload::flow::{Flow, Journal};
 use crate::workload::{Context, Driver, Workload};
 use crate::world::{Application, ConnId, World};
 

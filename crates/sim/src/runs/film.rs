@@ -2,13 +2,13 @@
 
 use ackclock_core::Time;
 
-use crate::bounds::{Bounds, Guard, SLICE};
-use crate::build::build;
 use crate::error::Error;
-use crate::hosts::Customs;
-use crate::shortcuts::Shortcuts;
-use crate::spec::{CapturePoint, Scenario, TraceLevel};
-use crate::table::Table;
+use crate::runs::build::build;
+use crate::scenario::bounds::{Bounds, Guard, SLICE};
+use crate::scenario::hosts::Customs;
+use crate::scenario::spec::{CapturePoint, Scenario, TraceLevel};
+use crate::tables::table::Table;
+use crate::world::shortcuts::Shortcuts;
 
 /// What was on the links for some time.
 pub struct Film {
@@ -81,7 +81,7 @@ pub fn film(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Column;
+    use crate::tables::table::Column;
     use crate::{parse, run};
 
     fn numbers(table: &Table, name: &str) -> Vec<f64> {

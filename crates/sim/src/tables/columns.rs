@@ -1,10 +1,10 @@
 //! What the tables of a run mean: each table and each column, with its unit and with what it means that a row has nothing there.
 //! A column is declared once, with its value ([`output`]); `ackclock tables` and the reference are made of it.
 
-use crate::run::{parse, run};
-use crate::table::Column;
+use crate::report::{output, performance};
+use crate::runs::run::{parse, run};
+use crate::tables::table::Column;
 use crate::workload::video::rows as chunks;
-use crate::{output, performance};
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
@@ -53,23 +53,23 @@ macro_rules! columns {
         $(+ { $($more:ident $([$more_unit:literal])?: $more_meaning:literal $(, or $more_null:literal)?;)* })?
     ) => {
         $(#[doc = $doc])*
-        $vis fn $make($($argument: $type),*) -> $crate::table::Table {
+        $vis fn $make($($argument: $type),*) -> $crate::tables::table::Table {
             $($before)*
-            $crate::table::Table::new($table)$(.only($only))?$(.$kind(stringify!($column), $($given,)? $value))*
+            $crate::tables::table::Table::new($table)$(.only($only))?$(.$kind(stringify!($column), $($given,)? $value))*
         }
 
         #[doc = concat!("What table `", $table, "` holds.")]
-        pub(crate) const $about: $crate::columns::TableAbout = $crate::columns::TableAbout {
+        pub(crate) const $about: $crate::tables::columns::TableAbout = $crate::tables::columns::TableAbout {
             name: $table,
             about: $holds,
             columns: &[
-                $($crate::columns::ColumnAbout {
+                $($crate::tables::columns::ColumnAbout {
                     name: stringify!($column),
                     unit: concat!($($unit)?),
                     meaning: $meaning,
                     null: concat!($($null)?),
                 },)*
-                $($($crate::columns::ColumnAbout {
+                $($($crate::tables::columns::ColumnAbout {
                     name: stringify!($more),
                     unit: concat!($($more_unit)?),
                     meaning: $more_meaning,

@@ -7,8 +7,8 @@ use ackclock_net::host::HostParams;
 use ackclock_net::HostConfig;
 
 use crate::error::Error;
-use crate::flow::Flow;
-use crate::spec::FlowGroup;
+use crate::scenario::spec::FlowGroup;
+use crate::workload::flow::Flow;
 use crate::world::MAX_HOSTS;
 
 /// The machines of a run, made as flows come to live on them.

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 
 use ackclock_core::{FlowId, Packet, Span, Time};
 
-use crate::columns::columns;
-use crate::flow::Flow;
-use crate::histogram::Histogram;
-use crate::table::Table;
+use crate::tables::columns::columns;
+use crate::tables::histogram::Histogram;
+use crate::tables::table::Table;
+use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 /// The run in equal parts, over each of which every flow's bytes are counted.
@@ -417,9 +417,9 @@ fn rows<'a>(flows: &[Whole], meter: &Meter, gauges: &'a Gauges) -> Vec<Row<'a>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::build;
-    use crate::hosts::Customs;
-    use crate::run::parse;
+    use crate::runs::build::build;
+    use crate::runs::run::parse;
+    use crate::scenario::hosts::Customs;
 
     /// Every queue that holds, drops or reorders: what left its host arrives, is dropped, or is still on its way; nothing stays
     /// behind. The delays are no shorter than the path's.

@@ -5,8 +5,8 @@
 
 use ackclock_net::link::{LinkConfig, LinkParams};
 
-use crate::names::Names;
-use crate::spec::{self, Topology};
+use crate::scenario::spec::{self, Topology};
+use crate::world::names::Names;
 
 /// Name and one line for each topology.
 pub const REGISTRY: &[(&str, &str)] = &[

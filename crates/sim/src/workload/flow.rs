@@ -6,9 +6,9 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, DestinationMetrics, Held, Hold, SlowStartExit, Stats, Times, VarsTrace};
 use smallvec::SmallVec;
 
-use crate::tally::TransactionLog;
+use crate::tables::tally::TransactionLog;
+use crate::transport::udp::Received;
 use crate::transport::{DatagramEnd, Transport, TransportConfig};
-use crate::udp::Received;
 use crate::workload::video::ChunkRow;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 

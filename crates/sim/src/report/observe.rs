@@ -6,10 +6,10 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_tcp::{Held, Hold, Times};
 
-use crate::flow::Flow;
-use crate::performance::{Counts, Meter};
-use crate::spec;
+use crate::report::performance::{Counts, Meter};
+use crate::scenario::spec;
 use crate::transport::{foreign, DatagramEnd};
+use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
 
 /// One sample of an open flow.

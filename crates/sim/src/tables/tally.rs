@@ -3,8 +3,8 @@
 
 use ackclock_core::{FlowId, Span, Time};
 
-use crate::histogram::Histogram;
-use crate::spec::TransactionLevel;
+use crate::scenario::spec::TransactionLevel;
+use crate::tables::histogram::Histogram;
 
 /// One transaction: a request and its response, with the connection set up for it, if it is the first there.
 #[derive(Clone, Copy, Debug)]

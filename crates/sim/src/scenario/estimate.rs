@@ -10,15 +10,15 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
-use crate::hosts::{is_foreign, is_pcc};
-use crate::observe::{LimitRow, QueueRow, SampleRow};
-use crate::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
-use crate::starts;
+use crate::report::observe::{LimitRow, QueueRow, SampleRow};
+use crate::scenario::hosts::{is_foreign, is_pcc};
+use crate::scenario::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
+use crate::scenario::starts;
 use crate::workload::{Asks, Place};
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded. What
 /// waits for a host that stalls, or is reordered by seconds, is not in it, and links without a rate are taken to carry
-/// `FASTEST_BPS`; [`crate::bounds`] ends what comes to need more.
+/// `FASTEST_BPS`; [`crate::scenario::bounds`] ends what comes to need more.
 /// Nothing is built, so that a scenario beyond all bounds is refused at once; sums are floats, so that none overflows.
 pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let flows = flows(scenario);
@@ -392,7 +392,7 @@ const PERFORMANCE_BYTES: f64 = 262_144.0;
 pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
 const SCOREBOARD_BYTES: f64 = 256.0;
-/// A datagram that waits, in a ring that may be twice as large, which [`crate::bounds`] counts twice.
+/// A datagram that waits, in a ring that may be twice as large, which [`crate::scenario::bounds`] counts twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
 /// A ring that grows is up to twice as large as needed, and thrice while it is copied.
 const GROWTH: f64 = 3.0;

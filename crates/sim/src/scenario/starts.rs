@@ -2,7 +2,7 @@
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 
-use crate::spec::FlowGroup;
+use crate::scenario::spec::FlowGroup;
 
 /// Flows of a group: a population has one for each client.
 pub fn members(group: &FlowGroup) -> u64 {

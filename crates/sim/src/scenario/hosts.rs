@@ -13,7 +13,7 @@ use ackclock_net::host::HostParams;
 use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
-use crate::spec::FlowGroup;
+use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
 use crate::workload::{Carried, WorkloadConfig};
 

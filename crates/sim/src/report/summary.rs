@@ -5,8 +5,8 @@
 use ackclock_cc::Controller;
 
 use crate::error::Error;
-use crate::run::{parse, run};
-use crate::table::{Column, Table, NOTHING};
+use crate::runs::run::{parse, run};
+use crate::tables::table::{Column, Table, NOTHING};
 
 /// A metric with a name: the name, one line about it, and how it is reduced.
 struct Named {
@@ -430,23 +430,29 @@ mod tests {
         let all = run(&scenario, 3).expect("runs").tables;
         for some in [&names[..], &names[..1], &names[names.len() - 1..], &[]] {
             let metrics = Metrics::parse(some).expect("metrics");
-            let few =
-                crate::run::run_for(&scenario, 3, &crate::Customs::new(), &crate::Bounds::NONE, |name| {
-                    metrics.need(name)
-                })
-                .expect("runs")
-                .tables;
+            let few = crate::runs::run::run_for(
+                &scenario,
+                3,
+                &crate::Customs::new(),
+                &crate::Bounds::NONE,
+                |name| metrics.need(name),
+            )
+            .expect("runs")
+            .tables;
             assert!(few.len() < all.len() && few.iter().all(|table| all.contains(table)));
             let bits = |tables| metrics.of(tables).into_iter().map(f64::to_bits).collect::<Vec<_>>();
             assert_eq!(bits(&few), bits(&all));
         }
         for table in &all {
-            let one =
-                crate::run::run_for(&scenario, 3, &crate::Customs::new(), &crate::Bounds::NONE, |name| {
-                    name == table.name
-                })
-                .expect("runs")
-                .tables;
+            let one = crate::runs::run::run_for(
+                &scenario,
+                3,
+                &crate::Customs::new(),
+                &crate::Bounds::NONE,
+                |name| name == table.name,
+            )
+            .expect("runs")
+            .tables;
             assert_eq!(one, std::slice::from_ref(table));
         }
     }

@@ -1,0 +1,6 @@
+//! What a run says at its end: rows become tables, tables become metrics.
+
+pub(crate) mod observe;
+pub mod output;
+pub mod performance;
+pub mod summary;

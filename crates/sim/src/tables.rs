@@ -1,0 +1,6 @@
+//! The form of what a run leaves: named tables of columns, each described where it is declared; histograms and sums.
+
+pub mod columns;
+pub(crate) mod histogram;
+pub mod table;
+pub mod tally;
