@@ -1,9 +1,10 @@
 # `make` lists the targets. Each sets up what it needs by itself; nothing is done twice.
 
 PYTHON ?= python3
-PROFILE ?= quick
-DIST_PROFILE ?= release
 VENV := .venv
+# A built engine keeps its profile until PROFILE is given; the first one is quick.
+PROFILE ?= $(or $(patsubst $(VENV)/.engine-%,%,$(firstword $(wildcard $(VENV)/.engine-*))),quick)
+DIST_PROFILE ?= release
 BIN := $(VENV)/bin
 # All cores; a file of tests, which may share fixtures, runs on one of them.
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
@@ -56,6 +57,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/python tools/check_crates.py
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/lint_page.py
 	$(BIN)/python tools/notices.py --check
 	$(BIN)/python tools/licences.py
 	$(BIN)/ruff check .

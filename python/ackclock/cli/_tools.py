@@ -12,12 +12,12 @@ from ackclock.errors import InputError, one_of, quote
 
 
 def version() -> None:
-    """Print the versions of the package and its engine."""
+    """Print the versions of the package and its engine, the engine's build and the profile that it was built with."""
     import ackclock
     from ackclock import _engine
 
     _terminal.say(f"ackclock {ackclock.__version__} (engine {_engine.version()})")
-    _terminal.say(f"build {_engine.build()}")
+    _terminal.say(f"build {_engine.build()}, profile {_engine.profile()}")
 
 
 def names(

@@ -44,8 +44,8 @@ def test_version(capsys):
     assert code == 0
     first, second = out.splitlines()
     assert first.startswith("ackclock 0.")
-    assert second == f"build {_engine.build()}"
-    assert re.fullmatch(r"build [0-9a-f]{16}", second)
+    assert second == f"build {_engine.build()}, profile {_engine.profile()}"
+    assert re.fullmatch(r"build [0-9a-f]{16}, profile [a-z, -]+", second)
 
 
 def test_without_arguments_help(capsys):
