@@ -17,7 +17,7 @@ FILE_LINES = 500
 FUNCTION_LINES = 100
 HEAD_LINES = 60
 REASON = re.compile(r"^\W*Length: \w.{10,}")
-SUFFIXES = (".rs", ".py", ".pyi", ".sh")
+SUFFIXES = (".rs", ".py", ".pyi", ".sh", ".js", ".mjs", ".c", ".h")
 
 
 def has_reason(lines: list[str]) -> bool:

@@ -20,9 +20,25 @@ PLACE = ROOT / "python" / "ackclock" / "_lab" / "lab.html"
 FIRST = "first"
 """The scenario that a page shows if it is asked for none."""
 
-SCRIPTS = ("figures.js", "film.js", "lessons.js", "editor.js", "complete.js", "own.js", "seeds.js", "lab.js")
-WORKERS = ("engine.js", "hooks.js", "lockdown.js", "worker.js")
-"""Files of the page and of its workers, in order."""
+SCRIPTS = (
+    "figures.js",
+    "film.js",
+    "lessons.js",
+    "editor.js",
+    "complete.js",
+    "own.js",
+    "seeds.js",
+    "packing.js",
+    "runs.js",
+    "results.js",
+    "views.js",
+    "sliders.js",
+    "address.js",
+    "filming.js",
+    "lab.js",
+)
+WORKERS = ("lockdown.js", "hooks.js", "engine.js", "worker.js")
+"""Files of the page and of its workers, in order: each sees what those before it hand out (tools/lint_page.py)."""
 
 WORKER = """
 "use strict";

@@ -1,5 +1,5 @@
-// Runs scenarios beside the page. One message in, one answer out; progress between them. Stands in one function, behind engine.js, hooks.js and
-// lockdown.js; a controller of the reader's stands behind that function, and reaches nothing in it.
+// Runs scenarios beside the page. One message in, one answer out; progress between them. Stands in one function, behind lockdown.js, hooks.js
+// and engine.js; a controller of the reader's stands behind that function, and reaches nothing in it.
 "use strict";
 
 // Columns that the page draws or lists; the rest stays here until somebody asks for it as CSV.

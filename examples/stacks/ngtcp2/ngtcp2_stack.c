@@ -1,7 +1,9 @@
 /* ngtcp2 behind ackclock_stack.h: one connection with one bidirectional stream, which the client opens.
  *
  * Cryptography without secrets: nothing is encrypted, yet packets have a tag of 16 bytes that names key and packet number, and messages of
- * the handshake have the sizes of TLS 1.3. So round trips and sizes are those of the real thing, and no TLS library is needed. */
+ * the handshake have the sizes of TLS 1.3. So round trips and sizes are those of the real thing, and no TLS library is needed.
+ *
+ * Length: one connection is one thing to read, and a user copies one file. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
-from conftest import tool
+from conftest import ROOT, tool
 
 
 @pytest.mark.parametrize(
-    ("name", "comment"), [("planted.rs", "//! {}"), ("planted.py", "# {}"), ("deep/planted.py", '"""{}"""')]
+    ("name", "comment"),
+    [
+        ("planted.rs", "//! {}"),
+        ("planted.py", "# {}"),
+        ("deep/planted.py", '"""{}"""'),
+        ("planted.js", "// {}"),
+        ("planted.c", "/* {} */"),
+    ],
 )
 def test_an_oversize_file_is_caught_unless_it_says_why(tmp_path, name, comment):
     check_sizes = tool("check_sizes")
@@ -46,3 +56,51 @@ def test_a_dependency_that_points_upwards_is_caught(tmp_path, monkeypatch):
     assert check_crates.main() == 0
     monkeypatch.setitem(check_crates.ALLOWED, "tcp", {"core"})
     assert check_crates.main() == 1
+
+
+def test_a_script_sees_what_those_before_it_hand_out(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    lint_page = tool("lint_page")
+    (tmp_path / "first.js").write_text("const { a, ...b } = {};\nfunction c() {}\n  let inner = 1;\n", encoding="utf-8")
+    (tmp_path / "second.js").write_text("class D {}\nasync function e() { c(a, D); }\n", encoding="utf-8")
+    seen = lint_page.visible(tmp_path, ("first.js", "second.js"), "document")
+    assert seen == {"first.js": ["document"], "second.js": ["document", "a", "b", "c"]}
+    assert [line.split(": ")[:2] for line in lint_page.unused(tmp_path, ("first.js", "second.js"))] == [
+        ["web/first.js", "b"],
+        ["web/second.js", "e"],
+    ]
+
+
+def test_faults_planted_in_a_script_are_caught(tmp_path, monkeypatch, capfd):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    lint_page = tool("lint_page")
+    if shutil.which("node") is None or not (lint_page.PLACE / "installed").is_file():
+        pytest.skip("ESLint is not installed: `make check`, with Node and npm")
+    (tmp_path / "web").mkdir()
+    file = tmp_path / "web" / "planted.js"
+    for fault, rule in (
+        ("document.body.innerHTML = location.hash;", "no-restricted-syntax"),
+        ("missing();", "no-undef"),
+        ("if (location == 1) eval(location);", "no-eval"),
+        ("setTimeout('location', 1);", "no-implied-eval"),
+    ):
+        file.write_text(f'"use strict";\n{fault}\n', encoding="utf-8")
+        assert lint_page.lint(tmp_path, {"planted.js": ["document", "location", "setTimeout"]}) == 1
+        assert rule in capfd.readouterr().out
+    file.write_text('"use strict";\ndocument.body.textContent = location.hash;\n', encoding="utf-8")
+    assert lint_page.lint(tmp_path, {"planted.js": ["document", "location"]}) == 0
+
+
+def test_a_built_engine_keeps_its_profile_until_one_is_given(tmp_path, monkeypatch):
+    for name in ("PROFILE", "MAKEFLAGS", "MFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".venv").mkdir()
+
+    def profile(*given: str) -> str:
+        ask = ["make", "-s", "-f", str(ROOT / "Makefile"), "--eval", "asked: ; @echo $(PROFILE)", "asked", *given]
+        return subprocess.run(ask, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert profile() == "quick"
+    (tmp_path / ".venv" / ".engine-release").touch()
+    assert profile() == "release"
+    assert profile("PROFILE=dev-release") == "dev-release"

@@ -1,0 +1,72 @@
+// Where a scenario comes from and goes to: addresses, and files. `begun(mistaken)`: the text stands; what was wrong with the link, or nothing.
+"use strict";
+
+function addresses({ at, state, mine, source, scenarios, lessons, longest, coded, decoded, squeezed, unsqueezed, teach, put, begun }) {
+  let addressing = 0;
+  function address() {
+    clearTimeout(addressing);
+    addressing = setTimeout(async () => {
+      const own = addressing;
+      const hash = await linked();
+      if (addressing === own && location.hash !== hash) history.replaceState(null, "", hash);
+    }, 300);
+  }
+
+  // What an address carries: scenario, seed, and the controller if there is one.
+  async function linked() {
+    const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
+    const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";
+    const lesson = state.lesson ? `&lesson=${state.lesson.id}` : "";
+    return `#s=${await packed(at("text").value)}${own}&seed=${at("seed").value}${lesson}`;
+  }
+
+  // The scenario that the address carries, or the page's own, or the first.
+  async function begin(hash = location.hash) {
+    clearTimeout(addressing);
+    addressing = 0;
+    const asked = new URLSearchParams(hash.slice(1));
+    const own = JSON.parse(at("own").textContent);
+    const lesson = lessons.find(({ id }) => id === asked.get("lesson"));
+    if (lesson && !asked.has("s")) { teach(lesson); return; }
+    let text = scenarios[0][2];
+    let seed = "1";
+    let controller = "";
+    let mistaken = "";
+    if (asked.has("s")) {
+      try {
+        text = new TextDecoder().decode(await unsqueezed(decoded(asked.get("s")), longest));
+        seed = asked.get("seed") ?? "1";
+        if (asked.has("c")) controller = new TextDecoder().decode(await unsqueezed(decoded(asked.get("c")), OWN_LONGEST));
+      } catch (error) {
+        mistaken = `the link: found no scenario in it (${error.message}); allowed: one that "Copy link" made`;
+      }
+    } else if (asked.has("name")) {
+      const found = scenarios.find(([name]) => name === asked.get("name"));
+      if (found) [, , text] = found;
+      else mistaken = "the link: found no scenario of this name";
+    } else if (own) ({ text, seed, controller = "" } = own);
+    if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
+    teach(lesson ?? null);
+    put(text, seed);
+    if (lesson) state.sliders = [...lesson.sliders];
+    begun(mistaken);
+  }
+
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
+  // This page as one file, with the scenario in it. In a script, "<" would end it.
+  function whole() {
+    const copy = source.cloneNode(true);
+    const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value });
+    copy.querySelector("#own").textContent = own.replaceAll("<", "\\u003c");
+    return `<!DOCTYPE html>\n${copy.outerHTML}`;
+  }
+
+  return { address, linked, begin, save, whole };
+}

@@ -1,0 +1,27 @@
+// Bytes of the page's parts and of addresses: base64 and compression.
+"use strict";
+
+function packing() {
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+
+  async function gathered(stream, most) {
+    const parts = [];
+    let size = 0;
+    for (const reader = stream.getReader(); ;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > most) { reader.cancel(); throw new RangeError(`more than ${most} bytes`); }
+      parts.push(value);
+    }
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
+  }
+
+  const squeezed = (data) => gathered(new Blob([data]).stream().pipeThrough(new CompressionStream("deflate-raw")), Infinity);
+  const unsqueezed = (data, most, how = "deflate-raw") => gathered(new Blob([data]).stream().pipeThrough(new DecompressionStream(how)), most);
+
+  const coded = (data) => btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  const decoded = (text) => bytes(text.replaceAll("-", "+").replaceAll("_", "/"));
+
+  return { bytes, squeezed, unsqueezed, coded, decoded };
+}
