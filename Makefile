@@ -74,6 +74,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/controllers.py --check
 	$(BIN)/python tools/lessons.py --check
 	$(BIN)/python tools/study_numbers.py --check
+	$(BIN)/python tools/measured.py --check
 
 bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
 	@$(MAKE) --no-print-directory setup PROFILE=release
@@ -88,6 +89,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/controllers.py
 	$(BIN)/python tools/lessons.py
 	$(BIN)/python tools/study_numbers.py
+	$(BIN)/python tools/measured.py
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 

@@ -113,6 +113,7 @@ docs/reference/*
 docs/fidelity
 docs/evaluation
 docs/worst-cases
+docs/numbers
 docs/studies/README
 ```
 

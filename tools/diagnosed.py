@@ -1,7 +1,7 @@
 """What `ackclock diagnose` finds in captures of runs, beside what the runs know. Prints the tables of docs/how-to/why-is-a-transfer-slow.md.
 
 `tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each captured
-at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. With JOURNAL, a line
+at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The first table goes into measured/diagnosed.json. With JOURNAL, a line
 of JSON for each is appended, and those that are there are not run again.
 """
 
@@ -26,6 +26,7 @@ from ackclock.diagnose import Diagnosis, diagnose
 from ackclock.diagnose._notes import together
 from ackclock.fidelity.drawn import drawn
 from ackclock.formats import read_capture
+from measured import record_markdown
 
 SECONDS = "6 s"
 LONGEST = "10 s"
@@ -266,6 +267,13 @@ def main() -> int:
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
     print(tables(rows))
+    record_markdown(
+        "diagnosed",
+        tables(rows),
+        what="What `ackclock diagnose` finds in captures of runs, beside what the runs know",
+        seeds=str(seed),
+        notes=[f"{each} drawn scenarios of each of three kinds, and the shipped ones."],
+    )
     return 0
 
 

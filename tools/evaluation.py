@@ -18,6 +18,7 @@ from ackclock.evaluate.harness import REFERENCE
 from ackclock.evaluate.page import mean
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
+from measured import record_markdown
 
 PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
 BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"
@@ -50,6 +51,11 @@ def main(folder: Path) -> None:
     put(BEGIN, END, table(found))
     put(WORSE_BEGIN, WORSE_END, worse(found))
     put(CASES_BEGIN, CASES_END, cases())
+    record_markdown(
+        "evaluation",
+        table(found),
+        what="What `ackclock evaluate --quick` says of every built-in controller over TCP; docs/evaluation.md names rows and signs",
+    )
 
 
 def put(begin: str, end: str, text: str) -> None:

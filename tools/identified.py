@@ -1,7 +1,7 @@
 """Which congestion control a capture shows, measured: drawn paths with a queue, every controller on each of its own. Prints the tables of
 docs/how-to/why-is-a-transfer-slow.md.
 
-`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; with JOURNAL, a line of JSON for each is appended, and those
+`tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a line of JSON for each is appended, and those
 that are there are not run again.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import ackclock
 from ackclock.diagnose import diagnose, identify
 from ackclock.diagnose._who import candidates
+from measured import record_markdown
 
 SECONDS = 20
 LEAST_QUEUE = 20
@@ -143,6 +144,14 @@ def main() -> int:
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
     print(tables(rows))
+    told = tables(rows).split("\n\n")
+    record_markdown(
+        "identified",
+        told[0],
+        what="Which congestion control `ackclock diagnose --which` names in captures on drawn paths",
+        seeds=str(seed),
+        notes=told[1:],
+    )
     return 0
 
 

@@ -17,6 +17,7 @@ from ackclock.attack import confirm, explain, zoo
 from ackclock.attack.files import again
 from ackclock.errors import AckclockError
 from ackclock.sweep import Threads, engine_identity
+from measured import record_markdown
 
 PAGE = Path(__file__).parent.parent / "docs" / "worst-cases.md"
 SEED = 1
@@ -208,16 +209,15 @@ def alone(page: Page) -> None:
         rows.append(
             f"| {name} | {found.scores[1].score:.2f} | {other} | {_environment(found)} | {at} | {parted.cause or '–'} |"
         )
-    page.say(
-        "## Every controller alone",
-        "",
-        f"Two intervals and one queue (`--budget steps --evaluations {2 * ALONE}`), against CUBIC, Reno and BBRv3.",
-        "",
+    about = f"Two intervals and one queue (`--budget steps --evaluations {2 * ALONE}`), against CUBIC, Reno and BBRv3."
+    table = [
         "| controller | score | best reference | environment | they part at | then held by |",
         "|---|---|---|---|---|---|",
         *rows,
-        "",
-    )
+    ]
+    page.say("## Every controller alone", "", about, "", *table, "")
+    what = "The worst case of every controller alone: what it lacks of the best that a reference gets, 0 nothing, 1 everything"
+    record_markdown("worst-cases", "\n".join(table), what=what, seeds=str(SEED), notes=[about])
 
 
 def pairs(page: Page) -> None:

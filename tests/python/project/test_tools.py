@@ -104,3 +104,31 @@ def test_a_built_engine_keeps_its_profile_until_one_is_given(tmp_path, monkeypat
     (tmp_path / ".venv" / ".engine-release").touch()
     assert profile() == "release"
     assert profile("PROFILE=dev-release") == "dev-release"
+
+
+def test_the_page_of_numbers_is_made_of_what_was_measured(tmp_path):
+    measured = tool("measured")
+    held = {"what": "A thing.", "seeds": "1 to 3", "command": "ackclock thing", "folder": tmp_path}
+    measured.record("second", heads=["a|b", "n"], rows=[["x", 1234], ["y", 0.5]], notes=["One was left out."], **held)
+    measured.record_markdown(
+        "first", "before\n\n| h | i |\n| --- | ---: |\n| `r` | 7 of 9 |\n\n| other |\n|---|\n", **held
+    )
+    page = measured.page(tmp_path)
+    assert page.index("## first") < page.index("## second")
+    assert "| `r` | 7 of 9 |" in page
+    assert "| a\\|b | n |\n| --- | ---: |\n| x | 1,234 |\n| y | 0.5 |\n\nOne was left out.\n" in page
+    assert f"profile {measured.read(tmp_path / 'first.json')['profile']}. Seeds: 1 to 3.\n" in page
+    with pytest.raises(ValueError, match="found a row of 1 cells; allowed: 2"):
+        measured.record("third", heads=["a", "b"], rows=[["x"]], **held)
+    with pytest.raises(ValueError, match="name: found 'A/b'"):
+        measured.record("A/b", heads=[], rows=[], **held)
+
+
+def test_commands_are_recorded_by_family_and_verdict():
+    measured = tool("measured")
+    row = {"family": "bulk", "refused": None, "identical": True, "draws_given": False, "retransmissions": [3, 3]}
+    told = [row, {**row, "identical": False, "retransmissions": [3, 4]}, {**row, "refused": "why"}]
+    assert measured.of_drawn(told)[1] == [["bulk", 3, 1, 0, 1, 1]]
+    verdicts = ["holds", "known miss", "beyond the bound"]
+    rows = [{"quantity": "goodput", "verdict": verdict} for verdict in verdicts]
+    assert measured.of_fidelity({"rows": rows})[1] == [["goodput", 3, 1, 0, 1, 1, 0]]
