@@ -201,13 +201,9 @@ impl<'a> Front<'a> {
     fn text(&mut self, written: &Written, takes: &Takes) -> Result<Value, Refusal> {
         let Some(text) = written.text() else { return Err(Refusal::new(quote(written), "text in quotes")) };
         match *takes {
-            Takes::Label(_) if text.is_empty() => {
-                Err(Refusal::new(quote(written), "String should have at least 1 character"))
+            Takes::Label(most) if text.is_empty() || text.chars().count() as u64 > most => {
+                Err(Refusal::new(quote(written), format_args!("a text of 1 to {most} characters")))
             }
-            Takes::Label(most) if text.chars().count() as u64 > most => Err(Refusal::new(
-                quote(written),
-                format_args!("String should have at most {most} characters"),
-            )),
             Takes::Trace => self.files.trace(text).map(Value::Counts),
             _ => Ok(Value::Text(text.to_string())),
         }

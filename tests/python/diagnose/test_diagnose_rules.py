@@ -152,6 +152,24 @@ def test_an_ack_that_is_inferred_has_no_round_trip():
     assert trips(UNSEEN) == pytest.approx([0.1])
 
 
+def test_a_partial_ack_that_brings_a_new_block_delivers_both():
+    """Each byte arrives once, in the instant in which it is told of: what an ACK covers of old blocks is none of its own."""
+    schema = ["t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags"]
+    own = [(0.0001 * n, False, "data", 1 + 1000 * n, 1000, 1.0, 65535, 16) for n in range(10)]
+    again = [(0.0501, False, "retransmission", 1, 1000, 1.0, 65535, 16)]
+
+    def told(t: float, ack: int, *blocks: tuple[int, int]) -> list[tuple[float, bool, str, int, int, float, int, int]]:
+        start = [(t, True, "sack", 1 + 1000 * a, 1000 * (b - a), 1.0 + 1000 * ack, 65535, 16) for a, b in blocks]
+        return [(t, True, "ack", 1, 0, 1.0 + 1000 * ack, 65535, 16), *start]
+
+    # the second ACK fills the hole below 2..4, which had been told of, as had 6..7, which stays; and it brings 8..9
+    heard = [*told(0.05, 0, (2, 4), (6, 7)), *told(0.1, 4, (8, 9), (6, 7)), *told(0.15, 8, (8, 9)), *told(0.2, 10)]
+    packets = pl.DataFrame(sorted([*own, *again, *heard], key=lambda row: row[0]), schema=schema, orient="row")
+    found = replay(packets, server=False, mss=1000)
+    assert [now.acked for now in found.instants if now.acked] == [3000, 3000, 3000, 1000]
+    assert sum(found.carried.values()) == 10_000
+
+
 def transfer(**changes: object) -> ackclock.Scenario:
     """20 MB over 100 Mbit/s and 70 ms, which takes 2.1 s."""
     return ackclock.Scenario.from_dict(

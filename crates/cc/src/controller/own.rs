@@ -228,4 +228,16 @@ mod tests {
         }
         assert_eq!(window, Window::new(10));
     }
+
+    #[test]
+    fn variables_are_at_most_eight_plain_names() {
+        let names = |n: usize| (0..n).map(|i| format!("v_{i}")).collect::<Vec<_>>();
+        let eight = variables(names(MAX_VARS)).expect("as many as there may be");
+        assert_eq!((eight.len(), eight[7]), (8, "v_7"));
+        assert!(std::ptr::eq(eight, variables(names(8)).expect("known")), "kept once");
+        assert!(variables(names(MAX_VARS + 1))
+            .expect_err("one too many")
+            .ends_with("; allowed: at most 8 plain names"));
+        assert!(variables(vec!["a b".into()]).is_err());
+    }
 }

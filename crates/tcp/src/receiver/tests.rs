@@ -4,6 +4,7 @@ mod fin;
 mod plain;
 
 use super::*;
+use ackclock_core::packet::Ecn;
 use ackclock_core::Flags;
 
 use crate::memory::PacketMemory;
@@ -86,6 +87,26 @@ impl Peer {
         self.now = self.receiver.deadline();
         self.receiver.on_timer(self.now, Span::from_ms(300));
         self.now
+    }
+}
+
+/// RFC 9768 §3.2.2: packets are counted, pure ACKs among them; what was merged on the way in is as many packets as it was. Bytes are payload.
+#[test]
+fn packets_that_arrived_with_a_mark_are_counted_as_they_were_sent() {
+    let config = Config::profile("linux-6").expect("a profile");
+    let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
+    receiver.negotiated(true, true);
+    receiver.count_marks(&config, Ecn::NotEct, 0);
+    let full = receiver.segment_limit;
+    let (mut packets, mut bytes) = (0, 0);
+    for (len, as_many) in [(0, 1), (1, 1), (full, 1), (full + 1, 2), (3 * full, 3), (17 * full - 1, 17)] {
+        for ecn in [Ecn::Ect0, Ecn::Ce] {
+            let seg = Segment { len, flags: Flags::ACK, ..Segment::default() };
+            receiver.on_accurate_marks(ecn, &seg);
+        }
+        (packets, bytes) = (packets + as_many, bytes + len);
+        let marks = receiver.accurate.as_ref().expect("agreed");
+        assert_eq!((marks.ce, marks.bytes), (packets, [0, bytes, bytes]), "{len} bytes");
     }
 }
 

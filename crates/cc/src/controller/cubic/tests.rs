@@ -60,6 +60,32 @@ fn short_paths_grow_as_reno_would() {
     }
 }
 
+/// §4.3 by hand: alpha = 3 (1 - 0.7) / (1 + 0.7) = 9/17 segments in a round trip; in the RFC's form 1 once W_est has regained the window of
+/// the loss.
+#[test]
+fn the_reno_friendly_region_is_as_steep_as_reno() {
+    // the kernel counts whole ACKs for a segment, and looks at the curve at most every 31 ms: its growth lags behind
+    for (params, regained, lag) in [(CubicParams::LINUX, 9.0 / 17.0, 0.2), (CubicParams::RFC9438, 1.0, 0.0)] {
+        let rounds = after_loss(params, 40, 10, 1);
+        let mut w_est = f64::from(Cubic::new(params).ssthresh(&Window::new(40), 40));
+        let mut checked = 0;
+        for &(t, cwnd) in &rounds {
+            w_est += if w_est < 40.0 { 9.0 / 17.0 } else { regained };
+            if w_est < w_cubic(40.0, t) {
+                continue; // the curve is above the line
+            }
+            checked += 1;
+            let (low, high) = (w_est - lag * (w_est - 28.0) - 2.5, w_est + 1.5);
+            assert!(
+                (low..high).contains(&f64::from(cwnd)),
+                "{:?} {t}: {cwnd} not in {low}..{high}",
+                params.form
+            );
+        }
+        assert!(checked > 90, "{:?}: {checked}", params.form);
+    }
+}
+
 #[test]
 fn reduces_by_beta() {
     for (params, cwnd, ssthresh) in [
