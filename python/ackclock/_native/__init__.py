@@ -22,7 +22,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ackclock import _child
 from ackclock._files import reads
 from ackclock._native import _rust
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
@@ -167,11 +167,8 @@ def _asked(arguments: list[str], file: str) -> None:
     """Run the compiler; its first error in a line."""
     compiler = _compiler(file)[0]
     try:
-        done = subprocess.run(
-            [compiler, *arguments], capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False,
-            stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+        done = _child.run([compiler, *arguments], timeout=SECONDS, env=_child.environment(LC_ALL="C"))
+    except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
@@ -214,14 +211,12 @@ def _compiler(file: str) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
     """Where the compiler is, and the first line of what it says of itself."""
-    place = shutil.which(asked, path=path)
+    place = _child.program(asked, path)
     if place is None:
         return None
     try:
-        done = subprocess.run(
-            [place, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = _child.run([place, "--version"], timeout=10)
+    except (OSError, _child.TimeoutExpired):
         return None
     lines = done.stdout.splitlines()
     return None if done.returncode or not lines else (place, lines[0])
