@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "OWN", "begin", "check_file", "check_folder", "contents", "is_ours", "parquet", "reads", "reason", "refused", "regular", "staged", "write",
+    "OWN", "begin", "check_file", "check_folder", "contents", "give_leave", "has_leave", "is_ours", "parquet", "reads", "reason", "refused", "regular", "staged", "write",
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
@@ -39,6 +39,9 @@ OWN: Sequence[str] = ("*",)
 
 _inputs: list[Path] | None = None
 """What the command has read so far; None in a program that imports us, which may write back what it has read."""
+
+_leave = True
+"""Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program is its user's."""
 
 _held: list[int] = []
 """Pipes that were opened to see whether anybody reads them: were they closed, the reader would be at its end."""
@@ -51,15 +54,28 @@ PATIENCE_S = 3.0
 
 
 def begin() -> None:
-    """Forget what the command before has read; from now on nothing that is read is overwritten."""
-    global _inputs  # noqa: PLW0603 - a command is one process
+    """Forget what the command before has read; from now on nothing that is read is overwritten, and no compiler is started without leave."""
+    global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = []
+    _leave = False
 
 
 def end() -> None:
     """The command is over: who called it from a program may write what it has read."""
-    global _inputs  # noqa: PLW0603 - a command is one process
+    global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
+    _leave = True
+
+
+def give_leave() -> None:
+    """The user has named a program himself, or said --own-code."""
+    global _leave  # noqa: PLW0603 - a command is one process
+    _leave = True
+
+
+def has_leave() -> bool:
+    """Whether compilers may be started."""
+    return _leave
 
 
 def reads(*paths: str | Path) -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _child
-from ackclock._files import reads
+from ackclock._files import has_leave, reads
 from ackclock._native import _rust
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 
@@ -57,6 +57,8 @@ _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 def digest(file: str) -> str:
     """What the code is: the file, what it includes from its folder, our headers and helpers, and the compiler's version.
 
+    Before the user has given leave to run it, no compiler is started; the digest is then one that no run has.
+
     Raises
     ------
     ScenarioError
@@ -67,7 +69,8 @@ def digest(file: str) -> str:
     own = sorted(path for path in HERE.rglob("*") if path.suffix in {".c", ".h"})
     parts = [[path.name, _hash(path.read_bytes())] for path in own]
     parts += [[path.name, _hash(text)] for path, text in sorted(_sources(file).items())]
-    return _hash(json.dumps([*parts, _compiler(file)[1], FLAGS]).encode())[:16]
+    version = _compiler(file)[1] if has_leave() else ""
+    return _hash(json.dumps([*parts, version, FLAGS]).encode())[:16]
 
 
 def files(file: str) -> list[Path]:

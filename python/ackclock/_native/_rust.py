@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ackclock import _child
+from ackclock._files import has_leave
 from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
@@ -32,7 +33,12 @@ def digested(file: str, text: bytes) -> list[str]:
             found=f'{quote(Path(file).name)} with "mod {found[1].decode()};"',
             allowed="a controller in one file",
         )
-    return [text.decode(errors="replace"), INTERFACE.read_text(encoding="utf-8"), _compiler(file)[1], *FLAGS]
+    return [
+        text.decode(errors="replace"),
+        INTERFACE.read_text(encoding="utf-8"),
+        _compiler(file)[1] if has_leave() else "",
+        *FLAGS,
+    ]
 
 
 def compiled(file: str, folder: Path) -> Path:

@@ -41,11 +41,15 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
         count = (count + 1) // 2
 
 
+def command() -> list[str]:
+    """What is started for a task."""
+    return _child.python("ackclock.sweep.apart:answer", leave=True, loads=["ackclock.sweep.task"])
+
+
 def _made(task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
     """What came back, or what the process died of."""
-    command = _child.python("ackclock.sweep.apart:answer", leave=True, loads=["ackclock.sweep.task"])
     with _child.start(
-        command, leave=True, stdin=_child.PIPE, stdout=_child.PIPE, stderr=_child.DEVNULL, start_new_session=True
+        command(), leave=True, stdin=_child.PIPE, stdout=_child.PIPE, stderr=_child.DEVNULL, start_new_session=True
     ) as process:
         given: bytes | None = pickle.dumps(task)
         while True:
