@@ -99,7 +99,3 @@ def peak_rss_bytes() -> int:
     except OSError:
         pass
     return int(_engine.peak_rss_bytes())
-
-
-if __name__ == "__main__":
-    main()

@@ -18,6 +18,7 @@ import secrets
 import shutil
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,13 +26,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock.errors import AckclockError, InputError, UnavailableError
+from ackclock.errors import AckclockError, InputError, UnavailableError, shown
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "OWN", "begin", "check_file", "check_folder", "contents", "is_ours", "parquet", "reads", "reason", "refused", "regular", "staged", "write",
+    "OWN",
+    "begin",
+    "check_file",
+    "check_folder",
+    "contents",
+    "give_leave",
+    "has_leave",
+    "is_ours",
+    "parquet",
+    "reads",
+    "reason",
+    "refused",
+    "regular",
+    "remove_parts",
+    "scratch",
+    "staged",
+    "write",
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
@@ -40,26 +57,48 @@ OWN: Sequence[str] = ("*",)
 _inputs: list[Path] | None = None
 """What the command has read so far; None in a program that imports us, which may write back what it has read."""
 
+_leave = True
+"""Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program is its user's."""
+
 _held: list[int] = []
 """Pipes that were opened to see whether anybody reads them: were they closed, the reader would be at its end."""
 
-STAGED = ".ackclock-"
-"""Beginning of the names of folders in which files are collected."""
+STAGED = re.compile(r"\.ackclock-[0-9a-f]{16}")
+"""Names of folders in which files are collected. Others may have such a name, too: what is ours has the mark in it."""
+
+MARK = ".ackclock"
+"""File of such a folder, written before any other."""
+
+MARKED = b"This folder is made and removed by a command of ackclock.\n"
+"""What it holds."""
 
 PATIENCE_S = 3.0
 """How long a pipe may have no reader: a shell starts both sides at once."""
 
 
 def begin() -> None:
-    """Forget what the command before has read; from now on nothing that is read is overwritten."""
-    global _inputs  # noqa: PLW0603 - a command is one process
+    """Forget what the command before has read; from now on nothing that is read is overwritten, and no compiler is started without leave."""
+    global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = []
+    _leave = False
 
 
 def end() -> None:
     """The command is over: who called it from a program may write what it has read."""
-    global _inputs  # noqa: PLW0603 - a command is one process
+    global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
+    _leave = True
+
+
+def give_leave() -> None:
+    """The user has named a program himself, or said --own-code."""
+    global _leave  # noqa: PLW0603 - a command is one process
+    _leave = True
+
+
+def has_leave() -> bool:
+    """Whether compilers may be started."""
+    return _leave
 
 
 def reads(*paths: str | Path) -> None:
@@ -190,9 +229,22 @@ def _marked(folder: Path, marks: Sequence[str]) -> bool:
 
 def _parts(folder: Path) -> list[Path]:
     try:
-        return [part for part in folder.glob(f"{STAGED}*") if part.is_dir() and not part.is_symlink()]
+        return [part for part in folder.iterdir() if STAGED.fullmatch(part.name) and _is_part(part)]
     except (OSError, ValueError):  # no folder, or a name that none can have
         return []
+
+
+def _is_part(folder: Path) -> bool:
+    """Whether a folder is a part of ours: by its mark, or because its writer was killed before anything was in it."""
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            return False
+        mark = folder / MARK
+        if mark.is_file() and not mark.is_symlink() and mark.stat().st_size == len(MARKED):
+            return mark.read_bytes() == MARKED
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return False
 
 
 def is_ours(path: Path) -> bool:
@@ -280,7 +332,7 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
     Yields
     ------
     Path
-        An empty folder to write into; its tree is laid over `folder` at the end.
+        A folder to write into, with nothing in it but our mark; its tree is laid over `folder` at the end.
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     part: Path | None = None
@@ -288,10 +340,10 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
     moving = False
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{STAGED}{secrets.token_hex(8)}"  # known before it is there, whenever Ctrl-C comes
+        part = _name(folder)
         held = _begun(folder, part, marks)
         yield part
-        files = sorted(path for path in part.rglob("*") if path.is_file())
+        files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / MARK)
         names = [file.relative_to(part) for file in files]
         _check_places(folder, names, marks)
         with _uninterrupted():
@@ -315,9 +367,38 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
             os.close(held)
     _remove(part)
     if marks is not OWN:
-        with _gate(folder):
-            for rest in _parts(folder):
-                _remove_unheld(rest)
+        remove_parts(folder)
+
+
+def _name(folder: Path) -> Path:
+    """A part's name is known before it is there, whenever Ctrl-C comes."""
+    return folder / f".ackclock-{secrets.token_hex(8)}"
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A folder of ours in one of the user's, removed at the end; what killed commands left there is removed, too.
+
+    Yields
+    ------
+    Path
+        With nothing in it but our mark.
+    """
+    part, held = _name(folder), -1
+    try:
+        held = _begun(folder, part, OWN)
+        yield part
+    finally:
+        _remove(part)
+        if held >= 0:
+            os.close(held)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what killed commands have left in a folder."""
+    with _gate(folder):
+        for rest in _parts(folder):
+            _remove_unheld(rest)
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
@@ -348,7 +429,7 @@ def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
     """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks. The part that alone
     says whose the folder is stays until another mark is there.
     """
-    if folder.name.startswith(STAGED):
+    if STAGED.fullmatch(folder.name) and _is_part(folder):
         return _made(part)  # a part within a part is nobody else's, and its lock is held
     with _gate(folder):
         alone = marks is not OWN and not any(is_ours(folder / mark) for mark in marks)
@@ -363,6 +444,11 @@ def _made(part: Path) -> int:
     held = os.open(part, os.O_RDONLY)
     with suppress(OSError):
         fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        (part / MARK).write_bytes(MARKED)
+    except BaseException:
+        os.close(held)
+        raise
     return held
 
 
@@ -374,6 +460,8 @@ def _remove_unheld(rest: Path) -> None:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
+        if _inputs is not None and sys.stderr is not None:  # a command says what it does to its user's folders
+            sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
         pass  # its writer is at work
     finally:

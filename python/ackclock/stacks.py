@@ -16,14 +16,13 @@ import hashlib
 import json
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackclock import _engine
+from ackclock import _child, _engine
 from ackclock._files import regular
 from ackclock.errors import InputError, UnavailableError, shown
 
@@ -236,22 +235,21 @@ def _compared(first: str, second: str, *, holds: bool) -> str:
 def _described(path: Path, file: str | Path) -> Sequence[str]:
     """Controllers of the library, from a process of its own: it may do anything when it is loaded."""
     regular(path, LARGEST)
-    holds, said = _child([str(path)])
+    holds, said = _told([str(path)])
     if not holds:
         raise InputError(f"{shown(str(file))}: {shown(said)}")
     return said.split(",")
 
 
 def _apart(path: Path, controller: str, what: str, *, pauses: bool = False) -> tuple[bool, str]:
-    return _child([str(path), controller, what, "pauses" if pauses else ""])
+    return _told([str(path), controller, what, "pauses" if pauses else ""])
 
 
-def _child(arguments: Sequence[str]) -> tuple[bool, str]:
+def _told(arguments: Sequence[str]) -> tuple[bool, str]:
     """One line of JSON from a process; or how it ended without."""
-    command = [sys.executable, "-m", "ackclock.stacks", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    except subprocess.TimeoutExpired:
+        done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=PATIENCE_S)
+    except _child.TimeoutExpired:
         return False, f"found no end after {PATIENCE_S:.0f} s; allowed: a result"
     try:
         holds, text = json.loads(done.stdout.splitlines()[-1])
@@ -276,5 +274,6 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
     return _engine.check_stack(stack.name, controller, what, pauses == "pauses")
 
 
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_answer(sys.argv[1:])) + "\n")
+def answer(*arguments: str) -> None:
+    """What a child of `check` is started for; one line of JSON."""
+    sys.stdout.write(json.dumps(_answer(arguments)) + "\n")

@@ -22,7 +22,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ackclock._files import reads
+from ackclock import _child
+from ackclock._files import has_leave, reads
 from ackclock._native import _rust
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 
@@ -57,6 +57,8 @@ _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 def digest(file: str) -> str:
     """What the code is: the file, what it includes from its folder, our headers and helpers, and the compiler's version.
 
+    Before the user has given leave to run it, no compiler is started; the digest is then one that no run has.
+
     Raises
     ------
     ScenarioError
@@ -67,7 +69,8 @@ def digest(file: str) -> str:
     own = sorted(path for path in HERE.rglob("*") if path.suffix in {".c", ".h"})
     parts = [[path.name, _hash(path.read_bytes())] for path in own]
     parts += [[path.name, _hash(text)] for path, text in sorted(_sources(file).items())]
-    return _hash(json.dumps([*parts, _compiler(file)[1], FLAGS]).encode())[:16]
+    version = _compiler(file)[1] if has_leave() else ""
+    return _hash(json.dumps([*parts, version, FLAGS]).encode())[:16]
 
 
 def files(file: str) -> list[Path]:
@@ -167,11 +170,8 @@ def _asked(arguments: list[str], file: str) -> None:
     """Run the compiler; its first error in a line."""
     compiler = _compiler(file)[0]
     try:
-        done = subprocess.run(
-            [compiler, *arguments], capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False,
-            stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+        done = _child.run([compiler, *arguments], timeout=SECONDS, env=_child.environment(LC_ALL="C"))
+    except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
@@ -214,14 +214,12 @@ def _compiler(file: str) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
     """Where the compiler is, and the first line of what it says of itself."""
-    place = shutil.which(asked, path=path)
+    place = _child.program(asked, path)
     if place is None:
         return None
     try:
-        done = subprocess.run(
-            [place, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = _child.run([place, "--version"], timeout=10)
+    except (OSError, _child.TimeoutExpired):
         return None
     lines = done.stdout.splitlines()
     return None if done.returncode or not lines else (place, lines[0])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from functools import lru_cache
 from pathlib import Path
 
+from ackclock import _child
+from ackclock._files import has_leave
 from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
@@ -33,7 +33,12 @@ def digested(file: str, text: bytes) -> list[str]:
             found=f'{quote(Path(file).name)} with "mod {found[1].decode()};"',
             allowed="a controller in one file",
         )
-    return [text.decode(errors="replace"), INTERFACE.read_text(encoding="utf-8"), _compiler(file)[1], *FLAGS]
+    return [
+        text.decode(errors="replace"),
+        INTERFACE.read_text(encoding="utf-8"),
+        _compiler(file)[1] if has_leave() else "",
+        *FLAGS,
+    ]
 
 
 def compiled(file: str, folder: Path) -> Path:
@@ -57,11 +62,8 @@ def _asked(arguments: list[str], file: str) -> None:
     """Run the compiler; its first error in a line."""
     compiler = _compiler(file)[0]
     try:
-        done = subprocess.run(
-            [compiler, *FLAGS, *arguments], capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+        done = _child.run([compiler, *FLAGS, *arguments], timeout=SECONDS)
+    except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
@@ -89,11 +91,11 @@ def _compiler(file: str) -> tuple[str, str]:
 @lru_cache(maxsize=8)
 def _version(asked: str, path: str) -> tuple[str, str] | None:
     """Where the compiler is, and what it says of itself."""
-    place = shutil.which(asked, path=path)
+    place = _child.program(asked, path)
     if place is None:
         return None
     try:
-        done = subprocess.run([place, "-vV"], capture_output=True, text=True, errors="replace", timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = _child.run([place, "-vV"], timeout=10)
+    except (OSError, _child.TimeoutExpired):
         return None
     return None if done.returncode or not done.stdout else (place, done.stdout)

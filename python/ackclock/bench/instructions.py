@@ -9,11 +9,8 @@ the engine that its file belongs to, a line of Rust's library for the part of th
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _child
 from ackclock.bench.cells import COUNTED, Counted, scenario
 from ackclock.errors import UnavailableError
 
@@ -138,7 +136,7 @@ def count(
     if why := missing():
         raise UnavailableError(why)
     # compiled once before, so that no cell's process compiles its modules while it is counted
-    subprocess.run([sys.executable, "-c", "import ackclock._bench_cell"], check=False, capture_output=True)
+    _child.run(_child.python("builtins:print", loads=["ackclock._bench_cell"]))
     done = []
     for i, counted in enumerate(cells):
         cell = counted.cell
@@ -171,13 +169,10 @@ def _cachegrind(text: str) -> tuple[Counter[str], int]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "counts")
         tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={out}"]
-        done = subprocess.run(
-            [*tool, sys.executable, "-m", "ackclock._bench_cell"],
+        done = _child.run(
+            [*tool, *_child.python("ackclock._bench_cell:main")],
             input=json.dumps({"scenario": text, "repeats": 0}),
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env=_child.environment(PYTHONHASHSEED="0"),
         )
         if done.returncode != 0 or not out.exists():
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _child
 from ackclock.bench.cells import CELLS, NOT_TCP, BenchCell, scenario
 from ackclock.errors import UnavailableError
 
@@ -256,9 +255,7 @@ OWN = {"custom:reno": 3.0, "custom:reno, run_batch": 3.6, "custom:reno-by-round"
 
 def _in_fresh_process(text: str | dict[str, str], *, repeats: int) -> dict[str, Any]:
     ask = json.dumps({"scenario": text, "repeats": repeats})
-    done = subprocess.run(
-        [sys.executable, "-m", "ackclock._bench_cell"], input=ask, capture_output=True, text=True, check=False
-    )
+    done = _child.run(_child.python("ackclock._bench_cell:main"), input=ask)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UnavailableError(f"bench: a cell's process failed: {last}")

@@ -299,20 +299,26 @@ def _with(name: str, options: Mapping[str, Any]) -> str:
 
 def resolved(controller: str) -> str:
     """The name with its file as seen from anywhere; a bug of the zoo is a class of ours."""
+    from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import anchored, named
 
     controller = zoo.resolved(controller)
+    if named(controller):
+        give_leave()
     return anchored(controller, Path.cwd()) if named(controller) else controller
 
 
 def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     """The name of a controller, which exists and obeys the rules of all controllers."""
     from ackclock._agents.controllers import check
+    from ackclock._files import give_leave
     from ackclock.attack import zoo
     from ackclock.own import described, named, short
     from ackclock.scenario import Scenario
 
+    if named(controller):
+        give_leave()
     if (bug := zoo.resolved(controller, what)) != controller:
         checked(bug, options, what)
         return controller

@@ -100,6 +100,7 @@ def _text(file: Path) -> str:
             raise InputError(f"{file}: found no regular file; allowed: {allowed}")
         if path.stat().st_size > LARGEST:
             raise InputError(f"{file}: found {path.stat().st_size} bytes; allowed: {allowed}")
+        _files.reads(path)
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{file}: found {error.strerror}; allowed: {allowed}") from None
@@ -125,6 +126,9 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(page)))
                 self.send_header("Cache-Control", "no-store")
                 self.send_header("X-Content-Type-Options", "nosniff")
+                # no other page may hold this one in a frame
+                self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
+                self.send_header("X-Frame-Options", "DENY")
                 self.end_headers()
                 self.wfile.write(page)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ackclock._files import give_leave
 from ackclock.errors import quote
 
 
@@ -153,7 +154,19 @@ Stacks = Annotated[
         help="Shared library of a transport stack, for flows with stack:NAME:CONTROLLER. Its code is run. Repeatable.",
     ),
 ]
+
+
+def _leave(given: bool) -> bool:
+    if given:
+        give_leave()
+    return given
+
+
 OwnCode = Annotated[
     bool,
-    typer.Option("--own-code", help="Run controllers that the file itself names as FILE.py:CLASS, FILE.c or FILE.rs."),
+    typer.Option(
+        "--own-code",
+        help="Run controllers that the file itself names as FILE.py:CLASS, FILE.c or FILE.rs.",
+        callback=_leave,
+    ),
 ]

@@ -394,6 +394,7 @@ def changed(scenario: Scenario, text: str) -> Scenario:
 
 def controlled(scenario: Scenario, text: str) -> Scenario:
     """Apply one `--controller`: the class takes the flows over, all or those that ask for it by name."""
+    from ackclock._files import give_leave
     from ackclock.own import named
     from ackclock.scenario._parts import OWN
 
@@ -403,6 +404,7 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
             f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it; a built-in one is "
             "chosen with --set flows.0.congestion_control=NAME"
         )
+    give_leave()
     wanted = [
         i
         for i, group in enumerate(scenario.flows)

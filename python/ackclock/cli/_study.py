@@ -420,6 +420,9 @@ def _part(progress: _terminal.Progress, name: str, start: float, stop: float) ->
 
 
 def _get(name: str) -> Study:
+    from ackclock._files import give_leave
+
+    give_leave()  # a study is a program, and may name others
     from ackclock import studies
 
     return studies.get(name)

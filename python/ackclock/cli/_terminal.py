@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock._files import check_file, check_folder, refused
+from ackclock._files import check_file, check_folder, refused, scratch
 from ackclock.cli._sheet import plain
 from ackclock.errors import InputError, shown
 from ackclock.text import printable
@@ -222,10 +222,6 @@ def wait() -> None:
         _wait(done)
 
 
-SCRATCH = ".ackclock_"
-"""Beginning of the name of a folder that is made and removed to see whether another could be made."""
-
-
 def writable_folder(folder: Path) -> None:
     """Make sure that a folder can be written, and leave no trace of the test. What is missing is made elsewhere: another process may
     be making the same folder.
@@ -238,8 +234,8 @@ def writable_folder(folder: Path) -> None:
     missing = [p for p in (folder, *folder.parents) if not os.path.lexists(p)]
     there = missing[-1].parent if missing else folder
     try:
-        with tempfile.TemporaryDirectory(dir=there, prefix=SCRATCH) as scratch:
-            place = scratch / folder.relative_to(there)
+        with scratch(there) as made:
+            place = made / folder.relative_to(there)
             place.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=place):
                 pass

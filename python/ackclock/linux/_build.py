@@ -7,13 +7,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError
 from ackclock.linux import _cache, _guest, _patched, _source, _tree
 from ackclock.linux._cache import Kernel
@@ -333,8 +333,8 @@ def _make(tree: Path, jobs: int, progress: Progress) -> None:
     lines = 0
     with (
         log.open("w", encoding="utf-8") as sink,
-        subprocess.Popen(
-            command, cwd=tree, env=_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        _child.start(
+            command, cwd=tree, env=_environment(), text=True, stdout=_child.PIPE, stderr=_child.STDOUT
         ) as process,
     ):
         try:
@@ -401,8 +401,8 @@ def _build_guest(linux: Path, jobs: int) -> None:
         "cargo", "build", "--quiet", "--locked", "--profile", "guest", "-p", "ackclock-guest", "--target", target,
         "-j", str(jobs), "--target-dir", str(made_in),
     ]  # fmt: skip
-    environment = {**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static"}
-    done = subprocess.run(command, cwd=linux.parent, env=environment, capture_output=True, text=True, check=False)
+    environment = _child.environment(RUSTFLAGS="-C target-feature=+crt-static")
+    done = _child.run(command, cwd=linux.parent, env=environment)
     if done.returncode:
         _full_disk(done.stderr, place)
         raise UnavailableError(f"the guest program does not build: {_first_error(done.stderr)}")
@@ -415,12 +415,12 @@ def _build_guest(linux: Path, jobs: int) -> None:
         old.unlink()
 
 
-def _call(command: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=cwd, env=_environment(), capture_output=True, text=True, check=False)
+def _call(command: Sequence[str], cwd: Path) -> _child.CompletedProcess[str]:
+    return _child.run(command, cwd=cwd, env=_environment())
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", **IDENTITY}
+    return _child.environment(LC_ALL="C", **IDENTITY)
 
 
 def _full_disk(said: str, place: Path) -> None:

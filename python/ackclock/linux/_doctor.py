@@ -6,12 +6,12 @@ import ctypes
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ackclock import _child
 from ackclock.errors import AckclockError
 from ackclock.linux import _cache
 
@@ -108,13 +108,7 @@ def _has_header(header: str) -> bool:
     if Path(header).exists():
         return True
     name = header.removeprefix("/usr/include/")
-    asked = subprocess.run(
-        ["gcc", "-fsyntax-only", "-x", "c", "-"],
-        input=f"#include <{name}>\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = _child.run(["gcc", "-fsyntax-only", "-x", "c", "-"], input=f"#include <{name}>\n")
     return asked.returncode == 0
 
 

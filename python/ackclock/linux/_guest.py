@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import struct
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ackclock import _child
 from ackclock.errors import UnavailableError
 from ackclock.linux import _cache
 from ackclock.linux._cache import Kernel
@@ -146,9 +146,9 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
     os.sched_setaffinity(0, {cpu})
     try:
         with (folder / "kernel.log").open("wb") as log:
-            process = subprocess.Popen(
+            process = _child.start(
                 [str(kernel.path), *arguments],
-                cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                cwd=folder, env=environment, stdout=log, stderr=_child.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
     except OSError as error:
@@ -158,7 +158,7 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
     with _ended(process, folder):
         try:
             process.wait(timeout=wall_limit_s)
-        except subprocess.TimeoutExpired:
+        except _child.TimeoutExpired:
             raise UnavailableError(
                 f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
                 "allowed: a shorter run, or a larger --wall-limit"
@@ -170,13 +170,13 @@ WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
+def _ended(process: _child.Popen[bytes], folder: Path) -> Iterator[None]:
     """End the guest afterwards; a shell does it, and removes the folder, if this process is killed before."""
     watch = None
     try:
-        watch = subprocess.Popen(
+        watch = _child.start(
             ["/bin/sh", "-c", WATCH, "sh", str(process.pid), str(folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            stdin=_child.PIPE, stdout=_child.DEVNULL, stderr=_child.DEVNULL, start_new_session=True,
         )  # fmt: skip
         yield
     finally:
@@ -185,11 +185,11 @@ def _ended(process: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
             watch.communicate(b"\n")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: _child.Popen[bytes]) -> None:
     """End the kernel and the processes that it made for the guest's."""
     if process.poll() is None:
         process.terminate()
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(_child.TimeoutExpired):
             process.wait(timeout=GRACE_S)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ackclock import _child
 from ackclock.errors import InputError, UnavailableError
 
 __all__ = ["applied", "compiled", "copied", "patched", "put", "read", "touched"]
@@ -109,10 +109,9 @@ def applied(tree: Path, patches: Sequence[tuple[str, bytes]]) -> dict[str, bytes
             if (tree / name).is_file():
                 shutil.copyfile(tree / name, place / name)
         for name, text in patches:
-            done = subprocess.run(
-                ["patch", "-s", "-p1", "--no-backup-if-mismatch", "-r", "-"],
-                cwd=place, input=text, capture_output=True, check=False,
-            )  # fmt: skip
+            done = _child.run(
+                ["patch", "-s", "-p1", "--no-backup-if-mismatch", "-r", "-"], cwd=place, input=text, text=False
+            )
             if done.returncode:
                 said = (done.stdout or done.stderr).decode(errors="replace").strip().splitlines()
                 raise InputError(
@@ -150,5 +149,5 @@ def touched(text: bytes) -> list[str]:
     return found
 
 
-def _call(command: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+def _call(command: Sequence[str], cwd: Path) -> _child.CompletedProcess[str]:
+    return _child.run(command, cwd=cwd)

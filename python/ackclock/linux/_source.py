@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from ackclock import _child
 from ackclock.errors import InputError, UnavailableError, quote
 from ackclock.linux import _cache
 
@@ -107,19 +106,18 @@ class _Apt:
             'APT::Sandbox::User "";\n',
             encoding="utf-8",
         )
-        self._environment = {**os.environ, "APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
+        self._environment = _child.environment(APT_CONFIG=str(apt / "apt.conf"), LC_ALL="C")
 
     def call(self, *command: str, cwd: Path | None = None) -> str:
         """What a command of apt's says."""
-        done = subprocess.run(
-            command, env=self._environment, cwd=cwd or self.sources, capture_output=True, text=True, check=False
-        )
+        done = _child.run(command, env=self._environment, cwd=cwd or self.sources)
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
             raise UnavailableError(
                 f"{' '.join(command[:4])}: {lines[-1][-200:]}; allowed: a machine that reaches {MIRROR}, or --source ARCHIVE"
             )
-        return done.stdout
+        said: str = done.stdout
+        return said
 
     def kept(self, package: str, version: str) -> Path:
         """Where the archive of a package is, once it was fetched."""
@@ -216,8 +214,20 @@ def unpack(source: Source, place: Path) -> None:
     if not tarfile.is_tarfile(source.archive):
         raise InputError(refused % "no tar archive")
     place.mkdir()
-    command = ["tar", "-x", "--no-same-owner", "--strip-components=1", "-f", str(source.archive), "-C", str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    archive, into = source.archive.absolute(), place.absolute()
+    # a colon in a name would make it one of another machine, and start ssh
+    command = [
+        "tar",
+        "-x",
+        "--force-local",
+        "--no-same-owner",
+        "--strip-components=1",
+        "-f",
+        str(archive),
+        "-C",
+        str(into),
+    ]
+    done = _child.run(command, env=_child.environment(LC_ALL="C"))
     if "No space left on device" in done.stderr:
         raise OSError(28, "No space left on device", str(place))
     missing = [name for name in NEEDED_FILES if not (place / name).is_file()]

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ackclock import _child
 from ackclock.errors import InputError, UnavailableError
 from ackclock.linux import _cache, _patched
 from ackclock.linux._source import NEEDED_FILES
@@ -192,9 +192,7 @@ def _begun(place: Path, base: Path | None) -> None:
         if base is None:
             fresh.mkdir()
         else:
-            done = subprocess.run(
-                ["cp", "-a", "--reflink=auto", str(base), str(fresh)], capture_output=True, text=True, check=False
-            )
+            done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
         # what only the base has stays: no makefile of the tree names it
@@ -231,7 +229,8 @@ def _write(file: Path, content: object) -> None:
     part.replace(file)
 
 
-def _git(place: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        ["git", *arguments], cwd=place, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"}, capture_output=True, check=False
-    )
+def _git(place: Path, *arguments: str) -> _child.CompletedProcess[bytes]:
+    # the tree's own settings may name programs that git starts
+    settings = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+    environment = _child.environment(GIT_OPTIONAL_LOCKS="0")
+    return _child.run(["git", *settings, *arguments], cwd=place, env=environment, text=False)

@@ -1,16 +1,17 @@
 """Makes runs in a process of their own, where one of them is suspected of ending it.
 
-Run as a program it is that process: a task comes in on standard input, what became of it goes out on standard output.
+`answer` is that process: a task comes in on standard input, what became of it goes out on standard output.
 """
 
 from __future__ import annotations
 
 import pickle
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from ackclock import _child
 
 if TYPE_CHECKING:
     from ackclock import _engine
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 SUSPECT_AFTER = 2
 """Attempts without an outcome from which a run is made apart: the third one may end that process, and no other."""
-
-
-COMMAND = (sys.executable, "-m", "ackclock.sweep.apart")
 
 
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
@@ -43,17 +41,22 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
         count = (count + 1) // 2
 
 
+def command() -> list[str]:
+    """What is started for a task."""
+    return _child.python("ackclock.sweep.apart:answer", leave=True, loads=["ackclock.sweep.task"])
+
+
 def _made(task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
     """What came back, or what the process died of."""
-    with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    with _child.start(
+        command(), leave=True, stdin=_child.PIPE, stdout=_child.PIPE, stderr=_child.DEVNULL, start_new_session=True
     ) as process:
         given: bytes | None = pickle.dumps(task)
         while True:
             try:
                 out, _ = process.communicate(given, timeout=0.1)
                 break
-            except subprocess.TimeoutExpired:
+            except _child.TimeoutExpired:
                 given = None
                 if stop is not None and stop.is_set():
                     process.kill()
@@ -65,12 +68,9 @@ def _made(task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
     return None, f"the process that made it died three times ({name} at last)"
 
 
-def _main() -> None:
+def answer() -> None:
+    """Make the task on standard input; what became of it goes to standard output."""
     from ackclock.sweep.task import compute
 
     done = compute(pickle.load(sys.stdin.buffer))
     pickle.dump(done, sys.stdout.buffer)
-
-
-if __name__ == "__main__":
-    _main()

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ackclock import _engine
-from ackclock.errors import InputError, UnavailableError
+from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.sweep.task import Done, Task, compute
 
 Finished = tuple[int, Done | Exception]
@@ -231,13 +231,20 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     try:
         # Whoever reaches the scheduler's port runs code as this user: only those who hold its certificate may.
         security = _temporary_certificates()
-        cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **options})
+        # a worker is started by `python -m`, in a folder that may be somebody else's
+        first = ["export PYTHONSAFEPATH=1", *options.get("job_script_prologue", ())]
+        given = {**options, "job_script_prologue": first}
+        cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **given})
         cluster.sync(_submit, cluster, workers)
         # A job that ends, by its time limit or with its node, is followed by another.
         cluster.adapt(minimum_jobs=workers, maximum_jobs=workers, interval="5s")
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         if cluster is not None:
             cluster.close()
+        if isinstance(error, FileNotFoundError) and error.filename:
+            raise UnavailableError(
+                f"--{kind}: found no program {shown(str(error.filename))}; allowed: a machine from which jobs can be submitted"
+            ) from None
         said = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         raise UnavailableError(f"--{kind}: {said[-1].strip()}") from None
     return Dask(cluster, close=cluster.close)

@@ -15,13 +15,13 @@ writes and finds the others.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock._files import remove_parts
 from ackclock.sweep import database, integrity, parts
 from ackclock.sweep.database import StoreError
 from ackclock.sweep.integrity import DamagedError
@@ -386,8 +386,9 @@ class Store:
                 parts.give_names([file])
             elif live == 0 or (live is None and unnamed):  # merged into another; never entered
                 file.unlink()
-        for rest in (self.folder / "sweeps").glob("*/.ackclock-*"):
-            shutil.rmtree(rest, ignore_errors=True)
+        for place in (self.folder / "sweeps").glob("*"):
+            if place.is_dir() and not place.is_symlink():
+                remove_parts(place)
         with database.transaction(self._db):
             self._db.execute("DELETE FROM parts WHERE NOT live")
             self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")

@@ -42,6 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "class Own:\n    def on_ack(self, window, ack): pass\n    def on_congestion_event(self, window, in_flight): return 2\n"
     )
     assert main(["run", str(folder / "x.toml"), "--out", str(folder / "run")]) == 0
+    assert main(["run", str(folder / "x.toml"), "--pcap", str(folder / "x.pcap")]) == 0
     assert main(["export", str(folder / "run"), "--as", "ss", "--out", str(folder / "ss.txt")]) == 0
     assert main(["sweep", "run", str(folder / "k.toml"), "--jobs", "1", "--out", str(folder / "k.sweep")]) == 0
     return folder
@@ -86,6 +87,19 @@ OVER_INPUTS = [
     "export m.toml --as tc --out trace.txt",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
     "sweep export k.toml --csv k.toml",
+    "lab x.toml --save x.toml",
+    "lab x.toml --save link.toml",
+    "lab x.toml --save hard.toml",
+    "diagnose x.pcap --report x.pcap",
+    "diagnose x.pcap --mirror x.pcap",
+    "diagnose x.pcap --csv x.pcap",
+    "diagnose x.pcap --plot x.svg=x.pcap",
+    "read x.pcap --csv x.pcap",
+    "read x.pcap --plot x.svg=x.pcap",
+    "report run --plot cwnd=run/flows.parquet",
+    "conform own.py:Own --junit own.py",
+    "diff x.toml --figure x.toml",
+    "sweep export k.sweep --parquet k.sweep/sweeps/k/table.parquet",
 ]
 
 

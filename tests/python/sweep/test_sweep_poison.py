@@ -43,7 +43,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two runs are done, the third has failed with the signal; `--retry` makes it again."""
-    monkeypatch.setattr(apart, "COMMAND", (sys.executable, "-c", DEADLY))
+    monkeypatch.setattr(apart, "command", lambda: [sys.executable, "-c", DEADLY])
     (tmp_path / "k.toml").write_text(SWEEP.replace("seeds = 8", "seeds = 3"))
     store = tmp_path / "k.sweep"
     assert main(["sweep", "run", str(tmp_path / "k.toml"), "--out", str(store), "--jobs", "1"]) == 0

@@ -1,0 +1,209 @@
+"""The only place that starts other processes. A folder that came from somebody else may be the current one, and must not run anything.
+
+| kind | current folder | environment | for |
+| --- | --- | --- | --- |
+| `run`, `start` | `/`, or a folder of ours | `environment()`: names of a list, without relative places | our own modules, compilers, tools |
+| `run`, `start` with `leave=True` | the user's | the user's | our modules that go on to run code of the user's, with his leave |
+
+Why `/`: compilers (rustup), valgrind and others look for files of settings in the current folder and in those above it, and obey them.
+A temporary folder has others' above it; nobody but the administrator writes into `/`.
+
+A module of ours is named by its function (`python("ackclock.stacks:answer", ...)`): its process never has the current folder in front of
+its modules, as `python -m` would.
+
+Examples
+--------
+>>> from ackclock import _child
+>>> _child.run(_child.python("builtins:print", "hello")).stdout.strip()
+'hello'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess, Popen, TimeoutExpired
+from typing import IO, Any
+
+__all__ = [
+    "DEVNULL", "NOWHERE", "PIPE", "STDOUT", "CompletedProcess", "Popen", "TimeoutExpired", "environment", "program", "python", "run", "start",
+]  # fmt: skip
+
+NOWHERE = "/"
+"""Current folder of a process that reads nothing by a relative name."""
+
+PASSED = frozenset({
+    "HOME", "LANG", "LANGUAGE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+    # where programs, libraries and headers are
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "PKG_CONFIG_PATH",
+    "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "VALGRIND_LIB", "NIX_LDFLAGS", "NIX_CFLAGS_COMPILE",
+    "RUST_BACKTRACE", "SOURCE_DATE_EPOCH",
+    # of Python and of what it imports
+    "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUSERBASE",
+    "PYTHONUTF8", "VIRTUAL_ENV", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "MPLCONFIGDIR",
+    # what packages and crates are fetched through
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+})  # fmt: skip
+"""Variables that a process of ours is given, beside those of `PREFIXES`."""
+
+PREFIXES = ("ACKCLOCK_", "CARGO_", "LC_", "RUSTUP_", "XDG_")
+
+LISTS = frozenset({
+    "LD_LIBRARY_PATH", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "PKG_CONFIG_PATH", "PYTHONPATH",
+})  # fmt: skip
+"""Variables with several places, of which an empty or relative one means the current folder."""
+
+BOOT = """\
+import sys
+from importlib import import_module
+_, root, path, loads, target, *arguments = sys.argv
+if root not in sys.path:
+    sys.path.append(root)
+module, function = target.split(":")
+for name in (*loads.split(), module):
+    import_module(name)
+if path:
+    sys.path[:] = import_module("json").loads(path)
+sys.argv = [target, *arguments]
+getattr(sys.modules[module], function)(*arguments)
+"""
+"""Program of a process of ours. The modules to come first are loaded before the path of the user's own process is put in place."""
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def python(target: str, *arguments: str, leave: bool = False, loads: Sequence[str] = ()) -> list[str]:
+    """The command that calls a function of ours in an interpreter of its own.
+
+    Parameters
+    ----------
+    target
+        `MODULE:FUNCTION`.
+    arguments
+        Texts that the function is called with.
+    leave
+        The function runs code of the user's: its modules are then looked for where this process looks.
+    loads
+        Modules to load before that, beside the function's own.
+
+    Returns
+    -------
+    list of str
+        For `run` and `start`.
+    """
+    path = json.dumps(sys.path) if leave else ""
+    return [sys.executable, "-P", "-c", BOOT, str(ROOT), path, " ".join(loads), target, *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables that a process of ours is given.
+
+    Parameters
+    ----------
+    more
+        Further ones.
+    """
+    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PREFIXES)}
+    for name in LISTS & kept.keys():
+        kept[name] = _absolute(kept[name])
+        if not kept[name]:
+            del kept[name]
+    return {**kept, "PYTHONSAFEPATH": "1", **more}
+
+
+def program(name: str, path: str | None = None) -> str | None:
+    """Where a program is, as an absolute path; None if it is nowhere. The current folder is not looked at.
+
+    Parameters
+    ----------
+    name
+        Its name; or its place, as the user has named it.
+    path
+        Folders; None: those of PATH.
+    """
+    path = environment().get("PATH", os.defpath) if path is None else _absolute(path)
+    if os.path.dirname(name):
+        name = os.path.abspath(name)
+    return shutil.which(name, path=path)
+
+
+def _absolute(places: str) -> str:
+    return os.pathsep.join(place for place in places.split(os.pathsep) if os.path.isabs(place))
+
+
+def start(
+    command: Sequence[str],
+    *,
+    leave: bool = False,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[Any] | None = DEVNULL,
+    **options: Any,
+) -> Popen[Any]:
+    """Start a process.
+
+    Parameters
+    ----------
+    command
+        Program and arguments; a name without a folder is looked for in PATH.
+    leave
+        Whether the user has given leave to run code of his own.
+    cwd
+        Its current folder: one that we have made, or `/`; with leave, that of this process.
+    env
+        Its variables; None: `environment()`; with leave, those of this process.
+    stdin
+        Nothing, unless something is given.
+    options
+        Of `subprocess.Popen`; none of them runs a shell.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+    asked, *arguments = command
+    place = program(asked)
+    if place is None:
+        raise FileNotFoundError(2, os.strerror(2), asked)
+    if not leave:
+        cwd = NOWHERE if cwd is None else os.path.abspath(cwd)
+        env = environment() if env is None else env
+    return Popen([place, *arguments], cwd=cwd, env=env, stdin=stdin, shell=False, **options)
+
+
+def run(
+    command: Sequence[str], *, input: str | bytes | None = None, timeout: float | None = None, **options: Any
+) -> CompletedProcess[Any]:
+    """Start a process, and wait for its end; what it prints is kept.
+
+    Parameters
+    ----------
+    command, options
+        Of `start`. Output is text, unless `text=False`.
+    input
+        What it reads.
+    timeout
+        Seconds after which it is killed.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    TimeoutExpired
+        If it does not end in time.
+    """
+    if options.get("text", True):
+        options = {"errors": "replace", **options, "text": True}
+    given = DEVNULL if input is None else PIPE
+    with start(command, stdin=given, stdout=PIPE, stderr=PIPE, **options) as process:
+        try:
+            out, said = process.communicate(input, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return CompletedProcess(process.args, process.returncode, out, said)

@@ -1,0 +1,140 @@
+"""What is removed is ours: by its name and by the mark in it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from ackclock import _files
+from ackclock.cli import main
+from ackclock.cli._app import app
+
+SCENARIO = """
+duration = "0.2 s"
+[network.bottleneck]
+rate = "10 Mbit/s"
+delay = "10 ms"
+[[flows]]
+"""
+SWEEP = 'scenario = "s.toml"\nseeds = 1\n[axes]\n"network.bottleneck.delay" = ["10 ms"]\n'
+THEIRS = (".ackclock-notes", ".ackclock-0123456789abcdef", ".ackclock_x", ".ackclock-0123456789ABCDEF")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a thesis in folders whose names are like ours."""
+    for name in THEIRS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.tex").write_text("thesis", encoding="utf-8")
+    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+COMMANDS = (
+    "run s.toml --report r.html", "run s.toml --out .", "run s.toml --plot cwnd.png", "run s.toml --pcap x.pcap", "export s.toml --as tc --out x.sh",
+    "sweep run sweep.toml", "study new mine", "lab s.toml --save lab.html",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_folders_of_the_user_stay(home: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(command.split())
+    assert code in ((0, 2) if command.startswith("lab") else (0,)), capsys.readouterr().err
+    for name in THEIRS:
+        assert (home / name / "thesis.tex").read_text(encoding="utf-8") == "thesis"
+    assert not [p for p in home.glob(".ackclock*") if p.name not in THEIRS]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ackclock import _files
+with getattr(_files, sys.argv[1])(Path(), **({"marks": _files.OWN} if sys.argv[1] == "staged" else {})) as part:
+    (part / "half").mkdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("which", ["staged", "scratch"])
+def test_what_a_killed_command_left_is_removed_with_a_word(
+    home: Path, which: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert subprocess.run([sys.executable, "-c", KILLED, which], check=False).returncode == -signal.SIGKILL
+    (left,) = (p for p in home.glob(".ackclock-*") if p.name not in THEIRS)
+    assert (left / ".ackclock").read_bytes() == _files.MARKED
+    assert main(["run", "s.toml", "--report", "r.html"]) == 0
+    assert f"{left.name}: removed; a command that was killed had left it" in capsys.readouterr().err
+    assert not left.exists()
+
+
+def test_a_mark_that_is_a_link_is_none(home: Path) -> None:
+    folder = home / ".ackclock-aaaaaaaaaaaaaaaa"
+    folder.mkdir()
+    (home / "marked").write_bytes(_files.MARKED)
+    (folder / ".ackclock").symlink_to(home / "marked")
+    (folder / "x").write_text("mine", encoding="utf-8")
+    (home / ".ackclock-bbbbbbbbbbbbbbbb").symlink_to(folder)
+    assert main(["run", "s.toml", "--report", "r.html"]) == 0
+    assert (folder / "x").exists()
+    assert (home / ".ackclock-bbbbbbbbbbbbbbbb").is_symlink()
+
+
+def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
+    assert main(["sweep", "run", "sweep.toml", "--out", "st"]) == 0
+    place = home / "st/sweeps/sweep/.ackclock-notes"
+    place.mkdir()
+    assert main(["sweep", "run", "sweep.toml", "--out", "st"]) == 0
+    assert place.is_dir()
+    os.rmdir(place)
+
+
+READ = {
+    "--beside", "--budget", "--controller", "--own-code", "--patch", "--registered", "--rival", "--scenario", "--statement", "--style", "--tree",
+}  # fmt: skip
+"""Options whose text speaks of files that the command reads."""
+
+FOLDERS = {
+    ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
+    ("sweep run", "--out"), ("sweep resume", "--out"), ("sweep status", "--out"), ("sweep rerun", "--out"), ("sweep plot", "--out"),
+    ("sweep export", "--out"), ("compare", "--out"),
+}  # fmt: skip
+"""Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
+
+NAMED_BY_A_STUDY = {("study register", "--out"), ("study artefact", "--out")}
+"""A study is named, not a file: what is written is compared with what the command has read of the study's folder."""
+
+
+def outputs() -> dict[str, set[str]]:
+    """Options of each command that name a file or a folder to write."""
+    found: dict[str, set[str]] = {}
+
+    def walk(command: object, name: str) -> None:
+        if hasattr(command, "list_commands"):
+            context = typer.Context(command)  # type: ignore[arg-type]
+            for one in command.list_commands(context):
+                walk(command.get_command(context, one), f"{name} {one}".strip())  # type: ignore[attr-defined]
+            return
+        for option in command.params:  # type: ignore[attr-defined]
+            text = f"{option.metavar or ''} {getattr(option, 'help', '') or ''}"
+            if option.opts[0].startswith("--") and any(word in text for word in ("FILE", "DIR")):
+                found.setdefault(name, set()).add(option.opts[0])
+
+    walk(app, "")
+    return found
+
+
+def test_every_output_is_tried_over_an_input() -> None:
+    """A command that comes to write another file has a line among the tries."""
+    from hostile import test_outputs
+
+    tried = {(name, option) for name, options in outputs().items() for option in options
+             if any(f"{line} ".startswith(f"{name} ") and f" {option} " in line for line in test_outputs.OVER_INPUTS)}  # fmt: skip
+    writes = {(name, option) for name, options in outputs().items() for option in options if option not in READ}
+    assert writes - tried - FOLDERS - NAMED_BY_A_STUDY == set()
+    assert len(tried) >= 15
