@@ -21,6 +21,7 @@ from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
+from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
@@ -264,6 +265,10 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     acks = repairs = unknown = 0
     blurred, trip = 0.0, None
     counted = False
+    if not marks_tell(
+        packets, server=server, mss=mss, apart=None if at == "receiver" and row["timestamps"] else gap(packets, server)
+    ):
+        packets = without_marks(packets, server=server, mss=mss)
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets

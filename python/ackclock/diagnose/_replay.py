@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
+from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
 from ackclock.diagnose._waits import Instant, causes_of, is_level, is_paced, last_departures
 
@@ -24,9 +25,6 @@ LONGEST_GAP_S = 2e-4
 
 SLICE = 50_000
 """Rows that are plain values at a time."""
-
-LEAST_FULL, MARKED = 20, 0.8
-"""Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
 
 UNKNOWN = (0.0, 2, 0, 0)
 """Of what did not leave as one packet."""
@@ -66,7 +64,8 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
         Payload of a full segment, bytes.
     """
     chosen = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window", "flags")
-    found = _Sender(server=server, mss=mss, gap=gap(chosen, server), marks=_marks(chosen, server, mss))
+    apart = gap(chosen, server)
+    found = _Sender(server=server, mss=mss, gap=apart, marks=marks_tell(chosen, server=server, mss=mss, apart=apart))
     for part in chosen.iter_slices(SLICE):  # plain values take ten times the memory of a frame
         for row in part.iter_rows():
             found.take(*row)
@@ -95,17 +94,6 @@ def gap(packets: pl.DataFrame, server: bool) -> float:
     waits.sort()
     usual = waits[len(waits) // 4] if waits else 0.0
     return min(max(3 * usual, 1e-6), LONGEST_GAP_S)
-
-
-def _marks(packets: pl.DataFrame, server: bool, mss: int) -> bool:
-    """Whether PSH tells where a write ended: a sender that hands several segments at a time to its card marks nearly all of them."""
-    import polars as pl
-
-    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") >= mss))
-    full = own.filter(pl.col("length") % mss == 0)
-    if full.height < LEAST_FULL or not (full["length"] > mss).any():
-        return True
-    return float((full["flags"] & PSH > 0).mean()) < MARKED  # type: ignore[arg-type]
 
 
 class _Sender:

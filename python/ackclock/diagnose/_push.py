@@ -1,0 +1,73 @@
+"""What PSH means in a capture: the end of a write, or nothing.
+
+Linux marks the last segment of a write, one whenever half the largest window was written since the last mark (`forced_push`), and the last segment of every
+packet of several segments (`__tcp_transmit_skb`). Other stacks, ours among them, mark what nothing follows. Which of them it is, the capture tells: where bursts
+that a window or a pace has ended are marked as well, the mark tells nothing. A segment that is not full ends what was written in any case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["marks_tell", "without_marks"]
+
+PSH = 0x08
+
+LEAST_FULL, MARKED = 20, 0.8
+"""Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
+
+ENDED = 0.3
+"""Bursts whose last segment is full, of which so large a share is marked that the mark tells nothing."""
+
+
+def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
+    """Whether PSH on a full segment tells where a write ended.
+
+    Where packets of several segments show, nearly all of them are marked by a host that hands them to its card. Where a card, a switch or the way to the
+    receiver shows them cut, nearly every burst ends in a mark.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`.
+    server
+        Whether the data is the server's.
+    mss
+        Payload of a full segment, bytes.
+    apart
+        Up to which packets are of one burst, s; None: those that have one timestamp and one echo.
+    """
+    import polars as pl
+
+    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
+    full = own.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
+    if full.height < LEAST_FULL:
+        return True
+    marked = (pl.col("flags") & PSH) > 0
+    if (full["length"] > mss).any():
+        return float(full.select(marked.mean()).item()) < MARKED
+    last = (
+        (pl.col("timestamp") != pl.col("timestamp").shift(-1)) | (pl.col("echo") != pl.col("echo").shift(-1))
+        if apart is None
+        else (pl.col("t_s").shift(-1) - pl.col("t_s")) > apart
+    )
+    ends = own.filter(last & (pl.col("length") == mss))
+    return ends.height < LEAST_FULL or float(ends.select(marked.mean()).item()) < ENDED
+
+
+def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:
+    """The same, with no mark on full segments of one side.
+
+    Parameters
+    ----------
+    packets, server, mss
+        As of `marks_tell`.
+    """
+    import polars as pl
+
+    full = (pl.col("from_server") == server) & (pl.col("length") >= mss) & (pl.col("length") % mss == 0)
+    plain = pl.col("flags") & (0xFFFF ^ PSH)
+    return packets.with_columns(flags=pl.when(full).then(plain).otherwise("flags").cast(packets.schema["flags"]))
