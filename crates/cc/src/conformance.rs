@@ -233,7 +233,7 @@ impl<C: CongestionControl> Path<C> {
             (self.now, ack.arrival.now) = (now, now);
             (self.srtt, ack.arrival.srtt, ack.arrival.rtt) =
                 (self.base_rtt, self.base_rtt, Some(self.base_rtt));
-            (ack.arrival.prior_in_flight, ack.arrival.in_flight, ack.in_flight) =
+            (ack.arrival.prior_in_flight, ack.arrival.left_in_flight, ack.in_flight) =
                 (prior, prior - segments, prior - segments);
             self.cc.on_sample(&mut self.window, &ack);
             self.look("on_sample")?;
@@ -265,8 +265,8 @@ impl<C: CongestionControl> Path<C> {
         let flight = u64::from(in_flight).min(self.delivered);
         let arrival = Arrival {
             now: self.now,
-            delivered: segments,
-            delivered_ce: if marked { segments } else { 0 },
+            newly_acked: segments,
+            newly_acked_ce: if marked { segments } else { 0 },
             since_sent: flight as u32,
             covered: segments,
             sacked: 0,
@@ -275,7 +275,7 @@ impl<C: CongestionControl> Path<C> {
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             prior_in_flight: in_flight,
-            in_flight: in_flight - segments,
+            left_in_flight: in_flight - segments,
             snd_una: self.snd_una,
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
@@ -283,7 +283,7 @@ impl<C: CongestionControl> Path<C> {
             departs_in: Span::ZERO,
             smss: SMSS,
             ece: marked,
-            ca_state: self.state,
+            prior_state: self.state,
             is_dup: segments == 0,
             slow_path: segments == 0,
         };

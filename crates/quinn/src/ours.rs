@@ -118,8 +118,8 @@ impl Inside {
         let recovers = heard.fresh == 0 && self.reduced_at.is_some();
         Arrival {
             now,
-            delivered: heard.packets,
-            delivered_ce: 0,
+            newly_acked: heard.packets,
+            newly_acked_ce: 0,
             since_sent: 0,
             covered: heard.packets,
             sacked: 0,
@@ -128,7 +128,7 @@ impl Inside {
             srtt: heard.srtt,
             min_rtt: heard.min_rtt,
             prior_in_flight: self.segments(self.flight),
-            in_flight: self.segments(self.in_flight),
+            left_in_flight: self.segments(self.in_flight),
             snd_una: self.sent.saturating_sub(self.in_flight),
             snd_nxt: self.sent,
             cwnd_limited: !app_limited,
@@ -136,7 +136,7 @@ impl Inside {
             departs_in: Span::ZERO,
             smss: self.mtu as u32,
             ece: false,
-            ca_state: if recovers { CaState::Recovery } else { CaState::Open },
+            prior_state: if recovers { CaState::Recovery } else { CaState::Open },
             is_dup: false,
             slow_path: false,
         }
@@ -178,7 +178,7 @@ impl Controller for Inside {
         let rtt = arrival.rtt.filter(|_| rule.heeds_rtt(now));
         start.on_sample(window, &arrival, rtt);
         rule.on_sample(window, &arrival);
-        if arrival.ca_state == CaState::Open {
+        if arrival.prior_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
             // by bytes: at first packets are smaller than what a segment becomes
             ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;
