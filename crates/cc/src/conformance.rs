@@ -343,7 +343,6 @@ impl<C: CongestionControl> Path<C> {
             newly_acked_ce: if marked { segments } else { 0 },
             since_sent: flight as u32,
             covered: segments,
-            sacked: 0,
             acked_bytes: u64::from(segments) * u64::from(SMSS),
             rtt,
             srtt: self.srtt,
@@ -354,12 +353,12 @@ impl<C: CongestionControl> Path<C> {
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
             paced: self.needs.pacing,
-            departs_in: Span::ZERO,
             smss: SMSS,
             ece: marked,
             prior_state: self.state,
             is_dup: segments == 0,
             slow_path: segments == 0,
+            ..Arrival::default()
         };
         AckSample {
             rate: self.needs.rate.then(|| RateSample {

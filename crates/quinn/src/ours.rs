@@ -119,10 +119,7 @@ impl Inside {
         Arrival {
             now,
             newly_acked: heard.packets,
-            newly_acked_ce: 0,
-            since_sent: 0,
             covered: heard.packets,
-            sacked: 0,
             acked_bytes: heard.bytes,
             rtt: heard.rtt,
             srtt: heard.srtt,
@@ -133,12 +130,9 @@ impl Inside {
             snd_nxt: self.sent,
             cwnd_limited: !app_limited,
             paced: true,
-            departs_in: Span::ZERO,
             smss: self.mtu as u32,
-            ece: false,
             prior_state: if recovers { CaState::Recovery } else { CaState::Open },
-            is_dup: false,
-            slow_path: false,
+            ..Arrival::default()
         }
     }
 }

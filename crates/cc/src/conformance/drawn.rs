@@ -107,9 +107,6 @@ impl<C: CongestionControl> Path<C> {
         let (now, name) = (self.now, hook.row().name);
         let before = self.window.cwnd;
         match hook {
-            Hook::on_negotiated => self.cc.on_negotiated(self.needs.l4s),
-            Hook::on_syn_acked => self.cc.on_syn_acked(self.srtt),
-            Hook::on_start => self.cc.on_start(&mut self.window, now, self.srtt, SMSS),
             Hook::on_sample => {
                 let (limited, marked) = (self.stream.below(5) > 0, self.stream.below(12) == 0);
                 let segments = self.stream.below(4) as u32;
@@ -155,7 +152,6 @@ impl<C: CongestionControl> Path<C> {
                 self.look(name)?;
                 self.window.cwnd = 1;
             }
-            Hook::on_totals => self.cc.on_totals(self.delivered, self.lost, now),
             Hook::on_state => {
                 let next = match (event.owed.take(), self.state) {
                     (Some(owed), _) => owed,
@@ -191,16 +187,109 @@ impl<C: CongestionControl> Path<C> {
                 let ack = event.ack.expect("invariant: an ACK");
                 self.cc.on_control(&mut self.window, &ack);
             }
-            Hook::holds_back => _ = self.cc.holds_back(),
-            Hook::on_idle => self.cc.on_idle(now, self.snd_una, self.stream.below(2) == 0),
-            Hook::on_restart => self.cc.on_restart(&mut self.window, self.snd_una),
             Hook::on_tx_start => {
                 let idle = Span::from_ms(self.stream.below(5_000));
                 self.now += idle;
-                self.cc.on_tx_start(&mut self.window, self.now, idle, self.snd_una);
+                self.tell(hook, event);
             }
-            Hook::needs | Hook::vars | Hook::seed | Hook::copied => {}
+            plain => self.tell(plain, event),
         }
         self.look(name)
     }
 }
+
+/// What a hook is told where nothing is special about it: by the type of the argument.
+struct Story {
+    now: Time,
+    span: Span,
+    count: u32,
+    total: u64,
+    flag: bool,
+    state: CaState,
+    window: Window,
+    ack: AckSample,
+}
+
+/// An argument that comes of the story, and goes back to the sender.
+trait Drawn<'a>: Sized {
+    type Kept;
+    fn keep(story: &Story) -> Self::Kept;
+    fn lend(kept: &'a mut Self::Kept) -> Self;
+    fn back(_kept: Self::Kept, _window: &mut Window) {}
+}
+
+impl<'a> Drawn<'a> for &'a mut Window {
+    type Kept = Window;
+    fn keep(story: &Story) -> Window {
+        story.window
+    }
+    fn lend(kept: &'a mut Window) -> &'a mut Window {
+        kept
+    }
+    fn back(kept: Window, window: &mut Window) {
+        *window = kept;
+    }
+}
+
+macro_rules! drawn {
+    ($($type:ty: $kept:ty = $field:ident, $lent:ident => $lend:expr;)*) => {
+        $(impl<'a> Drawn<'a> for $type {
+            type Kept = $kept;
+            fn keep(story: &Story) -> $kept {
+                story.$field.into()
+            }
+            fn lend($lent: &'a mut $kept) -> $type {
+                $lend
+            }
+        })*
+    };
+}
+
+drawn! {
+    &'a Window: Window = window, kept => kept;
+    &'a Arrival: AckSample = ack, kept => &kept.arrival;
+    &'a AckSample: AckSample = ack, kept => kept;
+    Time: Time = now, kept => *kept;
+    Span: Span = span, kept => *kept;
+    u32: u32 = count, kept => *kept;
+    u64: u64 = total, kept => *kept;
+    bool: bool = flag, kept => *kept;
+    CaState: CaState = state, kept => *kept;
+}
+
+macro_rules! told {
+    (
+        events { $(
+            $(#[doc = $about:literal])+
+            fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+            [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+        )* }
+        itself { $($itself:tt)* }
+    ) => {
+        impl<C: CongestionControl> Path<C> {
+            /// Call a hook with what the types of its arguments ask for.
+            fn tell(&mut self, hook: Hook, event: &Event) {
+                let story = Story {
+                    now: self.now,
+                    span: self.srtt,
+                    count: SMSS,
+                    total: self.snd_una,
+                    flag: self.needs.l4s,
+                    state: self.state,
+                    window: self.window,
+                    ack: event.ack.unwrap_or_else(|| Arrival { now: self.now, smss: SMSS, ..Arrival::default() }.into()),
+                };
+                match hook {
+                    $(Hook::$hook => {
+                        $(let mut $arg = <$type as Drawn<'_>>::keep(&story);)*
+                        let _ = self.cc.$hook($(<$type as Drawn<'_>>::lend(&mut $arg)),*);
+                        $(<$type as Drawn<'_>>::back($arg, &mut self.window);)*
+                    })*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+crate::hooks!(told);

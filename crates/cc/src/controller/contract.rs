@@ -403,7 +403,7 @@ macro_rules! structures {
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
         /// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Arrival { $($(#[doc = $about])+ pub $field: $type,)* }
 
         /// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; no field here has the
@@ -575,26 +575,13 @@ pub(crate) mod tests {
         Arrival {
             now: Time(now_ns),
             newly_acked: delivered,
-            newly_acked_ce: 0,
-            since_sent: 0,
             covered: delivered,
-            sacked: 0,
             acked_bytes: u64::from(delivered) * 1448,
-            rtt: None,
             srtt: Span::from_ms(100),
             min_rtt: Span::from_ms(100),
-            prior_in_flight: 0,
-            left_in_flight: 0,
-            snd_una: 0,
-            snd_nxt: 0,
             cwnd_limited: true,
-            paced: false,
-            departs_in: Span::ZERO,
             smss: 1448,
-            ece: false,
-            prior_state: CaState::Open,
-            is_dup: false,
-            slow_path: false,
+            ..Arrival::default()
         }
     }
 
