@@ -21,7 +21,7 @@ FIRST = "first"
 """The scenario that a page shows if it is asked for none."""
 
 SCRIPTS = ("figures.js", "film.js", "lessons.js", "editor.js", "complete.js", "own.js", "seeds.js", "lab.js")
-WORKERS = ("engine.js", "hooks.js", "lockdown.js", "worker.js")
+WORKERS = ("engine.js", "contract.js", "hooks.js", "lockdown.js", "worker.js")
 """Files of the page and of its workers, in order."""
 
 WORKER = """

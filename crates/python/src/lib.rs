@@ -195,6 +195,7 @@ fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict.set_item("about", row.about)?;
         dict.set_item("bit", row.bit)?;
         dict.set_item("hook", row.hook)?;
+        dict.set_item("most", row.most)?;
         needs.append(dict)?;
     }
     let all = PyDict::new(py);

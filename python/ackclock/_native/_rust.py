@@ -12,6 +12,8 @@ from pathlib import Path
 from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
+CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
+"""What the interface includes."""
 SECONDS = 60
 """Most that the compiler may take for a file."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
@@ -33,7 +35,8 @@ def digested(file: str, text: bytes) -> list[str]:
             found=f'{quote(Path(file).name)} with "mod {found[1].decode()};"',
             allowed="a controller in one file",
         )
-    return [text.decode(errors="replace"), INTERFACE.read_text(encoding="utf-8"), _compiler(file)[1], *FLAGS]
+    interface = [part.read_text(encoding="utf-8") for part in (INTERFACE, CONTRACT)]
+    return [text.decode(errors="replace"), *interface, _compiler(file)[1], *FLAGS]
 
 
 def compiled(file: str, folder: Path) -> Path:

@@ -310,6 +310,8 @@ pub struct NeedRow {
     pub bit: Option<u32>,
     /// The hook that says it in languages whose controllers are classes; empty: an attribute does.
     pub hook: &'static str,
+    /// The most it may be; of a flag 1.
+    pub most: u32,
 }
 
 /// A hook of the trait: with what stands in for it, or required.
@@ -519,8 +521,8 @@ macro_rules! wishes {
 
         /// Every need, in the order of the bits.
         pub const NEEDS: &[NeedRow] = &[
-            $(NeedRow { name: stringify!($flag), about: concat!($($about, "\n"),+), bit: Some($bit), hook: said_by!($($hook)?) },)*
-            $(NeedRow { name: stringify!($number), about: concat!($($n_about, "\n"),+), bit: None, hook: "" },)*
+            $(NeedRow { name: stringify!($flag), about: concat!($($about, "\n"),+), bit: Some($bit), hook: said_by!($($hook)?), most: 1 },)*
+            $(NeedRow { name: stringify!($number), about: concat!($($n_about, "\n"),+), bit: None, hook: "", most: <$type>::MAX as u32 },)*
         ];
 
         impl Needs {
