@@ -241,19 +241,21 @@ plain_arguments! {
 
 /// What a hook answers with.
 trait Answer: Sized {
-    fn from(value: f64, hook: Hook) -> Result<Self, String>;
+    /// `sets`: the controller sets the window itself, so that its target may be none.
+    fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
 }
 
 impl Answer for bool {
-    fn from(value: f64, _: Hook) -> Result<bool, String> {
+    fn from(value: f64, _: Hook, _: bool) -> Result<bool, String> {
         Ok(value != 0.0)
     }
 }
 
 impl Answer for u32 {
-    fn from(value: f64, hook: Hook) -> Result<u32, String> {
+    fn from(value: f64, hook: Hook, sets: bool) -> Result<u32, String> {
         match hook {
             Hook::undo_cwnd => within("the window", value, 1.0, ABSURD).map(|cwnd| cwnd as u32),
+            _ if sets && value == f64::INFINITY => Ok(Window::INFINITE),
             _ => within("the target window", value, 0.0, ABSURD).map(|target| (target as u32).max(2)),
         }
     }
@@ -378,7 +380,7 @@ macro_rules! bridged {
                     $me.counts(Hook::$hook, taken);)*
                 }
                 $(answer
-                    .and_then(|value| $me.counts(Hook::$hook, <$answer as Answer>::from(value, Hook::$hook)))
+                    .and_then(|value| $me.counts(Hook::$hook, <$answer as Answer>::from(value, Hook::$hook, $me.needs.control)))
                     .unwrap_or_else(|| $body))?
             })*
 
