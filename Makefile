@@ -72,6 +72,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/pictures.py --check
 	$(BIN)/python tools/public_names.py
 	$(BIN)/python tools/controllers.py --check
+	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/lessons.py --check
 	$(BIN)/python tools/study_numbers.py --check
 	$(BIN)/python tools/measured.py --check
@@ -87,6 +88,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/doc_examples.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/controllers.py
+	$(BIN)/python tools/contract.py
 	$(BIN)/python tools/lessons.py
 	$(BIN)/python tools/study_numbers.py
 	$(BIN)/python tools/measured.py

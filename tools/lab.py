@@ -37,7 +37,7 @@ SCRIPTS = (
     "filming.js",
     "lab.js",
 )
-WORKERS = ("lockdown.js", "hooks.js", "engine.js", "worker.js")
+WORKERS = ("lockdown.js", "contract.js", "hooks.js", "engine.js", "worker.js")
 """Files of the page and of its workers, in order: each sees what those before it hand out (tools/lint_page.py)."""
 
 WORKER = """

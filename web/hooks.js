@@ -1,57 +1,51 @@
-// Controllers in JavaScript: what the module calls (crates/wasm/src/controller.rs), and what their hooks are given. Names and units are those of
-// Python's controllers (`ackclock.controllers`): windows in segments, times in seconds, rates in bytes per second; null where Python has None.
+// Controllers in JavaScript: what the module calls (crates/wasm/src/controller.rs), and what their hooks are given: the contract stands in
+// contract.js. Names and units are those of Python's controllers (`ackclock.controllers`): windows in segments, times in seconds, rates in bytes
+// per second; null where Python has None.
 "use strict";
 
-const HOOKS = ["on_start", "on_sample", "on_ack", "on_congestion_event", "on_rto", "on_state", "on_recovered", "on_ecn", "undo_cwnd", "on_tx_start", "on_control"];
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
-const ACK = ["now", "acked", "delivered", "acked_bytes", "newly_lost", "rtt", "srtt", "min_rtt", "prior_in_flight", "in_flight", "snd_una", "snd_nxt", "cwnd_limited", "paced", "smss", "ece", "delivered_ce", "ca_state", "is_dup", "rate"];
-const RATE = ["delivered", "interval", "send_elapsed", "ack_elapsed", "prior_delivered", "prior_time", "total_delivered", "delivered_ce", "lost", "tx_in_flight", "is_app_limited", "is_retrans", "is_ack_delayed"];
-const FLAGS = ["cwnd_limited", "paced", "ece", "is_dup", "is_app_limited", "is_retrans", "is_ack_delayed"];
-const WANTS = ["wants_rate", "wants_pacing", "wants_exact_ecn", "wants_l4s"];
-const RETURNED = 4;
-const FIRST = 5;
+// Numbers that cross with a call: the window, what the hook returned, what it is told; of an ACK, the rate sample behind it.
+const WINDOW = ["cwnd", "ssthresh", "pacing_rate", "cwnd_cnt", "prior_cwnd", "cwnd_clamp"];
+const SET = 4; // of these, what a hook may set
+const RETURNED = WINDOW.length;
+const FIRST = RETURNED + 1;
 const BEHIND = FIRST + ACK.length;
-const SLOTS = 40;
+const SLOTS = BEHIND + RATE.length;
 
 class OwnWindow {
-  constructor() { this.cwnd = 0; this.ssthresh = Infinity; this.pacing_rate = Infinity; this.prior_cwnd = 0; }
+  constructor() { for (const name of WINDOW) this[name] = 0; }
   get in_slow_start() { return this.cwnd < this.ssthresh; }
 }
 
-// Values in this order, from a place of the slots on.
-function record(names, slots, from) {
+// A value of a slot as a hook gets it.
+function valueOf(kind, slots, at) {
+  if (kind === "flag") return slots[at] !== 0;
+  if (kind === "state") return STATE_NAMES[slots[at]];
+  if (kind === "known") return Number.isNaN(slots[at]) ? null : slots[at];
+  if (kind === "rate") return slots[at] ? record(RATE, slots, BEHIND) : null;
+  return slots[at];
+}
+
+// Values of these names and kinds, from a place of the slots on.
+function record(fields, slots, from) {
   const made = {};
-  for (let i = 0; i < names.length; i += 1) {
-    const value = slots[from + i];
-    made[names[i]] = FLAGS.includes(names[i]) ? value !== 0 : value;
-  }
+  fields.forEach(([name, kind], i) => { made[name] = valueOf(kind, slots, from + i); });
   return made;
 }
 
-function ackOf(slots) {
-  const ack = record(ACK, slots, FIRST);
-  if (Number.isNaN(ack.rtt)) ack.rtt = null;
-  ack.ca_state = STATE_NAMES[ack.ca_state];
-  ack.rate = ack.rate ? record(RATE, slots, BEHIND) : null;
-  return ack;
+// What a hook is told behind the window.
+function argumentsOf(hook, slots) {
+  if (hook.ack) return [record(ACK, slots, FIRST)];
+  if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];
+  return hook.told.map((kind, i) => valueOf(kind, slots, FIRST + i));
 }
 
-// By hook: its arguments behind the window.
-const ARGUMENTS = HOOKS.map((hook) => {
-  if (hook === "on_start") return (slots) => [slots[FIRST], slots[FIRST + 1], slots[FIRST + 2]];
-  if (hook === "on_congestion_event" || hook === "on_rto" || hook === "on_recovered") return (slots) => [slots[FIRST]];
-  if (hook === "on_state") return (slots) => [STATE_NAMES[slots[FIRST]], slots[FIRST + 1]];
-  if (hook === "on_tx_start") return (slots) => [slots[FIRST], slots[FIRST + 1]];
-  if (hook === "undo_cwnd") return () => [];
-  return (slots) => [ackOf(slots)];
-});
-
-// By hook: what it may return, as a number; others may return what they want, but no promise.
-const RETURNS = {
-  on_congestion_event: ["number", "the target window in segments"],
-  undo_cwnd: ["number", "a window in segments"],
-  on_ecn: ["boolean", "true, false"],
-};
+// What a hook is to return, and how it is called in a message; others may return what they want, but no promise.
+function ruleOf(hook) {
+  if (hook.answer === "bool") return ["boolean", "true, false"];
+  if (hook.answer === "u32") return ["number", hook.name === "undo_cwnd" ? "a window in segments" : "the target window in segments"];
+  return null;
+}
 
 function written(value) {
   try { return typeof value === "object" && value !== null ? "an object" : String(value); } catch { return "what cannot be printed"; }
@@ -73,6 +67,7 @@ class Hooks {
     return {
       make: (number, address) => this.make(number, address),
       hook: (instance, hook, address) => this.call(instance, hook, address),
+      copy: (instance, address) => this.copy(instance, address),
       variables_of: (instance, address) => this.variables(instance, address),
       release: (instance) => { this.instances.delete(instance); },
     };
@@ -94,30 +89,38 @@ class Hooks {
     slots[from + 1] = bytes.length;
   }
 
-  make(number, address) {
+  // The number of an object, and in the slots what it needs; below 0: it is no controller, and why.
+  take(address, made) {
     try {
-      const { own } = this.classes[number];
-      const object = new own();
-      const methods = HOOKS.map((hook) => {
-        const method = object[hook];
-        if (method !== undefined && typeof method !== "function") throw new TypeError(`${hook} is ${written(method)}; allowed: a method`);
-        return method;
-      });
-      const has = (hook) => methods[HOOKS.indexOf(hook)] !== undefined;
+      const object = made();
+      const methods = [];
+      for (const { name, place } of HOOKS) {
+        const method = object[name];
+        // an attribute may be called as a hook is that is not told of events
+        if (typeof method === "function") methods[place] = method;
+        else if (method !== undefined && name.startsWith("on_")) throw new TypeError(`${name} is ${written(method)}; allowed: a method`);
+      }
+      const has = (name) => methods[HOOKS.find((hook) => hook.name === name).place] !== undefined;
       if (!has("on_ack") && !has("on_control")) throw new TypeError("there is no method on_ack");
       if (!has("on_congestion_event")) throw new TypeError("there is no method on_congestion_event");
+      if (object.reads !== undefined) throw new TypeError(`reads is ${written(object.reads)}; allowed: none, for a page reads no files`);
       const every = object.every ?? 1;
       if (every !== "round" && !(Number.isInteger(every) && every >= 1 && every < 2 ** 32)) throw new TypeError(`every is ${written(every)}; allowed: a number of ACKs, 1 or more, or "round"`);
       const variables = Array.from(object.variables ?? [], String);
       if (variables.some((name) => !/^\w+$/.test(name))) throw new TypeError(`variables: found ${variables}; allowed: at most 8 plain names`);
       for (const want of WANTS) if (![undefined, true, false].includes(object[want])) throw new TypeError(`${want} is ${written(object[want])}; allowed: true, false`);
+      for (const [name, most] of NUMBERS) {
+        const given = object[name] ?? 0;
+        if (!(Number.isInteger(given) && given >= 0 && given <= most)) throw new TypeError(`${name} is ${written(given)}; allowed: a whole number, 0 to ${most}`);
+      }
       this.made += 1;
       this.instances.set(this.made, { object, methods, variables, window: new OwnWindow() });
-      this.say(address, 4, variables.join(","));
+      this.say(address, 3 + NUMBERS.length, variables.join(","));
       const slots = this.slots(address);
-      slots[0] = methods.reduce((bits, method, i) => bits | (method ? 1 << i : 0), 0);
+      slots[0] = HOOKS.reduce((bits, { place }) => bits + (methods[place] ? 2 ** place : 0), 0);
       slots[1] = every === "round" ? 0 : every;
-      slots[2] = WANTS.reduce((bits, want, i) => bits | (object[want] ? 1 << i : 0), 0);
+      slots[2] = WANTS.reduce((bits, want, i) => bits + (object[want] ? 2 ** BITS[i] : 0), 0);
+      NUMBERS.forEach(([name], i) => { slots[3 + i] = object[name] ?? 0; });
       return this.made;
     } catch (error) {
       this.say(address, 0, explained(error));
@@ -125,24 +128,34 @@ class Hooks {
     }
   }
 
-  call(number, hook, address) {
+  make(number, address) {
+    return this.take(address, () => new this.classes[number].own());
+  }
+
+  // By its method `copy`, else its properties, which must be such as a page can hand on.
+  copy(number, address) {
+    const { object } = this.instances.get(number);
+    return this.take(address, () => (typeof object.copy === "function" ? object.copy() : Object.assign(Object.create(Object.getPrototypeOf(object)), structuredClone({ ...object }))));
+  }
+
+  call(number, place, address) {
     try {
       const { object, methods, window } = this.instances.get(number);
+      const hook = HOOKS[PLACES[place]];
       const slots = this.slots(address);
-      [window.cwnd, window.ssthresh, window.pacing_rate, window.prior_cwnd] = slots;
-      const returned = methods[hook].call(object, window, ...ARGUMENTS[hook](slots));
+      WINDOW.forEach((name, i) => { window[name] = slots[i]; });
+      const told = argumentsOf(hook, slots);
+      const returned = hook.window ? methods[place].call(object, window, ...told) : methods[place].call(object, ...told);
       if (returned !== null && typeof returned === "object" && (typeof returned.then === "function" || typeof returned.next === "function")) {
         throw new TypeError("returned a promise or a generator, which nobody runs; allowed: a plain method, without async and yield");
       }
-      const rule = RETURNS[HOOKS[hook]];
+      const rule = ruleOf(hook);
       if (rule && typeof returned !== rule[0]) throw new TypeError(`returned ${written(returned)}; allowed: ${rule[1]}`);
-      for (const name of ["cwnd", "ssthresh", "pacing_rate"]) {
-        if (typeof window[name] !== "number") throw new TypeError(`${name} is ${written(window[name])}; allowed: a number`);
-      }
       const back = this.slots(address);
-      back[0] = window.cwnd;
-      back[1] = window.ssthresh;
-      back[2] = window.pacing_rate;
+      WINDOW.slice(0, SET).forEach((name, i) => {
+        if (typeof window[name] !== "number") throw new TypeError(`${name} is ${written(window[name])}; allowed: a number`);
+        back[i] = window[name];
+      });
       back[RETURNED] = rule ? Number(returned) : 0;
       return 0;
     } catch (error) {

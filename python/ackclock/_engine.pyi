@@ -19,6 +19,7 @@ __all__ = [
     "check_conformance",
     "check_stack",
     "columns",
+    "contract",
     "controller_options",
     "cpu_time",
     "describe_quantity",
@@ -153,6 +154,11 @@ class Window:
     """Slow-start threshold, segments; infinite until it is first set."""
     pacing_rate: float
     """bytes/s; infinite where none is set."""
+    cwnd_cnt: float
+    """Segments acknowledged since cwnd last grew by one of them; 0 when a reduction begins."""
+    @property
+    def cwnd_clamp(self) -> int:
+        """The most that cwnd may grow to, segments."""
     @property
     def prior_cwnd(self) -> int:
         """The window at the last reduction, segments."""
@@ -160,6 +166,7 @@ class Window:
     def in_slow_start(self) -> bool:
         """Whether cwnd is below ssthresh."""
 
+# written by tools/contract.py: begin
 @final
 class Rate:
     """A sample of the delivery rate: times in seconds, counts in segments."""
@@ -169,40 +176,43 @@ class Rate:
         """Segments delivered over `interval`: a flight, not this ACK alone."""
     @property
     def interval(self) -> float:
-        """The longer one of `send_elapsed` and `ack_elapsed`, s; 0 if the sample is not valid (shorter than the least RTT)."""
+        """The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least RTT, which only a wrong ACK can cause."""
     @property
     def send_elapsed(self) -> float:
-        """Time over which these segments were sent, s."""
+        """Time over which they were sent."""
     @property
     def ack_elapsed(self) -> float:
-        """Time over which they were acknowledged, s."""
+        """Time over which they were acknowledged."""
     @property
     def prior_delivered(self) -> int:
-        """`total_delivered` when the newest segment that this ACK covers was sent."""
+        """Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered)."""
     @property
     def prior_time(self) -> float:
-        """When that count was reached, s from the start of the run."""
+        """When that count was reached."""
     @property
     def total_delivered(self) -> int:
-        """Segments delivered over the connection so far."""
+        """Delivered count of the connection now (C.delivered)."""
+    @property
+    def total_lost(self) -> int:
+        """Segments marked lost on the connection, again and again if so (C.lost)."""
     @property
     def delivered_ce(self) -> int:
         """Of `delivered`, segments that carried a mark."""
     @property
     def lost(self) -> int:
-        """Segments marked lost since that newest segment was sent."""
+        """Segments marked lost between that segment's transmission and now (RS.lost)."""
     @property
     def tx_in_flight(self) -> int:
-        """Segments in flight when it had been sent, itself included."""
+        """Segments in flight when that segment had been sent, itself included (RS.tx_in_flight)."""
     @property
     def is_app_limited(self) -> bool:
-        """Whether the application, not the window, limited the sender when it was sent."""
+        """The application, not the window, limited the sender when it was sent."""
     @property
     def is_retrans(self) -> bool:
-        """Whether it was a retransmission."""
+        """It was a retransmission."""
     @property
     def is_ack_delayed(self) -> bool:
-        """Whether the ACK may have been held back by a delayed-ACK timer."""
+        """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""
 
 @final
 class Ack:
@@ -210,64 +220,93 @@ class Ack:
 
     @property
     def now(self) -> float:
-        """Time of arrival, s from the start of the run."""
+        """Time of arrival."""
     @property
-    def acked(self) -> int:
-        """Segments of this ACK that count for growth: `delivered`, or 1 in a stack that counts ACKs. With `every`, the sum since the last call, as all counts here."""
+    def newly_acked(self) -> int:
+        """Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once."""
     @property
-    def delivered(self) -> int:
-        """Segments that this ACK delivered: acknowledged cumulatively or SACKed, each once."""
+    def newly_acked_ce(self) -> int:
+        """Of these, segments that an echo of congestion speaks of: all of them under ECE, else none."""
+    @property
+    def since_sent(self) -> int:
+        """Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept."""
+    @property
+    def covered(self) -> int:
+        """Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far more than were delivered."""
+    @property
+    def sacked(self) -> int:
+        """Segments that stand SACKed above the cumulative ACK."""
     @property
     def acked_bytes(self) -> int:
         """Bytes by which the cumulative ACK advanced; after a recovery it jumps."""
     @property
-    def newly_lost(self) -> int:
-        """Segments marked lost on this ACK, retransmissions found lost included. In `on_sample` 0: losses are looked for later."""
-    @property
     def rtt(self) -> float | None:
-        """RTT of the newest segment that this ACK covers, s; None if one of them was retransmitted, or it covers none."""
+        """RTT of the newest segment that this ACK covers, if none of them was retransmitted."""
     @property
     def srtt(self) -> float:
-        """Smoothed RTT, s; 0 before the first sample."""
+        """Smoothed RTT; zero before the first sample."""
     @property
     def min_rtt(self) -> float:
-        """Least RTT of the connection so far, s; infinite before the first sample."""
+        """Least RTT of the connection so far; without end before the first sample."""
     @property
     def prior_in_flight(self) -> int:
         """Segments in flight before this ACK."""
     @property
-    def in_flight(self) -> int:
-        """Segments in flight after this ACK, without those newly marked lost."""
+    def left_in_flight(self) -> int:
+        """Segments in flight after it, before losses are looked for."""
     @property
     def snd_una(self) -> int:
-        """First unacknowledged offset after this ACK, bytes."""
+        """First unacknowledged offset after this ACK."""
     @property
     def snd_nxt(self) -> int:
-        """Next offset to send, bytes."""
+        """Next offset to send."""
     @property
     def cwnd_limited(self) -> bool:
-        """Whether the window limited the sender since the last ACK; if not, a controller must not grow it (RFC 7661)."""
+        """The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false."""
     @property
     def paced(self) -> bool:
-        """Whether the sender paces its packets."""
+        """The sender paces its packets."""
+    @property
+    def departs_in(self) -> float:
+        """Time until the pacer lets the next segment leave; zero if it may leave at once."""
     @property
     def smss(self) -> int:
         """Payload of a full segment, bytes."""
     @property
     def ece(self) -> bool:
-        """Whether the ACK echoes a mark of congestion (ECE)."""
+        """The ACK echoes a mark of congestion (ECE)."""
     @property
-    def delivered_ce(self) -> int:
-        """Of `delivered`, segments that carried a mark: exact with `wants_exact_ecn`, else all of them under ECE."""
-    @property
-    def ca_state(self) -> str:
-        """Congestion state: "Open", "Disorder", "CWR", "Recovery", "Loss"; in `on_sample` the one before this ACK, elsewhere the one after it."""
+    def prior_state(self) -> str:
+        """Congestion state before this ACK."""
     @property
     def is_dup(self) -> bool:
-        """Whether it is a duplicate ACK (RFC 5681 §2)."""
+        """Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2)."""
+    @property
+    def slow_path(self) -> bool:
+        """SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects."""
+    @property
+    def acked(self) -> int:
+        """Segments that count for growth: those delivered, or 1 in a stack that counts ACKs."""
+    @property
+    def delivered(self) -> int:
+        """Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK."""
+    @property
+    def delivered_ce(self) -> int:
+        """Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE."""
+    @property
+    def newly_lost(self) -> int:
+        """Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0."""
+    @property
+    def in_flight(self) -> int:
+        """Segments in flight after the ACK, without those newly marked lost."""
+    @property
+    def ca_state(self) -> str:
+        """Congestion state after this ACK; before losses are looked for the one before it."""
     @property
     def rate(self) -> Rate | None:
-        """Sample of the delivery rate; None without `wants_rate`, or if this ACK gives none."""
+        """Delivery rate, where the controller needs it and this ACK gives a sample."""
+
+# written by tools/contract.py: end
 
 @final
 class Stop:
@@ -320,6 +359,7 @@ def version() -> str: ...
 def build() -> str: ...
 def profile() -> str: ...
 def registry() -> dict[str, list[tuple[str, str]]]: ...
+def contract() -> dict[str, Any]: ...
 def check_conformance(class_: Callable[[], object] | Library) -> dict[str, Any] | None: ...
 def run(
     scenario: Scenario | str,

@@ -11,18 +11,25 @@
 //! | growth | a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two |
 //! | variables | none is infinite |
 //! | determinism | the same sequence gives the same windows |
+//! | copy | a copy of a controller, if it can be copied, goes on as the controller does |
+//!
+//! Beside the sequences that these rules speak of, every hook is called in orders that are drawn from the contract's table (`drawn.rs`).
 //!
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
 //! the rules on application limits, reductions, marks and growth do not apply; undo may not lower cwnd. A window that
 //! never grows need not grow again.
+
+mod drawn;
+mod witness;
 
 use std::fmt;
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
-use crate::controller::{AckSample, Arrival, CongestionControl, Needs, RateSample, MAX_VARS};
+use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Needs, RateSample, MAX_VARS};
 use crate::window::Window;
+pub use witness::{Heard, Witness};
 
 /// A rule that a controller broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +55,10 @@ impl fmt::Display for Violation {
 pub const SEQUENCES: u32 = 60;
 /// Steps of a sequence.
 const STEPS: u32 = 400;
+/// Sequences in whose middle a copy takes over.
+const COPIES: u32 = 5;
+/// Sequences that are drawn from the table of hooks.
+const DRAWN: u32 = 24;
 /// Sequences that are followed by growth: each trouble with four paths.
 const TROUBLES: u32 = 16;
 /// Round trips without loss, at the least RTT, in which a window must have grown; and time, because FAST may be told to move its
@@ -66,11 +77,15 @@ pub fn check<C: CongestionControl>(
         let first = Path::new(make(), sequence).run()?;
         if sequence < 5 {
             let second = Path::new(make(), sequence).run()?;
-            if let Some(step) = first.iter().zip(&second).position(|(a, b)| a != b) {
-                let found = format!("cwnd {} and {}", first[step], second[step]);
-                let at = (sequence, step as u32);
-                return Err(Violation { rule: "determinism", hook: "the same steps", at, found });
+            differ("determinism", "the same steps", sequence, &first, &second)?;
+        }
+        if sequence < COPIES {
+            if let Some(copied) = Path::new(make(), sequence).run_copied()? {
+                differ("copy", "copy", sequence, &first, &copied)?;
             }
+        }
+        if sequence < DRAWN {
+            Path::new(make(), sequence).run_drawn()?;
         }
         Path::new(make(), sequence).run_marked()?;
         if sequence < TROUBLES {
@@ -81,6 +96,19 @@ pub fn check<C: CongestionControl>(
         }
     }
     Ok(())
+}
+
+/// Two series of windows that are to be one.
+fn differ(
+    rule: &'static str,
+    hook: &'static str,
+    sequence: u32,
+    first: &[u32],
+    second: &[u32],
+) -> Result<(), Violation> {
+    let Some(step) = first.iter().zip(second).position(|(a, b)| a != b) else { return Ok(()) };
+    let found = format!("cwnd {} and {}", first[step], second[step]);
+    Err(Violation { rule, hook, at: (sequence, step as u32), found })
 }
 
 /// A sender in outline: enough of one to tell a controller a consistent story.
@@ -130,7 +158,53 @@ impl<C: CongestionControl> Path<C> {
     fn run(mut self) -> Result<Vec<u32>, Violation> {
         self.begin()?;
         let mut windows = Vec::with_capacity(STEPS as usize);
-        for step in 0..STEPS {
+        self.steps(0..STEPS, &mut windows)?;
+        Ok(windows)
+    }
+
+    /// The same steps, the second half of them by a copy; none if it cannot be copied.
+    fn run_copied(mut self) -> Result<Option<Vec<u32>>, Violation> {
+        self.begin()?;
+        let mut windows = Vec::with_capacity(STEPS as usize);
+        self.steps(0..STEPS / 2, &mut windows)?;
+        let Ok(cc) = self.cc.copied() else { return Ok(None) };
+        let Path {
+            window,
+            stream,
+            at,
+            now,
+            base_rtt,
+            srtt,
+            min_rtt,
+            snd_una,
+            state,
+            delivered,
+            lost,
+            needs,
+            cc: old,
+        } = self;
+        drop(old);
+        let mut copy: Path<Custom> = Path {
+            cc,
+            window,
+            stream,
+            at,
+            now,
+            base_rtt,
+            srtt,
+            min_rtt,
+            snd_una,
+            state,
+            delivered,
+            lost,
+            needs,
+        };
+        copy.steps(STEPS / 2..STEPS, &mut windows)?;
+        Ok(Some(windows))
+    }
+
+    fn steps(&mut self, steps: std::ops::Range<u32>, windows: &mut Vec<u32>) -> Result<(), Violation> {
+        for step in steps {
             self.at.1 = step;
             match self.stream.below(100) {
                 0..=69 => self.ack(true, false)?,
@@ -144,7 +218,7 @@ impl<C: CongestionControl> Path<C> {
             }
             windows.push(self.window.cwnd);
         }
-        Ok(windows)
+        Ok(())
     }
 
     /// Round trips in which every ACK carries a mark.
@@ -233,7 +307,7 @@ impl<C: CongestionControl> Path<C> {
             (self.now, ack.arrival.now) = (now, now);
             (self.srtt, ack.arrival.srtt, ack.arrival.rtt) =
                 (self.base_rtt, self.base_rtt, Some(self.base_rtt));
-            (ack.arrival.prior_in_flight, ack.arrival.in_flight, ack.in_flight) =
+            (ack.arrival.prior_in_flight, ack.arrival.left_in_flight, ack.in_flight) =
                 (prior, prior - segments, prior - segments);
             self.cc.on_sample(&mut self.window, &ack);
             self.look("on_sample")?;
@@ -244,12 +318,12 @@ impl<C: CongestionControl> Path<C> {
 
     /// A timeout before recovery is over.
     fn time_out_in_recovery(&mut self) -> Result<(), Violation> {
-        self.reduce()?;
-        self.set_state(CaState::Recovery)?;
+        self.enter_recovery()?;
         self.time_out()
     }
 
     fn begin(&mut self) -> Result<(), Violation> {
+        self.cc.on_negotiated(self.needs.l4s);
         self.cc.on_start(&mut self.window, self.now, self.srtt, SMSS);
         self.look("on_start")
     }
@@ -265,27 +339,26 @@ impl<C: CongestionControl> Path<C> {
         let flight = u64::from(in_flight).min(self.delivered);
         let arrival = Arrival {
             now: self.now,
-            delivered: segments,
-            delivered_ce: if marked { segments } else { 0 },
+            newly_acked: segments,
+            newly_acked_ce: if marked { segments } else { 0 },
             since_sent: flight as u32,
             covered: segments,
-            sacked: 0,
             acked_bytes: u64::from(segments) * u64::from(SMSS),
             rtt,
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             prior_in_flight: in_flight,
-            in_flight: in_flight - segments,
+            left_in_flight: in_flight - segments,
             snd_una: self.snd_una,
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
             paced: self.needs.pacing,
-            departs_in: Span::ZERO,
             smss: SMSS,
             ece: marked,
-            ca_state: self.state,
+            prior_state: self.state,
             is_dup: segments == 0,
             slow_path: segments == 0,
+            ..Arrival::default()
         };
         AckSample {
             rate: self.needs.rate.then(|| RateSample {
@@ -346,11 +419,20 @@ impl<C: CongestionControl> Path<C> {
     }
 
     /// The target window of a reduction that begins now.
-    fn reduce(&mut self) -> Result<(), Violation> {
+    fn reduce(&mut self, marked: bool) -> Result<(), Violation> {
         let cwnd = self.window.cwnd;
         self.window.prior_cwnd = cwnd;
         self.window.cwnd_cnt = 0;
-        let ssthresh = self.cc.ssthresh(&self.window, cwnd);
+        let ssthresh = match marked {
+            true => self.cc.ssthresh_for_mark(&self.window, cwnd),
+            false => self.cc.ssthresh(&self.window, cwnd),
+        };
+        self.take_target(ssthresh)
+    }
+
+    /// The window that a reduction is to go to, if it is one.
+    fn take_target(&mut self, ssthresh: u32) -> Result<(), Violation> {
+        let cwnd = self.window.cwnd;
         if ssthresh < 2 {
             return Err(self.broken("window", "on_congestion_event", format!("a target of {ssthresh}")));
         }
@@ -362,21 +444,39 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
+    /// An ACK for a segment, which shows that another one is lost or not, before the congestion states are settled.
+    fn hear(&mut self, lost: bool) -> Result<AckSample, Violation> {
+        let mut ack = self.sample(1, true, false);
+        ack.newly_lost = u32::from(lost);
+        self.lost += u64::from(ack.newly_lost);
+        self.cc.on_sample(&mut self.window, &ack);
+        self.look("on_sample")?;
+        Ok(ack)
+    }
+
+    /// A loss shows.
+    fn enter_recovery(&mut self) -> Result<(), Violation> {
+        let ack = self.hear(true)?;
+        self.reduce(false)?;
+        self.set_state(CaState::Recovery)?;
+        self.control(&ack)
+    }
+
+    /// What the ACK does to a window that its controller sets by itself.
+    fn control(&mut self, ack: &AckSample) -> Result<(), Violation> {
+        if self.needs.control {
+            self.grow(ack)?;
+        }
+        Ok(())
+    }
+
     /// Loss, a few ACKs of recovery, and its end, or its undoing.
     fn lose(&mut self, undone: bool) -> Result<(), Violation> {
         let prior_ssthresh = self.window.current_ssthresh();
-        self.reduce()?;
-        self.set_state(CaState::Recovery)?;
-        for i in 0..3 {
-            let mut ack = self.sample(1, true, false);
-            ack.newly_lost = u32::from(i == 0);
-            self.lost += u64::from(ack.newly_lost);
-            self.cc.on_sample(&mut self.window, &ack);
-            self.look("on_sample")?;
-            if self.needs.control {
-                self.grow(&ack)?;
-            }
-        }
+        self.enter_recovery()?;
+        let ack = self.hear(false)?;
+        self.control(&ack)?;
+        let ack = self.hear(false)?;
         if undone {
             let (before, prior) = (self.window.cwnd, self.window.prior_cwnd);
             if !self.needs.control {
@@ -397,12 +497,14 @@ impl<C: CongestionControl> Path<C> {
             self.cc.on_recovered(&mut self.window, self.now);
             self.look("on_recovered")?;
         }
-        self.set_state(CaState::Open)
+        self.set_state(CaState::Open)?;
+        self.control(&ack)
     }
 
     fn time_out(&mut self) -> Result<(), Violation> {
         self.now += Span::from_ms(300);
-        self.reduce()?;
+        self.cc.on_timer(self.now);
+        self.reduce(false)?;
         self.cc.on_rto(&mut self.window, self.now);
         self.window.cwnd = 1;
         self.look("on_rto")?;
@@ -422,7 +524,7 @@ impl<C: CongestionControl> Path<C> {
         let reduces = self.cc.on_ecn(&mut self.window, &ack);
         self.look("on_ecn")?;
         if reduces {
-            self.reduce()?;
+            self.reduce(true)?;
             self.set_state(CaState::Cwr)?;
         }
         for _ in 0..self.window.cwnd.min(60) {
@@ -434,6 +536,7 @@ impl<C: CongestionControl> Path<C> {
             }
         }
         if reduces {
+            let ack = self.hear(false)?;
             if !self.needs.control {
                 self.window.cwnd = self.window.ssthresh.min(self.window.cwnd).max(1);
             }
@@ -445,6 +548,7 @@ impl<C: CongestionControl> Path<C> {
                 self.window.cwnd = self.window.cwnd.min(before).max(1);
             }
             self.set_state(CaState::Open)?;
+            self.control(&ack)?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! The closed set of congestion controllers and the registry of their names: a new one has a file of its own, and here `mod`, an entry of
-//! `ENTRIES`, a variant of `Controller` and its arm in `dispatch!`. What all of them must do is said in `contract.rs`.
+//! `ENTRIES` and a line of `controllers!`. What all of them must do is said in `contract.rs`.
 
 mod bbr;
 mod bbr3;
@@ -36,7 +36,6 @@ use std::sync::Arc;
 use ackclock_core::schema::{Described, Table};
 use ackclock_core::{Span, Time};
 
-pub use crate::rate::RateSample;
 use crate::window::Window;
 pub use ackclock_core::options::{self, Options, Refusal, Value};
 pub use bbr::Bbr;
@@ -49,7 +48,10 @@ pub use compound::Compound;
 #[cfg(test)]
 pub(crate) use contract::tests;
 use contract::{beta_from_permille, scale};
-pub use contract::{AckSample, Arrival, CongestionControl, Needs, MAX_VARS};
+pub use contract::{
+    AckSample, Arrival, CongestionControl, FieldRow, Hook, HookRow, NeedRow, Needs, RateSample, FIELDS,
+    HOOKS, MAX_VARS, NEEDS,
+};
 pub use copa::Copa;
 use copa::CopaOptions;
 use cubic::CubicOptions;
@@ -200,9 +202,38 @@ fn find(name: &str) -> Result<&'static Entry, Refusal> {
     })
 }
 
-/// Every built-in controller, and one variant for a user's own.
-#[allow(missing_docs, reason = "each variant holds the controller of its name")]
-pub enum Controller {
+/// The enum of controllers, and what hands a call on to the one that it holds.
+macro_rules! controllers {
+    ($d:tt $($variant:ident($held:ty),)*) => {
+        /// Every built-in controller, and one variant for a user's own.
+        #[allow(missing_docs, reason = "each variant holds the controller of its name")]
+        pub enum Controller {
+            $($variant($held),)*
+            Custom(Custom),
+        }
+
+        impl Controller {
+            /// Another one in the same state, or why there is none.
+            pub fn copy(&self) -> Result<Controller, String> {
+                match self {
+                    $(Controller::$variant(c) => Ok(Controller::$variant(c.clone())),)*
+                    Controller::Custom(c) => c.copied().map(Controller::Custom),
+                }
+            }
+        }
+
+        macro_rules! dispatch {
+            ($d self:ident, $d c:ident => $d e:expr) => {
+                match $d self {
+                    $(Controller::$variant($d c) => $d e,)*
+                    Controller::Custom($d c) => $d e,
+                }
+            };
+        }
+    };
+}
+
+controllers! { $
     Reno(Reno),
     Cubic(Cubic),
     Westwood(Box<Westwood>),
@@ -226,7 +257,6 @@ pub enum Controller {
     LedbatPlusPlus(Box<LedbatPlusPlus>),
     Bbr(Box<Bbr>),
     Bbr3(Box<Bbr3>),
-    Custom(Custom),
 }
 
 impl Controller {
@@ -261,114 +291,32 @@ impl Controller {
     }
 }
 
-macro_rules! dispatch {
-    ($self:ident, $c:ident => $e:expr) => {
-        match $self {
-            Controller::Reno($c) => $e,
-            Controller::Cubic($c) => $e,
-            Controller::Westwood($c) => $e,
-            Controller::WestwoodPlus($c) => $e,
-            Controller::Fast($c) => $e,
-            Controller::HighSpeed($c) => $e,
-            Controller::Bic($c) => $e,
-            Controller::Htcp($c) => $e,
-            Controller::Scalable($c) => $e,
-            Controller::Vegas($c) => $e,
-            Controller::Illinois($c) => $e,
-            Controller::Hybla($c) => $e,
-            Controller::Veno($c) => $e,
-            Controller::Yeah($c) => $e,
-            Controller::Nv($c) => $e,
-            Controller::Cdg($c) => $e,
-            Controller::Compound($c) => $e,
-            Controller::Copa($c) => $e,
-            Controller::Dctcp($c) => $e,
-            Controller::Prague($c) => $e,
-            Controller::LedbatPlusPlus($c) => $e,
-            Controller::Bbr($c) => $e,
-            Controller::Bbr3($c) => $e,
-            Controller::Custom($c) => $e,
+macro_rules! dispatched {
+    ($($section:ident { $(
+        $(#[doc = $about:literal])+
+        fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+        [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+    )* })*) => {
+        #[allow(clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
+        impl CongestionControl for Controller {
+            $($($(#[$inline])? fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)? {
+                hand_on!($hook $me ($($arg),*))
+            })*)*
         }
     };
 }
 
-impl CongestionControl for Controller {
-    fn on_negotiated(&mut self, accurate: bool) {
-        dispatch!(self, c => c.on_negotiated(accurate))
-    }
-    fn on_syn_acked(&mut self, rtt: Span) {
-        dispatch!(self, c => c.on_syn_acked(rtt))
-    }
-    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
-        dispatch!(self, c => c.on_start(window, now, srtt, smss))
-    }
-    #[inline]
-    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
-        dispatch!(self, c => c.on_sample(window, ack))
-    }
-    #[inline]
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        dispatch!(self, c => c.on_ack(window, ack))
-    }
-    fn reduces(&mut self) -> bool {
-        dispatch!(self, c => c.reduces())
-    }
-    fn on_restart(&mut self, window: &mut Window, snd_nxt: u64) {
-        dispatch!(self, c => c.on_restart(window, snd_nxt))
-    }
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
-        dispatch!(self, c => c.ssthresh(window, in_flight))
-    }
-    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
-        dispatch!(self, c => c.ssthresh_for_mark(window, in_flight))
-    }
-    fn on_timer(&mut self, now: Time) {
-        dispatch!(self, c => c.on_timer(now))
-    }
-    fn on_rto(&mut self, window: &mut Window, now: Time) {
-        dispatch!(self, c => c.on_rto(window, now))
-    }
-    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
-        dispatch!(self, c => c.on_state(window, state, now))
-    }
-    fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        dispatch!(self, c => c.on_recovered(window, now))
-    }
-    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
-        dispatch!(self, c => c.on_ecn(window, ack))
-    }
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        dispatch!(self, c => c.undo_cwnd(window))
-    }
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {
-        dispatch!(self, c => c.on_tx_start(window, now, idle, snd_nxt))
-    }
-    fn min_cwnd(&self, ssthresh: u32) -> u32 {
-        dispatch!(self, c => c.min_cwnd(ssthresh))
-    }
-    fn needs(&self) -> Needs {
-        dispatch!(self, c => c.needs())
-    }
-    #[inline]
-    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        dispatch!(self, c => c.on_control(window, ack))
-    }
-    fn on_idle(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        dispatch!(self, c => c.on_idle(now, snd_una, slow_path))
-    }
-    fn on_totals(&mut self, delivered: u64, lost: u64, delivered_time: Time) {
-        dispatch!(self, c => c.on_totals(delivered, lost, delivered_time))
-    }
-    fn holds_back(&self) -> bool {
-        dispatch!(self, c => c.holds_back())
-    }
-    fn vars(&self, values: &mut [f64]) {
-        dispatch!(self, c => c.vars(values))
-    }
-    fn seed(&mut self, seed: u64) {
-        dispatch!(self, c => c.seed(seed))
-    }
+/// All are handed on; only a copy is another controller of this set.
+macro_rules! hand_on {
+    (copied $me:ident ()) => {
+        $me.copy().map(|copy| Box::new(copy) as Custom)
+    };
+    ($hook:ident $me:ident ($($arg:ident),*)) => {
+        dispatch!($me, c => c.$hook($($arg),*))
+    };
 }
+
+crate::hooks!(dispatched);
 
 #[cfg(test)]
 mod closed_set {

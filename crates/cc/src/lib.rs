@@ -6,13 +6,11 @@
 pub mod conformance;
 pub mod controller;
 pub mod ideal;
-pub mod rate;
 pub mod recovery;
 pub mod slow_start;
 pub mod window;
 
-pub use controller::{AckSample, Arrival, CongestionControl, Controller};
-pub use rate::RateSample;
+pub use controller::{AckSample, Arrival, CongestionControl, Controller, RateSample};
 pub use recovery::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule, Rule};
 pub use slow_start::{SlowStart, SlowStartConfig, StartRule};
 pub use window::Window;

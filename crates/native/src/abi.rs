@@ -1,31 +1,88 @@
-//! The structures of `ackclock_controller.h`, field by field.
+//! The structures of `ackclock_controller.h`, made of the contract's tables. The header is written from the same tables (`tools/contract.py`).
 
 #![allow(missing_docs, reason = "the header says what each is")]
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ackclock_cc::controller::Hook;
+use ackclock_cc::{AckSample, Arrival, RateSample, Window};
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
 /// Version of the interface.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 /// No RTT, no time.
 pub const NONE: u64 = u64::MAX;
 
-pub const NEEDS_CONTROL: u32 = 1;
-pub const NEEDS_RATE: u32 = 2;
-pub const NEEDS_PACING: u32 = 4;
-pub const NEEDS_EXACT_ECN: u32 = 8;
-pub const NEEDS_L4S: u32 = 16;
-pub const NEEDS_REDUCES: u32 = 32;
-pub const NEEDS_OWN_START: u32 = 64;
+/// A value of the contract as C has it.
+pub trait Plain {
+    type C;
+    fn plain(&self) -> Self::C;
+}
 
-pub const ACK_CWND_LIMITED: u32 = 1;
-pub const ACK_PACED: u32 = 2;
-pub const ACK_ECE: u32 = 4;
-pub const ACK_DUP: u32 = 8;
-pub const ACK_SLOW_PATH: u32 = 16;
-pub const ACK_RATE: u32 = 32;
-pub const RATE_APP_LIMITED: u32 = 64;
-pub const RATE_RETRANS: u32 = 128;
-pub const RATE_ACK_DELAYED: u32 = 256;
+macro_rules! plain {
+    ($($type:ty as $c:ty: $value:ident => $plain:expr;)*) => {
+        $(impl Plain for $type {
+            type C = $c;
+            #[inline]
+            fn plain(&self) -> $c {
+                let $value = *self;
+                $plain
+            }
+        })*
+    };
+}
+
+plain! {
+    u32 as u32: n => n;
+    u64 as u64: n => n;
+    bool as u32: flag => u32::from(flag);
+    Time as u64: time => time.0;
+    Span as u64: span => span.0;
+    Option<Span> as u64: span => span.map_or(NONE, |span| span.0);
+    CaState as u32: state => state as u32;
+    Option<RateSample> as CRate: rate => rate.as_ref().map_or_else(CRate::default, CRate::from);
+}
+
+macro_rules! structures {
+    (
+        arrival { $($(#[doc = $about:literal])+ $field:ident: $type:ty [$over:ident, $linux:literal];)* }
+        sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
+        rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
+    ) => {
+        #[derive(Clone, Copy, Debug, Default)]
+        #[repr(C)]
+        pub struct CRate {
+            pub is_given: u32,
+            $(pub $r_field: <$r_type as Plain>::C,)*
+        }
+
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        pub struct CAck {
+            $(pub $field: <$type as Plain>::C,)*
+            $(pub $s_field: <$s_type as Plain>::C,)*
+        }
+
+        impl From<&RateSample> for CRate {
+            fn from(rate: &RateSample) -> CRate {
+                CRate { is_given: 1, $($r_field: rate.$r_field.plain(),)* }
+            }
+        }
+
+        impl From<&AckSample> for CAck {
+            #[inline]
+            fn from(ack: &AckSample) -> CAck {
+                CAck {
+                    $($field: ack.arrival.$field.plain(),)*
+                    $($s_field: ack.$s_field.plain(),)*
+                }
+            }
+        }
+    };
+}
+
+ackclock_cc::fields!(structures);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -39,46 +96,12 @@ pub struct CWindow {
     pub pacing_rate: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct CRate {
-    pub interval: u64,
-    pub send_elapsed: u64,
-    pub ack_elapsed: u64,
-    pub prior_delivered: u64,
-    pub prior_time: u64,
-    pub total_delivered: u64,
-    pub total_lost: u64,
-    pub delivered: u32,
-    pub delivered_ce: u32,
-    pub lost: u32,
-    pub tx_in_flight: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct CAck {
-    pub now: u64,
-    pub rtt: u64,
-    pub srtt: u64,
-    pub min_rtt: u64,
-    pub departs_in: u64,
-    pub acked_bytes: u64,
-    pub snd_una: u64,
-    pub snd_nxt: u64,
-    pub delivered: u32,
-    pub delivered_ce: u32,
-    pub since_sent: u32,
-    pub covered: u32,
-    pub sacked: u32,
-    pub prior_in_flight: u32,
-    pub in_flight: u32,
-    pub smss: u32,
-    pub acked: u32,
-    pub newly_lost: u32,
-    pub state: u32,
-    pub flags: u32,
-    pub rate: CRate,
+impl From<&Window> for CWindow {
+    #[inline]
+    fn from(window: &Window) -> CWindow {
+        let Window { cwnd, ssthresh, cwnd_cnt, cwnd_clamp, prior_cwnd, pacing_rate } = *window;
+        CWindow { cwnd, ssthresh, cwnd_cnt, cwnd_clamp, prior_cwnd, reserved: 0, pacing_rate }
+    }
 }
 
 #[repr(C)]
@@ -88,42 +111,139 @@ pub struct CHost {
     pub now: unsafe extern "C" fn(*mut c_void) -> u64,
 }
 
-type Said = unsafe extern "C" fn(*mut c_void) -> *const c_char;
-type WithWindow = unsafe extern "C" fn(*mut c_void, *mut CWindow, u64) -> c_int;
-type WithAck = unsafe extern "C" fn(*mut c_void, *mut CWindow, *const CAck) -> c_int;
-type Asked = unsafe extern "C" fn(*mut c_void, *mut c_int) -> c_int;
-
-/// Hooks that are null stand as `None`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CController {
-    pub abi: u32,
-    pub needs: u32,
-    pub name: *const c_char,
-    pub variables: *const c_char,
-    pub buffer_windows: u32,
-    pub reserved: u32,
-    pub open: Option<unsafe extern "C" fn(*const CHost) -> *mut c_void>,
-    pub close: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub said: Option<Said>,
-    pub on_syn_acked: Option<unsafe extern "C" fn(*mut c_void, u64) -> c_int>,
-    pub on_start: Option<unsafe extern "C" fn(*mut c_void, *mut CWindow, u64, u64, u32) -> c_int>,
-    pub on_sample: Option<WithAck>,
-    pub on_ack: Option<WithAck>,
-    pub reduces: Option<Asked>,
-    pub ssthresh: Option<unsafe extern "C" fn(*mut c_void, *const CWindow, u32, c_int, *mut u32) -> c_int>,
-    pub on_rto: Option<WithWindow>,
-    pub on_state: Option<unsafe extern "C" fn(*mut c_void, *mut CWindow, u32, u64) -> c_int>,
-    pub on_recovered: Option<WithWindow>,
-    pub on_ecn: Option<unsafe extern "C" fn(*mut c_void, *mut CWindow, *const CAck, *mut c_int) -> c_int>,
-    pub undo_cwnd: Option<unsafe extern "C" fn(*mut c_void, *const CWindow, *mut u32) -> c_int>,
-    pub on_tx_start: Option<unsafe extern "C" fn(*mut c_void, *mut CWindow, u64, u64, u64) -> c_int>,
-    pub on_restart: Option<WithWindow>,
-    pub on_control: Option<WithAck>,
-    pub on_totals: Option<unsafe extern "C" fn(*mut c_void, u64, u64, u64) -> c_int>,
-    pub holds_back: Option<Asked>,
-    pub variables_of: Option<unsafe extern "C" fn(*mut c_void, *mut f64) -> c_int>,
+/// An argument of a hook: what is kept while the hook runs, and what of it the hook gets.
+pub trait Argument {
+    type Held;
+    type C;
+    fn hold(&self) -> Self::Held;
+    fn pass(held: &mut Self::Held) -> Self::C;
 }
+
+impl Argument for &mut Window {
+    type Held = CWindow;
+    type C = *mut CWindow;
+    fn hold(&self) -> CWindow {
+        CWindow::from(&**self)
+    }
+    fn pass(held: &mut CWindow) -> *mut CWindow {
+        held
+    }
+}
+
+impl Argument for &Window {
+    type Held = CWindow;
+    type C = *const CWindow;
+    fn hold(&self) -> CWindow {
+        CWindow::from(*self)
+    }
+    fn pass(held: &mut CWindow) -> *const CWindow {
+        held
+    }
+}
+
+impl Argument for &AckSample {
+    type Held = CAck;
+    type C = *const CAck;
+    fn hold(&self) -> CAck {
+        CAck::from(*self)
+    }
+    fn pass(held: &mut CAck) -> *const CAck {
+        held
+    }
+}
+
+impl Argument for &Arrival {
+    type Held = CAck;
+    type C = *const CAck;
+    fn hold(&self) -> CAck {
+        CAck::from(&AckSample::from(**self))
+    }
+    fn pass(held: &mut CAck) -> *const CAck {
+        held
+    }
+}
+
+macro_rules! values {
+    ($($type:ty)*) => {
+        $(impl Argument for $type {
+            type Held = <$type as Plain>::C;
+            type C = <$type as Plain>::C;
+            fn hold(&self) -> Self::C {
+                self.plain()
+            }
+            fn pass(held: &mut Self::C) -> Self::C {
+                *held
+            }
+        })*
+    };
+}
+
+values!(u32 u64 bool Time Span CaState);
+
+/// What a hook answers with, by a pointer.
+pub trait Answer: Sized {
+    type C;
+    /// What stands there before the hook writes.
+    fn start(hook: Hook) -> Self::C;
+    fn read(written: Self::C) -> Result<Self, String>;
+}
+
+impl Answer for bool {
+    type C = c_int;
+    fn start(hook: Hook) -> c_int {
+        c_int::from(hook == Hook::on_ecn)
+    }
+    fn read(written: c_int) -> Result<bool, String> {
+        Ok(written != 0)
+    }
+}
+
+impl Answer for u32 {
+    type C = u32;
+    fn start(_: Hook) -> u32 {
+        0
+    }
+    fn read(written: u32) -> Result<u32, String> {
+        match written {
+            1..=Window::INFINITE => Ok(written),
+            _ => Err(format!("it answers {written}; allowed: 1 to {}", Window::INFINITE)),
+        }
+    }
+}
+
+macro_rules! controller {
+    (
+        events { $(
+            $(#[doc = $about:literal])+
+            fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+            [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+        )* }
+        itself { $($itself:tt)* }
+    ) => {
+        /// Hooks that are null stand as `None`.
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        pub struct CController {
+            pub abi: u32,
+            pub needs: u32,
+            pub name: *const c_char,
+            pub variables: *const c_char,
+            pub reads: *const c_char,
+            pub buffer_windows: u32,
+            pub slow_packets: u32,
+            pub open: Option<unsafe extern "C" fn(*const CHost) -> *mut c_void>,
+            pub close: Option<unsafe extern "C" fn(*mut c_void)>,
+            pub said: Option<unsafe extern "C" fn(*mut c_void) -> *const c_char>,
+            pub copy: Option<unsafe extern "C" fn(*mut c_void, *const CHost) -> *mut c_void>,
+            pub variables_of: Option<unsafe extern "C" fn(*mut c_void, *mut f64) -> c_int>,
+            $(pub $hook: Option<
+                unsafe extern "C" fn(*mut c_void $(, <$type as Argument>::C)* $(, *mut <$answer as Answer>::C)?) -> c_int,
+            >,)*
+        }
+    };
+}
+
+ackclock_cc::hooks!(controller);
 
 /// The function that a library exports.
 pub type Entry = unsafe extern "C" fn(*const c_char, *mut c_char, usize) -> *const CController;

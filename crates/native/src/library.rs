@@ -10,6 +10,7 @@ pub struct Library {
     pub(crate) hooks: CController,
     pub(crate) name: &'static str,
     pub(crate) variables: &'static str,
+    reads: &'static str,
 }
 
 // SAFETY: what the structure points to is constant; the interface lets hooks of several connections run at once.
@@ -76,7 +77,9 @@ impl Library {
         // SAFETY: the version is the first field of every version of the structure.
         let found = unsafe { hooks.cast::<u32>().read() };
         if found != ABI {
-            return Err(format!("found version {found} of ackclock_controller.h; allowed: {ABI}"));
+            return Err(format!(
+                "found a library of version {found} of ackclock_controller.h; allowed: version {ABI}, with whose header it is to be compiled"
+            ));
         }
         // SAFETY: a structure of this version, which lives as long as the library: for ever.
         let hooks = unsafe { *hooks };
@@ -90,12 +93,24 @@ impl Library {
         if let Some((missing, _)) = required.into_iter().find(|(_, there)| !there) {
             return Err(format!("found no {missing} in it"));
         }
-        Ok(Library { hooks, name: text(hooks.name), variables: text(hooks.variables) })
+        Ok(Library {
+            hooks,
+            name: text(hooks.name),
+            variables: text(hooks.variables),
+            reads: text(hooks.reads),
+        })
     }
 
     /// What the controller calls itself.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+}
+
+impl Library {
+    /// Files that its controllers read.
+    pub fn reads(&self) -> impl Iterator<Item = &'static str> {
+        self.reads.split(',').filter(|name| !name.is_empty())
     }
 }
 

@@ -1,18 +1,19 @@
-//! A user's controller written in Python, behind the engine's contract. Each hook takes the GIL, hands over the window
-//! and the ACK, and checks what comes back. The first failure is kept, reported once, and ends the run.
-//!
-//! Length: three classes that Python sees, each with a getter for every value.
+//! A user's controller written in Python, behind the engine's contract: what `own.rs` asks of a bridge. Each hook takes the GIL, hands over the
+//! window and what the contract's table says that it is told, and checks what comes back. The first failure is kept, reported once, and ends
+//! the run.
 
 use std::sync::{Arc, Mutex};
 
-use ackclock_cc::controller::own::{variables, within, Every, Hook, OwnWindow, Pending, ABSURD};
-use ackclock_cc::controller::{Custom, Maker, Needs};
-use ackclock_cc::{AckSample, Arrival, CongestionControl, RateSample, Window};
+use ackclock_cc::controller::own::{
+    methods, seconds, variables, Bridge, Every, Own, OwnWindow, Said, Told, Value,
+};
+use ackclock_cc::controller::{Custom, Hook, Maker, Needs, HOOKS};
+use ackclock_cc::{AckSample, RateSample};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use crate::native::PyLibrary;
 
@@ -56,7 +57,7 @@ pub fn maker(py: Python<'_>, class: &Py<PyAny>, slot: &Slot) -> Maker {
         return library.get().maker(slot);
     }
     let (class, slot) = (class.clone_ref(py), slot.clone());
-    Maker::new(move || Box::new(PyController::new(&class, &slot)) as Custom)
+    Maker::new(move || Box::new(made(&class, &slot)) as Custom)
 }
 
 /// cwnd, ssthresh and pacing rate of one sender. A hook may set them.
@@ -98,6 +99,23 @@ impl PyWindow {
         self.0.pacing_rate = pacing_rate;
     }
 
+    /// Segments acknowledged since cwnd last grew by one of them; 0 when a reduction begins.
+    #[getter]
+    fn cwnd_cnt(&self) -> f64 {
+        self.0.cwnd_cnt
+    }
+
+    #[setter]
+    fn set_cwnd_cnt(&mut self, cwnd_cnt: f64) {
+        self.0.cwnd_cnt = cwnd_cnt;
+    }
+
+    /// cwnd never grows beyond this, segments.
+    #[getter]
+    fn cwnd_clamp(&self) -> u32 {
+        self.0.cwnd_clamp
+    }
+
     /// cwnd at the last reduction, segments.
     #[getter]
     fn prior_cwnd(&self) -> u32 {
@@ -111,139 +129,94 @@ impl PyWindow {
     }
 }
 
-/// What one ACK tells. Fields as in the engine's `AckSample`, in `on_sample` and `on_ecn` as in its `Arrival`; times in
-/// seconds.
-#[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
-pub struct PyAck {
-    /// Time of arrival, s from the start of the run.
-    now: f64,
-    /// Segments of this ACK that count for growth: `delivered`, or 1 in a stack that counts ACKs. With `every`, the sum since the last call, as all counts here.
-    acked: u32,
-    /// Segments that this ACK delivered: acknowledged cumulatively or SACKed, each once.
-    delivered: u32,
-    /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
-    acked_bytes: u64,
-    /// Segments marked lost on this ACK, retransmissions found lost included. In `on_sample` 0: losses are looked for later.
-    newly_lost: u32,
-    /// RTT of the newest segment that this ACK covers, s; None if one of them was retransmitted, or it covers none.
-    rtt: Option<f64>,
-    /// Smoothed RTT, s; 0 before the first sample.
-    srtt: f64,
-    /// Least RTT of the connection so far, s; infinite before the first sample.
-    min_rtt: f64,
-    /// Segments in flight before this ACK.
-    prior_in_flight: u32,
-    /// Segments in flight after this ACK, without those newly marked lost.
-    in_flight: u32,
-    /// First unacknowledged offset after this ACK, bytes.
-    snd_una: u64,
-    /// Next offset to send, bytes.
-    snd_nxt: u64,
-    /// Whether the window limited the sender since the last ACK; if not, a controller must not grow it (RFC 7661).
-    cwnd_limited: bool,
-    /// Whether the sender paces its packets.
-    paced: bool,
-    /// Payload of a full segment, bytes.
-    smss: u32,
-    /// Whether the ACK echoes a mark of congestion (ECE).
-    ece: bool,
-    /// Of `delivered`, segments that carried a mark: exact with `wants_exact_ecn`, else all of them under ECE.
-    delivered_ce: u32,
-    /// Congestion state: "Open", "Disorder", "CWR", "Recovery", "Loss"; in `on_sample` the one before this ACK, elsewhere the one after it.
-    ca_state: &'static str,
-    /// Whether it is a duplicate ACK (RFC 5681 §2).
-    is_dup: bool,
-    /// Sample of the delivery rate; None without `wants_rate`, or if this ACK gives none.
-    rate: Option<Py<PyRate>>,
+/// A value of the contract as Python has it.
+trait Shown {
+    type Python;
+    fn shown(&self, py: Python<'_>) -> PyResult<Self::Python>;
 }
 
-/// A sample of the delivery rate. Fields as in the engine's `RateSample`; times in seconds, counts in segments.
-#[pyclass(name = "Rate", module = "ackclock", frozen, get_all)]
-pub struct PyRate {
-    /// Segments delivered over `interval`: a flight, not this ACK alone.
-    delivered: u32,
-    /// The longer one of `send_elapsed` and `ack_elapsed`, s; 0 if the sample is not valid (shorter than the least RTT).
-    interval: f64,
-    /// Time over which these segments were sent, s.
-    send_elapsed: f64,
-    /// Time over which they were acknowledged, s.
-    ack_elapsed: f64,
-    /// `total_delivered` when the newest segment that this ACK covers was sent.
-    prior_delivered: u64,
-    /// When that count was reached, s from the start of the run.
-    prior_time: f64,
-    /// Segments delivered over the connection so far.
-    total_delivered: u64,
-    /// Of `delivered`, segments that carried a mark.
-    delivered_ce: u32,
-    /// Segments marked lost since that newest segment was sent.
-    lost: u32,
-    /// Segments in flight when it had been sent, itself included.
-    tx_in_flight: u32,
-    /// Whether the application, not the window, limited the sender when it was sent.
-    is_app_limited: bool,
-    /// Whether it was a retransmission.
-    is_retrans: bool,
-    /// Whether the ACK may have been held back by a delayed-ACK timer.
-    is_ack_delayed: bool,
+macro_rules! shown {
+    ($($type:ty as $python:ty: $value:ident => $shown:expr;)*) => {
+        $(impl Shown for $type {
+            type Python = $python;
+            #[inline]
+            fn shown(&self, _: Python<'_>) -> PyResult<$python> {
+                let $value = *self;
+                Ok($shown)
+            }
+        })*
+    };
 }
 
-fn seconds(span: Span) -> f64 {
-    if span == Span::MAX {
-        f64::INFINITY
-    } else {
-        span.as_secs()
+shown! {
+    u32 as u32: n => n;
+    u64 as u64: n => n;
+    bool as bool: flag => flag;
+    Time as f64: time => time.as_secs();
+    Span as f64: span => seconds(span);
+    Option<Span> as Option<f64>: span => span.map(seconds);
+    CaState as &'static str: state => CaState::NAMES[state as usize];
+}
+
+impl Shown for Option<RateSample> {
+    type Python = Option<Py<PyRate>>;
+    fn shown(&self, py: Python<'_>) -> PyResult<Option<Py<PyRate>>> {
+        self.as_ref().map(|rate| Py::new(py, PyRate::of(py, rate)?)).transpose()
     }
 }
 
-fn py_rate(py: Python<'_>, r: &RateSample) -> PyResult<Py<PyRate>> {
-    Py::new(
-        py,
-        PyRate {
-            delivered: r.delivered,
-            interval: seconds(r.interval),
-            send_elapsed: seconds(r.send_elapsed),
-            ack_elapsed: seconds(r.ack_elapsed),
-            prior_delivered: r.prior_delivered,
-            prior_time: r.prior_time.as_secs(),
-            total_delivered: r.total_delivered,
-            delivered_ce: r.delivered_ce,
-            lost: r.lost,
-            tx_in_flight: r.tx_in_flight,
-            is_app_limited: r.is_app_limited,
-            is_retrans: r.is_retrans,
-            is_ack_delayed: r.is_ack_delayed,
-        },
-    )
+macro_rules! classes {
+    (
+        arrival { $($(#[doc = $about:literal])+ $field:ident: $type:ty [$over:ident, $linux:literal];)* }
+        sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
+        rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
+    ) => {
+        /// What one ACK tells; times in seconds.
+        #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
+        pub struct PyAck {
+            $($(#[doc = $about])+ $field: <$type as Shown>::Python,)*
+            $($(#[doc = $s_about])+ $s_field: <$s_type as Shown>::Python,)*
+        }
+
+        /// A sample of the delivery rate; times in seconds, counts in segments.
+        #[pyclass(name = "Rate", module = "ackclock", frozen, get_all)]
+        pub struct PyRate { $($(#[doc = $r_about])+ $r_field: <$r_type as Shown>::Python,)* }
+
+        impl PyAck {
+            fn of(py: Python<'_>, ack: &AckSample) -> PyResult<PyAck> {
+                Ok(PyAck {
+                    $($field: ack.arrival.$field.shown(py)?,)*
+                    $($s_field: ack.$s_field.shown(py)?,)*
+                })
+            }
+        }
+
+        impl PyRate {
+            fn of(py: Python<'_>, rate: &RateSample) -> PyResult<PyRate> {
+                Ok(PyRate { $($r_field: rate.$r_field.shown(py)?,)* })
+            }
+        }
+    };
 }
 
-fn py_ack(py: Python<'_>, a: &AckSample) -> PyResult<PyAck> {
-    Ok(PyAck {
-        now: a.now.as_secs(),
-        acked: a.acked,
-        delivered: a.delivered,
-        acked_bytes: a.acked_bytes,
-        newly_lost: a.newly_lost,
-        rtt: a.rtt.map(seconds),
-        srtt: seconds(a.srtt),
-        min_rtt: seconds(a.min_rtt),
-        prior_in_flight: a.prior_in_flight,
-        in_flight: a.in_flight,
-        snd_una: a.snd_una,
-        snd_nxt: a.snd_nxt,
-        cwnd_limited: a.cwnd_limited,
-        paced: a.paced,
-        smss: a.smss,
-        ece: a.ece,
-        delivered_ce: a.delivered_ce,
-        ca_state: CaState::NAMES[a.ca_state as usize],
-        is_dup: a.is_dup,
-        rate: a.rate.as_ref().map(|r| py_rate(py, r)).transpose()?,
-    })
-}
+ackclock_cc::fields!(classes);
 
-/// The methods of an object, bound once: looked up by name at each call they would cost as much as the call.
-type Methods = [Option<Py<PyAny>>; Hook::NAMES.len()];
+/// The methods of an object by hook, bound once: looked up by name at each call they would cost as much as the call.
+type Methods = [Option<Py<PyAny>>; HOOKS.len()];
+
+/// Arguments that a hook has had from the beginning, where others came later: a method from before is called without those.
+const AT_FIRST: &[(Hook, usize)] = &[(Hook::on_tx_start, 3)];
+
+/// A Python object whose methods are hooks.
+pub struct PyBridge {
+    object: Option<Py<PyAny>>,
+    window: Option<Py<PyWindow>>,
+    class: String,
+    methods: Methods,
+    /// Most arguments of those in [`AT_FIRST`].
+    most: [usize; AT_FIRST.len()],
+    slot: Slot,
+}
 
 /// How often a class wants to be told.
 fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
@@ -258,142 +231,207 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// A controller whose hooks are methods of a Python object.
-pub struct PyController {
-    object: Option<Py<PyAny>>,
-    window: Option<Py<PyWindow>>,
-    class: String,
-    methods: Methods,
-    every: Every,
-    /// Of `on_sample`; of `on_ack` or `on_control`.
-    pending: [Pending; 2],
-    needs: Needs,
-    slot: Slot,
-    now: Time,
+/// What a class needs by its attributes: `wants_FLAG` for what no hook says, and numbers by their names.
+macro_rules! wanted {
+    (
+        flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
+        numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
+    ) => {
+        fn wanted(object: &Bound<'_, PyAny>) -> PyResult<Needs> {
+            let mut needs = Needs::default();
+            $(if concat!($(stringify!($hook))?).is_empty() {
+                if let Some(value) = object.getattr_opt(concat!("wants_", stringify!($flag)))? {
+                    needs.$flag = value.extract()?;
+                }
+            })*
+            $(if let Some(value) = object.getattr_opt(stringify!($number))? {
+                needs.$number = value.extract::<u64>().ok().and_then(|n| n.try_into().ok()).ok_or_else(|| {
+                    let (name, most) = (stringify!($number), <$type>::MAX);
+                    PyTypeError::new_err(format!("{name} is {value}; allowed: a whole number, 0 to {most}"))
+                })?;
+            })*
+            Ok(needs)
+        }
+    };
 }
 
-impl PyController {
-    /// An instance of `class`; if it cannot be made, the failure is noted and the controller does nothing. Nor does one
-    /// that comes after a failure: its hooks may never end, as those of the first.
-    pub fn new(class: &Py<PyAny>, slot: &Slot) -> PyController {
+ackclock_cc::needs!(wanted);
+
+/// A controller of `class`; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a
+/// failure: its hooks may never end, as those of the first.
+fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
+    Python::attach(|py| {
+        let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
+        let mut bridge = PyBridge::none(name.unwrap_or_else(|_| "controller".to_string()), slot);
+        if failed(slot) {
+            return Own::new(bridge, Said::default());
+        }
+        let said = class.bind(py).call0().and_then(|object| {
+            let said = bridge.bind(&object)?;
+            Ok(said)
+        });
+        let said = said.unwrap_or_else(|error| {
+            bridge.fail("__init__", Time::ZERO, error);
+            Said::default()
+        });
+        Own::new(bridge, said)
+    })
+}
+
+impl PyBridge {
+    fn none(class: String, slot: &Slot) -> PyBridge {
+        let methods = [const { None }; HOOKS.len()];
+        PyBridge {
+            object: None,
+            window: None,
+            class,
+            methods,
+            most: [usize::MAX; AT_FIRST.len()],
+            slot: slot.clone(),
+        }
+    }
+
+    /// Take over an object, and what it says of itself.
+    fn bind(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Said> {
+        for row in methods() {
+            let method = object.getattr_opt(row.own)?;
+            // an attribute may be called as a hook is that is not told of events
+            let is_method = row.own.starts_with("on_") || method.as_ref().is_some_and(Bound::is_callable);
+            self.methods[row.hook as usize] = method.filter(|_| is_method).map(Bound::unbind);
+        }
+        let has = |hook: Hook| self.methods[hook as usize].is_some();
+        for hook in [Hook::on_ack, Hook::ssthresh] {
+            if !(has(hook) || hook == Hook::on_ack && has(Hook::on_control)) {
+                return Err(PyTypeError::new_err(format!("there is no method {}", hook.own())));
+            }
+        }
+        for (most, (hook, at_first)) in self.most.iter_mut().zip(AT_FIRST) {
+            if let Some(method) = &self.methods[*hook as usize] {
+                *most = arguments(method.bind(object.py())).map_or(usize::MAX, |taken| taken.max(*at_first));
+            }
+        }
+        let mut said = Said { needs: wanted(object)?, ..Said::default() };
+        if let Some(every) = object.getattr_opt("every")? {
+            said.every = self::every(&every)?;
+        }
+        if let Some(names) = object.getattr_opt("variables")? {
+            said.needs.vars = variables(names.extract()?).map_err(PyValueError::new_err)?;
+        }
+        self.window = Some(Py::new(object.py(), PyWindow(OwnWindow::default()))?);
+        self.object = Some(object.clone().unbind());
+        Ok(said)
+    }
+
+    /// What a hook is told behind the window.
+    fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        hook: Hook,
+        told: &Told,
+        w: &Bound<'py, PyWindow>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut all: Vec<Bound<'py, PyAny>> = Vec::with_capacity(5);
+        if told.window {
+            all.push(w.clone().into_any());
+        }
+        for value in told.values() {
+            all.push(match value {
+                Value::Seconds(x) => PyFloat::new(py, x).into_any(),
+                Value::Whole(n) => PyInt::new(py, n).into_any(),
+                Value::Flag(flag) => PyBool::new(py, flag).to_owned().into_any(),
+                Value::State(state) => CaState::NAMES[state as usize].into_pyobject(py)?.into_any(),
+            });
+        }
+        if let Some(at) = AT_FIRST.iter().position(|(known, _)| *known == hook) {
+            all.truncate(self.most[at]);
+        }
+        PyTuple::new(py, all)
+    }
+}
+
+/// How many arguments a method written in Python takes; None: any number, or nobody knows.
+fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
+    const TAKES_MORE: u32 = 0x04; // CO_VARARGS
+    let code = method.getattr("__func__").ok()?.getattr("__code__").ok()?;
+    let flags = code.getattr("co_flags").ok()?.extract::<u32>().ok()?;
+    let count = code.getattr("co_argcount").ok()?.extract::<usize>().ok()?;
+    (flags & TAKES_MORE == 0).then(|| count.saturating_sub(1))
+}
+
+/// The answer of a hook, where one is asked for.
+fn answered(hook: Hook, returned: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let (answer, allowed) = match (hook.row().answer, hook) {
+        ("bool", _) => (returned.extract::<bool>().map(|yes| f64::from(u8::from(yes))), "True, False"),
+        ("u32", Hook::undo_cwnd) => (returned.extract::<f64>(), "a window in segments"),
+        ("u32", _) => (returned.extract::<f64>(), "the target window in segments"),
+        _ => return Ok(0.0),
+    };
+    answer.map_err(|_| PyTypeError::new_err(format!("returned {returned}; allowed: {allowed}")))
+}
+
+impl Bridge for PyBridge {
+    type Error = PyErr;
+
+    #[inline]
+    fn has(&self, hook: Hook) -> bool {
+        self.methods[hook as usize].is_some()
+    }
+
+    fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> PyResult<f64> {
+        let (Some(method), Some(shared)) = (&self.methods[hook as usize], &self.window) else {
+            return Ok(0.0);
+        };
         Python::attach(|py| {
-            let name = class.getattr(py, "__name__").and_then(|name| name.extract(py));
-            let mut made = PyController {
-                object: None,
-                window: None,
-                class: name.unwrap_or_else(|_| "controller".to_string()),
-                methods: Methods::default(),
-                every: Every::Ack,
-                pending: Default::default(),
-                needs: Needs::default(),
-                slot: slot.clone(),
-                now: Time::ZERO,
+            let (method, shared) = (method.bind(py), shared.bind(py));
+            shared.borrow_mut().0 = *window;
+            let returned = match &told.ack {
+                Some(ack) => method.call1((shared, Bound::new(py, PyAck::of(py, ack)?)?))?,
+                None => method.call1(self.arguments(py, hook, told, shared)?)?,
             };
-            if failed(slot) {
-                return made;
-            }
-            if let Err(error) = made.fill(py, class) {
-                made.fail("__init__", error);
-            }
-            made
+            refuse_deferred(&returned)?;
+            *window = shared.borrow().0;
+            answered(hook, &returned)
         })
     }
 
-    fn fill(&mut self, py: Python<'_>, class: &Py<PyAny>) -> PyResult<()> {
-        let object = class.call0(py)?;
-        let bound = object.bind(py);
-        for hook in ["on_ack", "on_congestion_event"] {
-            let needed = hook == "on_congestion_event" || !bound.hasattr("on_control")?;
-            if needed && !bound.hasattr(hook)? {
-                return Err(PyTypeError::new_err(format!("there is no method {hook}")));
-            }
-        }
-        for (method, name) in self.methods.iter_mut().zip(Hook::NAMES) {
-            *method = bound.getattr_opt(name)?.map(Bound::unbind);
-        }
-        if let Some(every) = bound.getattr_opt("every")? {
-            self.every = self::every(&every)?;
-        }
-        let flag = |name: &str| match bound.getattr_opt(name)? {
-            Some(value) => value.extract::<bool>(),
-            None => Ok(false),
-        };
-        self.needs = Needs {
-            control: self.methods[Hook::Control as usize].is_some(),
-            rate: flag("wants_rate")?,
-            pacing: flag("wants_pacing")?,
-            exact_ecn: flag("wants_exact_ecn")?,
-            l4s: flag("wants_l4s")?,
-            vars: match bound.getattr_opt("variables")? {
-                Some(names) => variables(names.extract()?).map_err(PyValueError::new_err)?,
-                None => &[],
-            },
-            ..Needs::default()
-        };
-        self.window = Some(Py::new(py, PyWindow(OwnWindow::default()))?);
-        self.object = Some(object);
-        Ok(())
+    fn refused(&self, said: String) -> PyErr {
+        PyValueError::new_err(said)
     }
 
     #[cold]
-    fn fail(&mut self, hook: &'static str, error: PyErr) {
+    fn fail(&mut self, hook: &'static str, time: Time, error: PyErr) {
         self.object = None;
-        self.methods = Methods::default();
+        self.methods = [const { None }; HOOKS.len()];
         if let Ok(mut slot) = self.slot.lock() {
-            slot.get_or_insert(Failure { class: self.class.clone(), hook, time: self.now, error });
+            slot.get_or_insert(Failure { class: self.class.clone(), hook, time, error });
         }
     }
 
-    /// Call a hook with the window; `back` looks at what it returns. None after a failure, or if there is no such hook.
-    fn call<T>(
-        &mut self,
-        hook: Hook,
-        window: &mut Window,
-        now: Time,
-        call: impl for<'py> FnOnce(&Bound<'py, PyAny>, Bound<'py, PyWindow>) -> PyResult<Bound<'py, PyAny>>,
-        back: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
-    ) -> Option<T> {
-        let (method, shared) = (self.methods[hook as usize].as_ref()?, self.window.as_ref()?);
-        self.now = now;
-        let outcome = Python::attach(|py| -> PyResult<T> {
-            let shared = shared.bind(py);
-            shared.borrow_mut().0.follow(window);
-            let returned = call(method.bind(py), shared.clone())?;
-            refuse_deferred(&returned)?;
-            shared.borrow().0.hand_back(window).map_err(PyValueError::new_err)?;
-            back(&returned)
-        });
-        match outcome {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.fail(hook.name(), error);
-                None
+    fn vars(&self, names: &[&str], values: &mut [f64]) {
+        let Some(object) = &self.object else { return };
+        Python::attach(|py| {
+            for (value, name) in values.iter_mut().zip(names) {
+                if let Ok(known) = object.bind(py).getattr(*name).and_then(|x| x.extract::<f64>()) {
+                    *value = known;
+                }
             }
-        }
+        });
     }
 
-    fn call_with_ack(&mut self, hook: Hook, window: &mut Window, ack: &AckSample) {
-        self.call(
-            hook,
-            window,
-            ack.now,
-            |method, w| method.call1((w, Bound::new(method.py(), py_ack(method.py(), ack)?)?)),
-            |_| Ok(()),
-        );
-    }
-
-    /// The same, as often as the class wants to be told.
-    fn tell(&mut self, hook: Hook, window: &mut Window, ack: &AckSample) {
-        if self.every == Every::Ack {
-            return self.call_with_ack(hook, window, ack);
-        }
-        if let Some(sum) = self.pending[matches!(hook, Hook::Sample) as usize].add(ack, self.every) {
-            self.call_with_ack(hook, window, &sum);
-        }
-    }
-
-    fn call_with_time(&mut self, hook: Hook, window: &mut Window, now: Time) {
-        self.call(hook, window, now, |method, w| method.call1((w, now.as_secs())), |_| Ok(()));
+    /// By its method `copy`, else by `copy.deepcopy`.
+    fn copied(&self) -> Result<PyBridge, String> {
+        let object = self.object.as_ref().ok_or("found none")?;
+        Python::attach(|py| {
+            let copied = match &self.methods[Hook::copied as usize] {
+                Some(method) => method.call0(py),
+                None => {
+                    py.import("copy").and_then(|m| m.call_method1("deepcopy", (object,))).map(Bound::unbind)
+                }
+            };
+            let mut bridge = PyBridge::none(self.class.clone(), &self.slot);
+            copied.and_then(|copy| bridge.bind(copy.bind(py))).map_err(|error| format!("found {error}"))?;
+            Ok(bridge)
+        })
     }
 }
 
@@ -415,123 +453,4 @@ pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
         }
     }
     Ok(())
-}
-
-impl CongestionControl for PyController {
-    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
-        self.call(
-            Hook::Start,
-            window,
-            now,
-            |method, w| method.call1((w, now.as_secs(), seconds(srtt), smss)),
-            |_| Ok(()),
-        );
-    }
-
-    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
-        self.now = ack.now;
-        if self.methods[Hook::Sample as usize].is_some() {
-            self.tell(Hook::Sample, window, &AckSample::from(*ack));
-        }
-    }
-
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        self.tell(Hook::Ack, window, ack);
-    }
-
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
-        let mut copy = *window;
-        let given = self.call(
-            Hook::CongestionEvent,
-            &mut copy,
-            self.now,
-            |method, w| method.call1((w, in_flight)),
-            |returned| {
-                let value = returned.extract::<f64>().map_err(|_| {
-                    PyTypeError::new_err(format!(
-                        "returned {returned}; allowed: the target window in segments"
-                    ))
-                })?;
-                within("the target window", value, 0.0, ABSURD).map_err(PyValueError::new_err)
-            },
-        );
-        given.map_or(window.cwnd / 2, |ssthresh| ssthresh as u32).max(2)
-    }
-
-    fn on_rto(&mut self, window: &mut Window, now: Time) {
-        self.call_with_time(Hook::Rto, window, now);
-    }
-
-    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
-        let name = CaState::NAMES[state as usize];
-        self.call(Hook::State, window, now, |method, w| method.call1((w, name, now.as_secs())), |_| Ok(()));
-    }
-
-    fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        self.call_with_time(Hook::Recovered, window, now);
-    }
-
-    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
-        let answer = self.call(
-            Hook::Ecn,
-            window,
-            ack.now,
-            |method, w| {
-                let py = method.py();
-                method.call1((w, Bound::new(py, py_ack(py, &AckSample::from(*ack))?)?))
-            },
-            |returned| {
-                returned
-                    .extract::<bool>()
-                    .map_err(|_| PyTypeError::new_err(format!("returned {returned}; allowed: True, False")))
-            },
-        );
-        answer.unwrap_or(true)
-    }
-
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        let mut copy = *window;
-        let given = self.call(
-            Hook::Undo,
-            &mut copy,
-            self.now,
-            |method, w| method.call1((w,)),
-            |returned| {
-                let value = returned.extract::<f64>().map_err(|_| {
-                    PyTypeError::new_err(format!("returned {returned}; allowed: a window in segments"))
-                })?;
-                within("the window", value, 1.0, ABSURD).map_err(PyValueError::new_err)
-            },
-        );
-        given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)
-    }
-
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
-        self.call(
-            Hook::TxStart,
-            window,
-            now,
-            |method, w| method.call1((w, now.as_secs(), seconds(idle))),
-            |_| Ok(()),
-        );
-    }
-
-    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        self.tell(Hook::Control, window, ack);
-    }
-
-    fn needs(&self) -> Needs {
-        self.needs
-    }
-
-    fn vars(&self, values: &mut [f64]) {
-        let Some(object) = &self.object else { return };
-        Python::attach(|py| {
-            for (value, name) in values.iter_mut().zip(self.needs.vars) {
-                if let Ok(known) = object.bind(py).getattr(*name).and_then(|x| x.extract::<f64>()) {
-                    *value = known;
-                }
-            }
-        });
-    }
 }

@@ -66,7 +66,7 @@ mod _engine {
     use super::Refusal;
     #[pymodule_export]
     use super::{
-        build, check_conformance, controller_options, cpu_time, estimate_capture, estimate_memory,
+        build, check_conformance, contract, controller_options, cpu_time, estimate_capture, estimate_memory,
         estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_each, version,
         yardstick,
     };
@@ -158,6 +158,52 @@ fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDic
     let Failure { class, hook, time, error } = failure;
     dict.set_item("failure", (class, hook, time.as_secs(), error.into_value(py)))?;
     Ok(dict)
+}
+
+/// The contract of a controller: rows of hooks, fields and needs, and the names of the congestion states.
+#[pyfunction]
+fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    use ackclock_cc::controller::{FIELDS, HOOKS, NEEDS};
+
+    let (hooks, fields, needs) = (PyList::empty(py), PyList::empty(py), PyList::empty(py));
+    for row in HOOKS {
+        let dict = PyDict::new(py);
+        dict.set_item("name", row.name)?;
+        dict.set_item("own", row.own)?;
+        dict.set_item("about", row.about)?;
+        dict.set_item("linux", row.linux)?;
+        dict.set_item("after", row.after)?;
+        dict.set_item("arguments", row.arguments)?;
+        dict.set_item("answer", row.answer)?;
+        dict.set_item("required", row.required)?;
+        dict.set_item("is_event", row.is_event)?;
+        hooks.append(dict)?;
+    }
+    for row in FIELDS {
+        let dict = PyDict::new(py);
+        dict.set_item("part", row.part)?;
+        dict.set_item("name", row.name)?;
+        dict.set_item("kind", row.kind)?;
+        dict.set_item("about", row.about)?;
+        dict.set_item("linux", row.linux)?;
+        dict.set_item("over", row.over)?;
+        fields.append(dict)?;
+    }
+    for row in NEEDS {
+        let dict = PyDict::new(py);
+        dict.set_item("name", row.name)?;
+        dict.set_item("about", row.about)?;
+        dict.set_item("bit", row.bit)?;
+        dict.set_item("hook", row.hook)?;
+        dict.set_item("most", row.most)?;
+        needs.append(dict)?;
+    }
+    let all = PyDict::new(py);
+    all.set_item("hooks", hooks)?;
+    all.set_item("fields", fields)?;
+    all.set_item("needs", needs)?;
+    all.set_item("abi", ackclock_native::abi::ABI)?;
+    Ok(all)
 }
 
 /// Put a user's controller through the test of conformance; what it broke, or what it did wrong, if anything.

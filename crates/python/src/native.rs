@@ -33,6 +33,12 @@ impl PyLibrary {
         self.library.name()
     }
 
+    /// Names of the files that its controllers read.
+    #[getter]
+    fn reads(&self) -> Vec<&'static str> {
+        self.library.reads().collect()
+    }
+
     /// What messages call it.
     #[getter]
     fn __name__(&self) -> &str {

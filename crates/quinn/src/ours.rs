@@ -118,27 +118,21 @@ impl Inside {
         let recovers = heard.fresh == 0 && self.reduced_at.is_some();
         Arrival {
             now,
-            delivered: heard.packets,
-            delivered_ce: 0,
-            since_sent: 0,
+            newly_acked: heard.packets,
             covered: heard.packets,
-            sacked: 0,
             acked_bytes: heard.bytes,
             rtt: heard.rtt,
             srtt: heard.srtt,
             min_rtt: heard.min_rtt,
             prior_in_flight: self.segments(self.flight),
-            in_flight: self.segments(self.in_flight),
+            left_in_flight: self.segments(self.in_flight),
             snd_una: self.sent.saturating_sub(self.in_flight),
             snd_nxt: self.sent,
             cwnd_limited: !app_limited,
             paced: true,
-            departs_in: Span::ZERO,
             smss: self.mtu as u32,
-            ece: false,
-            ca_state: if recovers { CaState::Recovery } else { CaState::Open },
-            is_dup: false,
-            slow_path: false,
+            prior_state: if recovers { CaState::Recovery } else { CaState::Open },
+            ..Arrival::default()
         }
     }
 }
@@ -178,7 +172,7 @@ impl Controller for Inside {
         let rtt = arrival.rtt.filter(|_| rule.heeds_rtt(now));
         start.on_sample(window, &arrival, rtt);
         rule.on_sample(window, &arrival);
-        if arrival.ca_state == CaState::Open {
+        if arrival.prior_state == CaState::Open {
             let mut ack = AckSample::from(arrival);
             // by bytes: at first packets are smaller than what a segment becomes
             ack.acked = ((self.rest + heard.fresh) / self.mtu) as u32;

@@ -1,13 +1,13 @@
-//! A user's controller written in JavaScript, behind the engine's contract, as `crates/python/src/controller.rs` is for Python: same hooks, same
-//! units, same checks. Numbers cross by [`SLOTS`]; what a hook is called with and what it answered is for `web/hooks.js` to say.
+//! A user's controller written in JavaScript, behind the engine's contract: what `own.rs` asks of a bridge. Numbers cross by [`SLOTS`]; what a
+//! hook is called with and what it answered is for `web/hooks.js` to say.
 
 #![allow(unsafe_code, reason = "the page's functions, and memory that it writes")]
 
 use std::sync::{Arc, Mutex};
 
-use ackclock_cc::controller::own::{variables, within, Every, Hook, OwnWindow, Pending, ABSURD};
-use ackclock_cc::controller::{Custom, Maker, Needs};
-use ackclock_cc::{AckSample, Arrival, CongestionControl, Window};
+use ackclock_cc::controller::own::{seconds, variables, Bridge, Every, Own, OwnWindow, Said, Told, Value};
+use ackclock_cc::controller::{Custom, Hook, Maker, Needs, FIELDS, NEEDS};
+use ackclock_cc::{AckSample, RateSample};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
@@ -16,6 +16,8 @@ extern "C" {
     fn make(class: u32, slots: *mut f64) -> i32;
     /// Call a hook of an instance. Other than 0: it failed, see [`told`].
     fn hook(instance: i32, hook: u32, slots: *mut f64) -> i32;
+    /// Another instance in the same state, as with [`make`].
+    fn copy(instance: i32, slots: *mut f64) -> i32;
     /// The instance's variables.
     fn variables_of(instance: i32, slots: *mut f64);
     /// An instance is not needed any more.
@@ -43,227 +45,155 @@ pub type Slot = Arc<Mutex<Option<Failure>>>;
 /// Makes controllers of the page's `class`, which leave failures in `slot`.
 pub fn maker(name: &str, class: u32, slot: &Slot) -> Maker {
     let (name, slot) = (name.to_string(), slot.clone());
-    Maker::new(move || Box::new(JsController::new(&name, class, &slot)) as Custom)
+    Maker::new(move || Box::new(made(&name, class, &slot)) as Custom)
 }
 
-/// A controller whose hooks are methods of an object in the page's worker.
-pub struct JsController {
-    /// Below 0: none, or none after a failure.
+/// An object in the page's worker whose methods are hooks.
+pub struct JsBridge {
+    /// Below 0: none.
     instance: i32,
     class: String,
-    window: OwnWindow,
-    /// By hook: whether there is such a method.
+    /// By hook: whether there is such a method. None after a failure.
     has: u32,
-    every: Every,
-    /// Of `on_sample`; of `on_ack` or `on_control`.
-    pending: [Pending; 2],
-    needs: Needs,
     slot: Slot,
-    now: Time,
 }
 
-impl JsController {
-    /// An instance; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a failure.
-    pub fn new(name: &str, class: u32, slot: &Slot) -> JsController {
-        let mut made = JsController {
-            instance: -1,
-            class: name.to_string(),
-            window: OwnWindow::default(),
-            has: 0,
-            every: Every::Ack,
-            pending: Default::default(),
-            needs: Needs::default(),
-            slot: slot.clone(),
-            now: Time::ZERO,
-        };
-        if failed(slot) {
-            return made;
-        }
-        let mut slots = [0.0; SLOTS];
-        // SAFETY: the page writes within the slots.
-        made.instance = unsafe { make(class, slots.as_mut_ptr()) };
-        if let Err(said) = made.learn(&slots) {
-            made.fail("constructor", said);
-        }
-        made
+/// An instance; if it cannot be made, the failure is noted and the controller does nothing. Nor does one that comes after a failure.
+fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
+    let mut bridge = JsBridge { instance: -1, class: name.to_string(), has: 0, slot: slot.clone() };
+    if failed(slot) {
+        return Own::new(bridge, Said::default());
     }
+    let mut slots = [0.0; SLOTS];
+    // SAFETY: the page writes within the slots.
+    bridge.instance = unsafe { make(class, slots.as_mut_ptr()) };
+    let said = bridge.learn(&slots).unwrap_or_else(|said| {
+        bridge.fail("constructor", Time::ZERO, said);
+        Said::default()
+    });
+    Own::new(bridge, said)
+}
 
-    fn learn(&mut self, slots: &[f64; SLOTS]) -> Result<(), String> {
+impl JsBridge {
+    /// What an instance that was just made says of itself.
+    fn learn(&mut self, slots: &[f64; SLOTS]) -> Result<Said, String> {
         if self.instance < 0 {
             return Err(told(slots));
         }
-        self.has = slots[0] as u32;
-        self.every = match slots[1] as u32 {
+        let every = match slots[1] as u32 {
             0 => Every::Round,
             1 => Every::Ack,
             n => Every::Acks(n),
         };
-        let names = told(&slots[4..]);
-        self.needs = Needs {
-            control: self.knows(Hook::Control),
-            rate: slots[2] as u32 & 1 != 0,
-            pacing: slots[2] as u32 & 2 != 0,
-            exact_ecn: slots[2] as u32 & 4 != 0,
-            l4s: slots[2] as u32 & 8 != 0,
-            vars: match names.is_empty() {
-                true => &[],
-                false => variables(names.split(',').map(str::to_string).collect())?,
-            },
-            ..Needs::default()
+        let numbers = NEEDS.iter().filter(|row| row.bit.is_none()).count();
+        let names = told(&slots[3 + numbers..]);
+        let vars = match names.is_empty() {
+            true => &[],
+            false => variables(names.split(',').map(str::to_string).collect())?,
         };
-        Ok(())
+        self.has = slots[0] as u32;
+        Ok(Said { every, needs: Needs { vars, ..wanted(slots) } })
     }
+}
 
-    fn knows(&self, hook: Hook) -> bool {
+/// What it needs by its attributes.
+macro_rules! wanted {
+    (
+        flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
+        numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
+    ) => {
+        fn wanted(slots: &[f64; SLOTS]) -> Needs {
+            let mut numbers = slots[3..].iter();
+            let mut next = || numbers.next().copied().unwrap_or_default();
+            Needs { $($number: next() as $type,)* ..Needs::of_bits(slots[2] as u32) }
+        }
+    };
+}
+
+ackclock_cc::needs!(wanted);
+
+impl Bridge for JsBridge {
+    type Error = String;
+
+    fn has(&self, hook: Hook) -> bool {
         self.has & 1 << hook as u32 != 0
     }
 
+    fn call(&mut self, asked: Hook, window: &mut OwnWindow, told_of: &Told) -> Result<f64, String> {
+        let mut slots = [0.0; SLOTS];
+        let OwnWindow { cwnd, ssthresh, pacing_rate, cwnd_cnt, prior_cwnd, cwnd_clamp } = *window;
+        slots[..RETURNED].copy_from_slice(&[
+            cwnd,
+            ssthresh,
+            pacing_rate,
+            cwnd_cnt,
+            f64::from(prior_cwnd),
+            f64::from(cwnd_clamp),
+        ]);
+        match (&told_of.ack, asked) {
+            (Some(ack), _) => fill_ack(&mut slots[FIRST..], ack),
+            (None, Hook::seed) => {
+                // a number of the page's holds 53 bits
+                let Some(Value::Whole(seed)) = told_of.values().next() else { return Ok(0.0) };
+                slots[FIRST] = (seed >> 32) as f64;
+                slots[FIRST + 1] = (seed as u32) as f64;
+            }
+            _ => {
+                for (slot, value) in slots[FIRST..].iter_mut().zip(told_of.values()) {
+                    *slot = value.number();
+                }
+            }
+        }
+        // SAFETY: the page writes within the slots.
+        if unsafe { hook(self.instance, asked as u32, slots.as_mut_ptr()) } != 0 {
+            return Err(told(&slots));
+        }
+        [window.cwnd, window.ssthresh, window.pacing_rate, window.cwnd_cnt] =
+            [slots[0], slots[1], slots[2], slots[3]];
+        Ok(slots[RETURNED])
+    }
+
+    fn refused(&self, said: String) -> String {
+        format!("RangeError: {said}")
+    }
+
     #[cold]
-    fn fail(&mut self, hook: &'static str, said: String) {
+    fn fail(&mut self, hook: &'static str, time: Time, said: String) {
         self.has = 0;
         if let Ok(mut slot) = self.slot.lock() {
-            slot.get_or_insert(Failure { class: self.class.clone(), hook, time: self.now, said });
+            slot.get_or_insert(Failure { class: self.class.clone(), hook, time, said });
         }
     }
 
-    /// Call a hook with the window and what `fill` puts behind it; what it returned. None after a failure, or if there is no such hook.
-    fn call(
-        &mut self,
-        asked: Hook,
-        window: &mut Window,
-        now: Time,
-        fill: impl FnOnce(&mut [f64; SLOTS]),
-        allowed: impl FnOnce(f64) -> Result<f64, String>,
-    ) -> Option<f64> {
-        if !self.knows(asked) {
-            return None;
-        }
-        self.now = now;
-        self.window.follow(window);
-        let mut slots = [0.0; SLOTS];
-        let own = &self.window;
-        slots[..4].copy_from_slice(&[own.cwnd, own.ssthresh, own.pacing_rate, f64::from(own.prior_cwnd)]);
-        fill(&mut slots);
-        // SAFETY: the page writes within the slots.
-        let status = unsafe { hook(self.instance, asked as u32, slots.as_mut_ptr()) };
-        let outcome = match status {
-            0 => {
-                [self.window.cwnd, self.window.ssthresh, self.window.pacing_rate] =
-                    [slots[0], slots[1], slots[2]];
-                let back = self.window.hand_back(window);
-                back.and_then(|()| allowed(slots[RETURNED])).map_err(|said| format!("RangeError: {said}"))
-            }
-            _ => Err(told(&slots)),
-        };
-        match outcome {
-            Ok(value) => Some(value),
-            Err(said) => {
-                self.fail(asked.name(), said);
-                None
-            }
-        }
-    }
-
-    /// Call `on_sample`, `on_ack` or `on_control`, as often as the class wants to be told.
-    fn tell(&mut self, hook: Hook, window: &mut Window, ack: &AckSample) {
-        if !self.knows(hook) {
-            return;
-        }
-        match self.every {
-            Every::Ack => self.call(hook, window, ack.now, |slots| fill_ack(slots, ack), Ok),
-            every => {
-                let Some(sum) = self.pending[matches!(hook, Hook::Sample) as usize].add(ack, every) else {
-                    return;
-                };
-                self.call(hook, window, ack.now, |slots| fill_ack(slots, &sum), Ok)
-            }
-        };
-    }
-
-    fn call_with(&mut self, hook: Hook, window: &mut Window, now: Time, values: &[f64]) {
-        self.call(hook, window, now, |slots| slots[FIRST..FIRST + values.len()].copy_from_slice(values), Ok);
-    }
-}
-
-impl Drop for JsController {
-    fn drop(&mut self) {
-        if self.instance >= 0 {
-            // SAFETY: numbers only.
-            unsafe { release(self.instance) }
-        }
-    }
-}
-
-impl CongestionControl for JsController {
-    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
-        self.call_with(Hook::Start, window, now, &[now.as_secs(), seconds(srtt), f64::from(smss)]);
-    }
-
-    fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
-        self.now = ack.now;
-        self.tell(Hook::Sample, window, &AckSample::from(*ack));
-    }
-
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
-        self.tell(Hook::Ack, window, ack);
-    }
-
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32 {
-        let mut copy = *window;
-        let fill = |slots: &mut [f64; SLOTS]| slots[FIRST] = f64::from(in_flight);
-        let allowed = |value| within("the target window", value, 0.0, ABSURD);
-        let given = self.call(Hook::CongestionEvent, &mut copy, self.now, fill, allowed);
-        given.map_or(window.cwnd / 2, |ssthresh| ssthresh as u32).max(2)
-    }
-
-    fn on_rto(&mut self, window: &mut Window, now: Time) {
-        self.call_with(Hook::Rto, window, now, &[now.as_secs()]);
-    }
-
-    fn on_state(&mut self, window: &mut Window, state: CaState, now: Time) {
-        self.call_with(Hook::State, window, now, &[f64::from(state as u8), now.as_secs()]);
-    }
-
-    fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        self.call_with(Hook::Recovered, window, now, &[now.as_secs()]);
-    }
-
-    fn on_ecn(&mut self, window: &mut Window, ack: &Arrival) -> bool {
-        let ack = AckSample::from(*ack);
-        self.call(Hook::Ecn, window, ack.now, |slots| fill_ack(slots, &ack), Ok)
-            .is_none_or(|says| says != 0.0)
-    }
-
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        let mut copy = *window;
-        let allowed = |value| within("the window", value, 1.0, ABSURD);
-        let given = self.call(Hook::Undo, &mut copy, self.now, |_| (), allowed);
-        given.map_or(window.cwnd.max(window.prior_cwnd), |cwnd| cwnd as u32)
-    }
-
-    fn on_tx_start(&mut self, window: &mut Window, now: Time, idle: Span, _snd_nxt: u64) {
-        self.call_with(Hook::TxStart, window, now, &[now.as_secs(), seconds(idle)]);
-    }
-
-    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
-        self.tell(Hook::Control, window, ack);
-    }
-
-    fn needs(&self) -> Needs {
-        self.needs
-    }
-
-    fn vars(&self, values: &mut [f64]) {
+    fn vars(&self, names: &[&str], values: &mut [f64]) {
         if self.has == 0 {
             return;
         }
         let mut slots = [f64::NAN; SLOTS];
         // SAFETY: the page writes within the slots.
         unsafe { variables_of(self.instance, slots.as_mut_ptr()) };
-        for (value, known) in values.iter_mut().zip(slots).take(self.needs.vars.len()) {
+        for (value, known) in values.iter_mut().zip(slots).take(names.len()) {
             if !known.is_nan() {
                 *value = known;
             }
+        }
+    }
+
+    fn copied(&self) -> Result<JsBridge, String> {
+        let mut slots = [0.0; SLOTS];
+        // SAFETY: the page writes within the slots.
+        let instance = unsafe { copy(self.instance, slots.as_mut_ptr()) };
+        let mut bridge = JsBridge { instance, class: self.class.clone(), has: 0, slot: self.slot.clone() };
+        bridge.learn(&slots).map_err(|said| format!("found {said}"))?;
+        Ok(bridge)
+    }
+}
+
+impl Drop for JsBridge {
+    fn drop(&mut self) {
+        if self.instance >= 0 {
+            // SAFETY: numbers only.
+            unsafe { release(self.instance) }
         }
     }
 }
@@ -284,63 +214,54 @@ fn told(slots: &[f64]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn seconds(span: Span) -> f64 {
-    if span == Span::MAX {
-        f64::INFINITY
-    } else {
-        span.as_secs()
-    }
+/// A value of the contract as a number; NaN where Python has None.
+trait Number {
+    fn number(&self) -> f64;
 }
 
-/// The ACK in the order of `ACK` and `RATE` in `web/hooks.js`; NaN where Python has None.
-fn fill_ack(slots: &mut [f64; SLOTS], ack: &AckSample) {
-    let flag = |flag: bool| f64::from(u8::from(flag));
-    let values = [
-        ack.now.as_secs(),
-        f64::from(ack.acked),
-        f64::from(ack.delivered),
-        ack.acked_bytes as f64,
-        f64::from(ack.newly_lost),
-        ack.rtt.map_or(f64::NAN, seconds),
-        seconds(ack.srtt),
-        seconds(ack.min_rtt),
-        f64::from(ack.prior_in_flight),
-        f64::from(ack.in_flight),
-        ack.snd_una as f64,
-        ack.snd_nxt as f64,
-        flag(ack.cwnd_limited),
-        flag(ack.paced),
-        f64::from(ack.smss),
-        flag(ack.ece),
-        f64::from(ack.delivered_ce),
-        f64::from(ack.ca_state as u8),
-        flag(ack.is_dup),
-        flag(ack.rate.is_some()),
-    ];
-    slots[FIRST..FIRST + values.len()].copy_from_slice(&values);
-    if let Some(rate) = &ack.rate {
-        let values = [
-            f64::from(rate.delivered),
-            seconds(rate.interval),
-            seconds(rate.send_elapsed),
-            seconds(rate.ack_elapsed),
-            rate.prior_delivered as f64,
-            rate.prior_time.as_secs(),
-            rate.total_delivered as f64,
-            f64::from(rate.delivered_ce),
-            f64::from(rate.lost),
-            f64::from(rate.tx_in_flight),
-            flag(rate.is_app_limited),
-            flag(rate.is_retrans),
-            flag(rate.is_ack_delayed),
-        ];
-        slots[BEHIND..BEHIND + values.len()].copy_from_slice(&values);
-    }
+macro_rules! numbers {
+    ($($type:ty: $value:ident => $number:expr;)*) => {
+        $(impl Number for $type {
+            fn number(&self) -> f64 {
+                let $value = *self;
+                $number
+            }
+        })*
+    };
 }
 
-/// Numbers that cross with a call: cwnd, ssthresh, pacing rate, cwnd at the last reduction; what the hook returned; what it is told.
-const SLOTS: usize = 40;
-const RETURNED: usize = 4;
-const FIRST: usize = 5;
-/// Of the rate sample.
-const BEHIND: usize = FIRST + 20;
+numbers! {
+    u32: n => f64::from(n);
+    u64: n => n as f64;
+    bool: flag => f64::from(u8::from(flag));
+    Time: time => time.as_secs();
+    Span: span => seconds(span);
+    Option<Span>: span => span.map_or(f64::NAN, seconds);
+    CaState: state => f64::from(state as u8);
+    Option<RateSample>: rate => f64::from(u8::from(rate.is_some()));
+}
+
+macro_rules! fills {
+    (
+        arrival { $($(#[doc = $about:literal])+ $field:ident: $type:ty [$over:ident, $linux:literal];)* }
+        sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
+        rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
+    ) => {
+        /// The ACK in the order of the contract, the rate sample behind it.
+        fn fill_ack(slots: &mut [f64], ack: &AckSample) {
+            let values = [$(ack.arrival.$field.number(),)* $(ack.$s_field.number(),)*];
+            slots[..values.len()].copy_from_slice(&values);
+            if let Some(rate) = &ack.rate {
+                let behind = [$(rate.$r_field.number(),)*];
+                slots[values.len()..values.len() + behind.len()].copy_from_slice(&behind);
+            }
+        }
+    };
+}
+
+ackclock_cc::fields!(fills);
+
+/// Numbers that cross with a call: the window, what the hook returned, what it is told.
+const SLOTS: usize = FIRST + FIELDS.len();
+const RETURNED: usize = 6;
+const FIRST: usize = RETURNED + 1;

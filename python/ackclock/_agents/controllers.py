@@ -20,46 +20,78 @@ class Controller:
 
     A class need not inherit from this one: missing methods are not called. One instance without arguments is made for each
     connection. Hooks, their order and the fields of their arguments are those of the engine's own
-    controllers. Windows are segments, times seconds, rates bytes per second.
+    controllers, and come of the same table. Windows are segments, times seconds, rates bytes per second.
 
     | hook | when |
     |---|---|
-    | `on_start(window, now, srtt, smss)` | the handshake is over; srtt is 0 if it gave no sample |
-    | `on_sample(window, ack)` | every ACK, before loss detection |
-    | `on_ack(window, ack)` | an ACK outside recovery delivered data: grow `window.cwnd` |
-    | `on_congestion_event(window, in_flight)` | a loss or a mark: return the target window; the recovery rule goes there |
-    | `on_rto(window, now)` | a retransmission timeout, after `on_congestion_event` |
-    | `on_state(window, state, now)` | the state becomes Open, Disorder, CWR, Recovery or Loss |
-    | `on_recovered(window, now)` | a reduction is complete |
-    | `on_ecn(window, ack)` | the ACK echoes a mark; return whether to react as to a loss (default True) |
-    | `undo_cwnd(window)` | the reduction was a mistake: return the window to go back to |
-    | `on_tx_start(window, now, idle)` | sending starts anew with nothing in flight |
-    | `on_control(window, ack)` | if there is such a method: on every ACK, in place of `on_ack` and the recovery rule |
+    | `on_negotiated(accurate)` | The handshake is over; `accurate`: it agreed on accurate ECN. |
+    | `on_syn_acked(rtt)` | The end that connects has its SYN acknowledged, which gave this RTT. |
+    | `on_start(window, now, srtt, smss)` | Then, with this RTT (zero if it gave no sample). |
+    | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before losses are looked for. |
+    | `on_ecn(window, ack)` | The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
+    | `on_congestion_event(window, in_flight)` | Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments. |
+    | `on_mark_event(window, in_flight)` | Asked in its place if a mark is the reason and not a loss. |
+    | `min_cwnd(ssthresh)` | Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
+    | `on_timer(now)` | The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for. |
+    | `on_rto(window, now)` | A retransmission timeout: ssthresh is set, the window about to collapse. |
+    | `on_totals(delivered, lost, delivered_time)` | Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept. |
+    | `on_state(window, state, now)` | The congestion state becomes `state`, which may be the state it is. |
+    | `on_recovered(window, now)` | A reduction ended and the rule has set the window. |
+    | `undo_cwnd(window)` | The reduction was a mistake: the window to go back to, in segments. |
+    | `on_ack(window, ack)` | Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if it needs `control`. |
+    | `reduces()` | Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`. |
+    | `on_control(window, ack)` | Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`. |
+    | `holds_back()` | Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is in flight now then count as application-limited. |
+    | `on_idle(now, snd_una, slow_path)` | A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window. Called if it needs `idle`. |
+    | `on_restart(window, snd_nxt)` | The application was idle for longer than the RTO, and the window is about to be taken back for that. |
+    | `on_tx_start(window, now, idle, snd_nxt)` | A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt` is where new data goes on. |
+    | `seed(seed)` | The connection's seed. Told once, before anything else, if a seed is needed. |
+    | `copy()` | Another controller in the same state, for a run that forks; or why there is none. |
 
     Attributes
     ----------
     wants_rate
-        `ack.rate` is filled in.
+        Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
     wants_pacing
-        The sender paces by `window.pacing_rate`, or by its own rate where that is infinite.
+        The sender paces by the window's `pacing_rate` whatever the stack is set to.
     wants_exact_ecn
-        The receiver echoes marks one by one and every data segment is ECN-capable (RFC 8257).
+        The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     wants_l4s
-        The connection asks for accurate ECN (RFC 9768), takes no other, and its packets carry ECT(1) (RFC 9331).
+        It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
+    wants_own_start
+        Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+    wants_hystart
+        It comes with HyStart, unless the stack says which slow start it is to have.
+    wants_unlimited
+        Its window grows also where it is not the limit.
+    buffer_windows
+        Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
+    slow_packets
+        Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack is set.
     every
         How often `on_sample`, and `on_ack` or `on_control`, are called: a number of ACKs, or "round" for once per round trip, when
         all that was outstanding at the last call is acknowledged. What the ACKs in between delivered, marked and lost is
         summed up in the next one; all else is the latest. Fewer calls make a run faster.
     variables
         Names of attributes that `record.controller` writes down, eight at most.
+    reads
+        Names of files that the controller reads.
     """
 
+    # written by tools/contract.py: begin
     wants_rate: bool = False
     wants_pacing: bool = False
     wants_exact_ecn: bool = False
     wants_l4s: bool = False
+    wants_own_start: bool = False
+    wants_hystart: bool = False
+    wants_unlimited: bool = False
+    buffer_windows: int = 0
+    slow_packets: int = 0
+    # written by tools/contract.py: end
     every: int | str = 1
     variables: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 RULES: Mapping[str, str] = {
@@ -71,6 +103,7 @@ RULES: Mapping[str, str] = {
     "growth": "a window that grew grows again after a loss, time without data, a timeout in recovery, or as a window of two",
     "variables": "no variable is infinite",
     "determinism": "the same sequence gives the same windows",
+    "copy": "a copy of a controller, if it can be copied, goes on as the controller does",
 }
 """Rules of the test of conformance (`crates/cc/src/conformance.rs`), for who broke one."""
 
@@ -92,9 +125,9 @@ _PATHS = (
 def check(controller: Callable[[], object], *, closed_loop: bool = True) -> None:
     """Run the conformance test on a controller: random sequences of events that a connection can meet, then runs in closed loop.
 
-    cwnd stays at least 1 and below its bound; a target window is not above cwnd; nothing grows while the application
-    limits the sender; an undo restores; marks on every ACK do not let the window grow; no variable is infinite; the same
-    sequence gives the same windows. For a controller with `on_control` only the bounds, undo and the last two hold. Then the
+    Every hook is called, in orders that a sender may call them in. cwnd stays at least 1 and below its bound; a target window is
+    not above cwnd; nothing grows while the application limits the sender; an undo restores; marks on every ACK do not let the
+    window grow; no variable is infinite; the same sequence gives the same windows, and so does a copy. For a controller with `on_control` only the bounds, undo and the last three hold. Then the
     controller sends over three paths for 30 to 60 s, where its window must not grow without end.
 
     Parameters

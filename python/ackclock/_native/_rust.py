@@ -12,6 +12,8 @@ from ackclock._files import has_leave
 from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
+CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
+"""What the interface includes."""
 SECONDS = 60
 """Most that the compiler may take for a file."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
@@ -35,7 +37,7 @@ def digested(file: str, text: bytes) -> list[str]:
         )
     return [
         text.decode(errors="replace"),
-        INTERFACE.read_text(encoding="utf-8"),
+        *(part.read_text(encoding="utf-8") for part in (INTERFACE, CONTRACT)),
         _compiler(file)[1] if has_leave() else "",
         *FLAGS,
     ]

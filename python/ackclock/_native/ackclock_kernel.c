@@ -63,6 +63,7 @@ struct connection {
 	u32 counted, counted_ce; /* of the ACK under way, in `delivered` and `delivered_ce` */
 	unsigned long given_rate;
 	bool started;
+	bool elsewhere; /* it allocated memory: its bytes are not all of it */
 	char said[160];
 };
 
@@ -321,10 +322,10 @@ static void hear(struct connection *c, const struct ackclock_ack *ack)
 	tp->bytes_acked = ack->snd_una;
 	tp->mss_cache = ack->smss;
 	tp->sacked_out = ack->sacked;
-	tp->is_cwnd_limited = !!(ack->flags & ACKCLOCK_ACK_CWND_LIMITED);
+	tp->is_cwnd_limited = !!(ack->cwnd_limited);
 	tp->ackclock_in_flight = ack->in_flight;
-	tp->inet_conn.icsk_ca_state = (u8)ack->state;
-	sock(c)->sk_pacing_status = ack->flags & ACKCLOCK_ACK_PACED ? SK_PACING_FQ : SK_PACING_NONE;
+	tp->inet_conn.icsk_ca_state = (u8)ack->ca_state;
+	sock(c)->sk_pacing_status = ack->paced ? SK_PACING_FQ : SK_PACING_NONE;
 	if (ack->delivered > c->counted)
 		tp->delivered_mstamp = tp->tcp_mstamp;
 	tp->delivered += ack->delivered - c->counted;
@@ -332,7 +333,7 @@ static void hear(struct connection *c, const struct ackclock_ack *ack)
 	c->counted = ack->delivered;
 	c->counted_ce = ack->delivered_ce;
 	tp->lost += ack->newly_lost;
-	if (ack->flags & ACKCLOCK_ACK_RATE) {
+	if (ack->rate.is_given) {
 		tp->delivered = (u32)ack->rate.total_delivered;
 		tp->lost = (u32)ack->rate.total_lost;
 	}
@@ -380,6 +381,20 @@ static void cc_close(void *cc)
 	free(c);
 }
 
+/* The connection's bytes, which are all of its state unless the module allocated some. */
+static void *cc_copy(void *cc, const struct ackclock_host *host)
+{
+	struct connection *c = cc, *copy = c->elsewhere ? NULL : malloc(sizeof(*c));
+
+	if (!copy) {
+		snprintf(c->said, sizeof(c->said), c->elsewhere ? "found a module that keeps state in memory that it allocated" : "found no memory");
+		return NULL;
+	}
+	*copy = *c;
+	copy->host = *host;
+	return copy;
+}
+
 static const char *cc_said(void *cc) { return ((struct connection *)cc)->said; }
 
 static int cc_on_syn_acked(void *cc, uint64_t rtt)
@@ -425,8 +440,8 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 	};
 	u32 flags = CA_ACK_WIN_UPDATE;
 
-	if (ack->flags & (ACKCLOCK_ACK_SLOW_PATH | ACKCLOCK_ACK_ECE))
-		flags = CA_ACK_SLOWPATH | (ack->flags & ACKCLOCK_ACK_ECE ? CA_ACK_ECE : 0);
+	if (ack->slow_path || ack->ece)
+		flags = CA_ACK_SLOWPATH | (ack->ece ? CA_ACK_ECE : 0);
 	give(c, w); /* before what the ACK says: the pacing rate is of the one before */
 	c->counted = c->counted_ce = 0;
 	hear(c, ack);
@@ -461,11 +476,11 @@ static int cc_reduces(void *cc, int *asked)
 	return 0;
 }
 
-static int cc_ssthresh(void *cc, const struct ackclock_window *w, uint32_t in_flight, int marked, uint32_t *target)
+static int cc_ssthresh(void *cc, const struct ackclock_window *w, uint32_t in_flight, uint32_t *target)
 {
 	struct connection *c = cc;
 
-	(void)in_flight, (void)marked;
+	(void)in_flight;
 	set_clock(c->host.now(c->host.run)); /* at a timeout, long after the last ACK */
 	give(c, w);
 	GUARDED(c, "ssthresh", *target = module->ssthresh(sock(c)));
@@ -552,7 +567,7 @@ static int cc_on_control(void *cc, struct ackclock_window *w, const struct ackcl
 
 	give(c, w);
 	hear(c, ack);
-	if (ack->flags & ACKCLOCK_ACK_RATE) {
+	if (ack->rate.is_given) {
 		rs.prior_mstamp = (rate->prior_time + FIRST_NS) / 1000;
 		rs.prior_delivered = (u32)rate->prior_delivered;
 		rs.delivered = (s32)rate->delivered;
@@ -560,9 +575,9 @@ static int cc_on_control(void *cc, struct ackclock_window *w, const struct ackcl
 		rs.interval_us = rate->interval ? (long)(rate->interval / 1000) : -1;
 		rs.snd_interval_us = (u32)(rate->send_elapsed / 1000);
 		rs.rcv_interval_us = (u32)(rate->ack_elapsed / 1000);
-		rs.is_app_limited = ack->flags & ACKCLOCK_RATE_APP_LIMITED;
-		rs.is_retrans = ack->flags & ACKCLOCK_RATE_RETRANS;
-		rs.is_ack_delayed = ack->flags & ACKCLOCK_RATE_ACK_DELAYED;
+		rs.is_app_limited = rate->is_app_limited;
+		rs.is_retrans = rate->is_retrans;
+		rs.is_ack_delayed = rate->is_ack_delayed;
 	}
 	c->tp.app_limited = 0;
 	GUARDED(c, "cong_control", module->cong_control(sock(c), (u32)ack->snd_una, 0, &rs));
@@ -593,6 +608,7 @@ static struct ackclock_controller controller = {
 	.open = cc_open,
 	.close = cc_close,
 	.said = cc_said,
+	.copy = cc_copy,
 	.on_start = cc_on_start,
 	.on_sample = cc_on_sample,
 	.ssthresh = cc_ssthresh,
@@ -731,6 +747,8 @@ void *ackclock_allocate(size_t n, size_t size)
 	if (!memory)
 		return NULL;
 	memory[0] = TAG;
+	if (current)
+		current->elsewhere = true;
 	return memory + 2;
 }
 

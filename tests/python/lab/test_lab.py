@@ -80,7 +80,7 @@ def test_node_gives_the_digests_and_tables_of_the_native_engine(tmp_path):
     asked = jobs()
     (tmp_path / "jobs").write_text(json.dumps([job for job, _ in asked]))
     here = Path(__file__).parent
-    scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+    scripts = [ROOT / "web" / name for name in ("contract.js", "hooks.js", "engine.js")]
     command = [NODE, here / "node.js", module, *scripts, tmp_path / "jobs"]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert len(told) == len(asked) >= 41 + DRAWN

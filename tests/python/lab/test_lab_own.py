@@ -30,7 +30,7 @@ class Folds {
     for (const name of ACK) {
       const value = ack[name];
       if (name === "rate") { if (value) for (const own of RATE) this.fold(Number(value[own])); }
-      else if (name === "ca_state") this.fold(value.length);
+      else if (name.endsWith("_state")) this.fold(value.length);
       else if (value !== null && Number.isFinite(Number(value))) this.fold(Number(value));
     }
   }
@@ -52,11 +52,13 @@ class Folds {
 
 
 def names(constant: str) -> list[str]:
-    """A list of names in hooks.js."""
-    source = (ROOT / "web" / "hooks.js").read_text(encoding="utf-8")
-    found = re.search(rf"const {constant} = (\[.*?\]);", source)
+    """Names in a list of contract.js: of its elements, or the first of each."""
+    source = (ROOT / "web" / "contract.js").read_text(encoding="utf-8")
+    found = re.search(rf"^const {constant} = \[(.*?)\];$", source, re.MULTILINE | re.DOTALL)
     assert found is not None
-    return json.loads(found[1])
+    if constant == "WANTS":
+        return re.findall(r'"(\w+)"', found[1])
+    return re.findall(r'^  (?:\[|\{ name: )"(\w+)"', found[1], re.MULTILINE)
 
 
 ACK, RATE = names("ACK"), names("RATE")
@@ -76,7 +78,7 @@ class Folds(Controller):
             if name == "rate":
                 for own in RATE if value else ():
                     self.fold(float(getattr(value, own)))
-            elif name == "ca_state":
+            elif name.endswith("_state"):
                 self.fold(len(value))
             elif value is not None and float(value) not in (float("inf"),):
                 self.fold(float(value))
@@ -183,7 +185,7 @@ def play(folder: Path, script: str, classes: list[str], jobs: list[dict]) -> lis
     (folder / "play.js").write_text(PLAY)
     (folder / "own").write_text(json.dumps({"text": script, "names": classes}))
     (folder / "jobs").write_text(json.dumps(jobs))
-    scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+    scripts = [ROOT / "web" / name for name in ("contract.js", "hooks.js", "engine.js")]
     command = [NODE, folder / "play.js", module_of(folder), folder / "own", folder / "jobs", *scripts]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -192,7 +194,15 @@ def test_hooks_and_fields_have_the_names_that_python_has():
     fields = lambda kind: {name for name in vars(kind) if not name.startswith("_")}  # noqa: E731
     assert set(ACK) == fields(controllers.Ack)
     assert set(RATE) == fields(controllers.Rate)
-    assert fields(controllers.Window) == {"cwnd", "ssthresh", "pacing_rate", "prior_cwnd", "in_slow_start"}
+    assert fields(controllers.Window) == {
+        "cwnd",
+        "ssthresh",
+        "pacing_rate",
+        "cwnd_cnt",
+        "cwnd_clamp",
+        "prior_cwnd",
+        "in_slow_start",
+    }
     documented = re.findall(r"^    \| `(\w+)\(", Controller.__doc__ or "", flags=re.MULTILINE)
     assert set(names("HOOKS")) == set(documented)
     assert set(names("WANTS")) == {name for name in fields(Controller) if name.startswith("wants_")}

@@ -22,7 +22,7 @@ RENO = (
 impl Controller for Mine {
     const OPTIONS: &'static [&'static str] = &["keep"];
     fn new(_: &Options, _: Random) -> Mine { Mine }
-    fn ssthresh(&mut self, window: &Window, _: u32, _: bool) -> u32 { (window.cwnd / 2).max(2) }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 { (window.cwnd / 2).max(2) }
 }
 ackclock_controller::export!(Mine);
 """

@@ -31,6 +31,151 @@ fn so_does_every_choice_of_an_option() {
     }
 }
 
+#[test]
+fn every_hook_is_called_in_an_order_that_the_table_allows() {
+    use crate::controller::{Hook, HOOKS};
+    use std::sync::{Arc, Mutex};
+
+    for entry in ENTRIES {
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let needs = Controller::by_name(entry.name).expect("registered").needs();
+        let make = || Witness::new(Controller::by_name(entry.name).expect("registered"), &heard);
+        assert_eq!(check(make, || true), Ok(()), "{}", entry.name);
+        let heard = heard.lock().expect("whole");
+        let expected = |hook: Hook| match hook {
+            Hook::on_ack | Hook::on_restart => !needs.control,
+            Hook::on_control | Hook::holds_back => needs.control,
+            Hook::reduces => needs.reduces,
+            Hook::on_idle => needs.idle,
+            Hook::on_totals => needs.rate,
+            _ => true,
+        };
+        for row in HOOKS.iter().filter(|row| row.is_event) {
+            // DCTCP and those of its kind answer a mark with "no", others with "yes"
+            let free = row.hook == Hook::ssthresh_for_mark;
+            assert!(free || heard.has(row.hook) == expected(row.hook), "{}: {}", entry.name, row.name);
+        }
+        assert_eq!(heard.illegal(), Vec::<String>::new(), "{}", entry.name);
+    }
+}
+
+/// Reno with one hook that breaks the window.
+struct Breaks(&'static str);
+
+impl Breaks {
+    fn at(&self, hook: &str, window: &mut Window) {
+        if self.0 == hook {
+            window.cwnd = 0;
+        }
+    }
+}
+
+impl CongestionControl for Breaks {
+    fn on_start(&mut self, window: &mut Window, _: Time, _: Span, _: u32) {
+        self.at("on_start", window);
+    }
+    fn on_sample(&mut self, window: &mut Window, _: &Arrival) {
+        self.at("on_sample", window);
+    }
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        Reno::default().on_ack(window, ack);
+        self.at("on_ack", window);
+    }
+    fn on_control(&mut self, window: &mut Window, _: &AckSample) {
+        self.at("on_control", window);
+    }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        if self.0 == "ssthresh" {
+            1
+        } else {
+            (window.cwnd / 2).max(2)
+        }
+    }
+    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
+        if self.0 == "ssthresh_for_mark" {
+            0
+        } else {
+            self.ssthresh(window, in_flight)
+        }
+    }
+    fn min_cwnd(&mut self, ssthresh: u32) -> u32 {
+        if self.0 == "min_cwnd" {
+            0
+        } else {
+            ssthresh
+        }
+    }
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        if self.0 == "undo_cwnd" {
+            0
+        } else {
+            window.cwnd.max(window.prior_cwnd)
+        }
+    }
+    fn on_rto(&mut self, window: &mut Window, _: Time) {
+        self.at("on_rto", window);
+    }
+    fn on_state(&mut self, window: &mut Window, _: CaState, _: Time) {
+        self.at("on_state", window);
+    }
+    fn on_recovered(&mut self, window: &mut Window, _: Time) {
+        self.at("on_recovered", window);
+    }
+    fn on_ecn(&mut self, window: &mut Window, _: &Arrival) -> bool {
+        self.at("on_ecn", window);
+        true
+    }
+    fn on_tx_start(&mut self, window: &mut Window, _: Time, _: Span, _: u64) {
+        self.at("on_tx_start", window);
+    }
+    fn on_restart(&mut self, window: &mut Window, _: u64) {
+        self.at("on_restart", window);
+    }
+    fn needs(&self) -> Needs {
+        Needs { control: self.0 == "on_control", ..Needs::default() }
+    }
+}
+
+#[test]
+fn a_window_that_any_hook_breaks_is_noticed() {
+    assert_eq!(check(|| Breaks(""), || true), Ok(()));
+    for row in crate::controller::HOOKS.iter().filter(|row| row.is_event) {
+        let has_window = row.arguments.iter().any(|(name, _)| *name == "window") || row.name == "min_cwnd";
+        if has_window {
+            let broken = check(|| Breaks(row.name), || true).expect_err(row.name);
+            // at timeouts the sender sets the window itself
+            assert!(["window", "undo", "reduction"].contains(&broken.rule), "{}: {broken}", row.name);
+        }
+    }
+}
+
+/// A controller whose copy forgets.
+#[derive(Clone)]
+struct Forgets(u32);
+
+impl CongestionControl for Forgets {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        self.0 += 1;
+        if ack.cwnd_limited && self.0.is_multiple_of(7) {
+            window.cwnd = (window.cwnd + 1).min(CLAMP);
+        }
+    }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+    fn copied(&self) -> Result<Custom, String> {
+        Ok(Box::new(Forgets(0)))
+    }
+}
+
+#[test]
+fn a_copy_that_is_none_is_noticed_and_built_in_controllers_are_copied() {
+    assert_eq!(check(|| Forgets(0), || true).expect_err("forgets").rule, "copy");
+    for entry in ENTRIES {
+        assert!(Controller::by_name(entry.name).expect("registered").copy().is_ok(), "{}", entry.name);
+    }
+}
+
 /// Reno with one rule broken.
 struct Broken(&'static str, u32);
 

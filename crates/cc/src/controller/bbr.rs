@@ -206,7 +206,7 @@ impl CongestionControl for Bbr {
     }
 
     /// Rates of ProbeRTT say nothing about the path (Linux sets `app_limited`).
-    fn holds_back(&self) -> bool {
+    fn holds_back(&mut self) -> bool {
         self.rtt.looking
     }
 

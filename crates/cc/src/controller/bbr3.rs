@@ -254,7 +254,7 @@ impl CongestionControl for Bbr3 {
     }
 
     /// The little that is in flight in ProbeRTT says nothing about the path's rate (§5.3.4.4).
-    fn holds_back(&self) -> bool {
+    fn holds_back(&mut self) -> bool {
         self.rtt.looking
     }
 

@@ -71,7 +71,7 @@ impl Bic {
 
 impl CongestionControl for Bic {
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
-        if ack.ca_state == CaState::Open {
+        if ack.prior_state == CaState::Open {
             self.delayed_ack = self.delayed_ack + ack.covered - (self.delayed_ack >> 4);
         }
     }

@@ -1,90 +1,466 @@
-//! Congestion controllers: the contract. Each controller stands in its own file, the closed set of them in `controller.rs`.
+//! The contract of a congestion controller, described once: every hook, every field of an ACK, and everything that a controller may need of the
+//! connection around it. From these tables come the trait and its dispatch (`controller.rs`), the hooks' legal orders in the test of conformance,
+//! the structures of the C interface (`crates/native`), the bridges to Python and JavaScript (`own.rs`), and, by `tools/contract.py`, the header
+//! of C, the file of Rust for users, the names in the page and a page of the documentation. Each controller stands in its own file.
 
 use std::ops::Deref;
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use crate::rate::RateSample;
+use super::Custom;
 use crate::window::Window;
 
 /// Most variables that a controller may show in a trace.
 pub const MAX_VARS: usize = 8;
 
-/// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// Time of arrival.
-    pub now: Time,
-    /// Segments delivered by this ACK: cumulatively acknowledged or newly SACKed, each once.
-    pub delivered: u32,
-    /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
-    pub delivered_ce: u32,
-    /// Segments delivered since the newest segment that this ACK covers was sent (Linux `ack_sample.in_flight`); zero where rates
-    /// are not kept.
-    pub since_sent: u32,
-    /// Segments that the cumulative ACK covers, those SACKed before included (Linux `pkts_acked`): what a counter of
-    /// ACKs sees. After a recovery far more than `delivered`.
-    pub covered: u32,
-    /// Segments that stand SACKed above the cumulative ACK (Linux `sacked_out`).
-    pub sacked: u32,
-    /// Bytes by which the cumulative ACK advanced.
-    pub acked_bytes: u64,
-    /// RTT of the most recently sent segment that this ACK covers, if none of them was retransmitted.
-    pub rtt: Option<Span>,
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: Span,
-    /// Least RTT of the connection.
-    pub min_rtt: Span,
-    /// Segments in flight before this ACK.
-    pub prior_in_flight: u32,
-    /// Segments in flight after it.
-    pub in_flight: u32,
-    /// First unacknowledged offset after this ACK.
-    pub snd_una: u64,
-    /// Next offset to send.
-    pub snd_nxt: u64,
-    /// The window limited the sender since the last ACK (RFC 7661; Linux `tcp_is_cwnd_limited`). A controller must
-    /// not grow the window when this is false.
-    pub cwnd_limited: bool,
-    /// Sender paces its packets.
-    pub paced: bool,
-    /// Time until the pacer lets the next segment leave (Linux `tcp_wstamp_ns` against `tcp_clock_cache`); zero if it may
-    /// leave at once.
-    pub departs_in: Span,
-    /// Payload of a full segment, bytes.
-    pub smss: u32,
-    /// The ACK echoes a mark of congestion (ECE).
-    pub ece: bool,
-    /// Congestion state before this ACK.
-    pub ca_state: CaState,
-    /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
-    pub is_dup: bool,
-    /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
-    pub slow_path: bool,
+/// The hooks, as `hooks! { name }` hands them to the macro `name`. A row: about it, its form and what stands in for it where a controller has
+/// none (`required`: it must have one); then its name in Linux, what may be called right before it (`begin`: it may be the first call of an
+/// event), and its name in Python and JavaScript if that is another. `itself`: what a controller says of itself, whenever it is asked.
+#[macro_export]
+macro_rules! hooks {
+    ($then:ident) => {
+        $then! {
+            events {
+                /// The handshake is over; `accurate`: it agreed on accurate ECN.
+                fn on_negotiated(self: &mut Self, accurate: bool) {}
+                    ["", after seed begin] ;
+                /// The end that connects has its SYN acknowledged, which gave this RTT.
+                fn on_syn_acked(self: &mut Self, rtt: Span) {}
+                    ["pkts_acked, before init", after on_negotiated] ;
+                /// Then, with this RTT (zero if it gave no sample).
+                fn on_start(self: &mut Self, window: &mut Window, now: Time, srtt: Span, smss: u32) {}
+                    ["init", after on_negotiated on_syn_acked] ;
+                /// RTT sample and delivery of every ACK, in every state, before losses are looked for.
+                fn on_sample(self: &mut Self, window: &mut Window, ack: &Arrival) {}
+                    ["pkts_acked", after begin] inline;
+                /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
+                fn on_ecn(self: &mut Self, window: &mut Window, ack: &Arrival) -> bool { true }
+                    ["in_ack_event, CA_ACK_ECE", after on_sample on_state on_recovered undo_cwnd] ;
+                /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
+                /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
+                fn ssthresh(self: &mut Self, window: &Window, in_flight: u32) -> u32 { (window.cwnd / 2).max(2) } required
+                    ["ssthresh", after on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces, own "on_congestion_event"] ;
+                /// Asked in its place if a mark is the reason and not a loss.
+                fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
+                    ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
+                /// Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
+                fn min_cwnd(self: &mut Self, ssthresh: u32) -> u32 { ssthresh }
+                    ["min_cwnd, before 3.2", after ssthresh ssthresh_for_mark] ;
+                /// The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for.
+                fn on_timer(self: &mut Self, now: Time) {}
+                    ["", after begin] ;
+                /// A retransmission timeout: ssthresh is set, the window about to collapse.
+                fn on_rto(self: &mut Self, window: &mut Window, now: Time) {}
+                    ["cwnd_event, CA_EVENT_LOSS", after ssthresh] ;
+                /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
+                /// becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept.
+                fn on_totals(self: &mut Self, delivered: u64, lost: u64, delivered_time: Time) {}
+                    ["tcp_sock.delivered, lost, delivered_mstamp", after on_rto on_tx_start begin] ;
+                /// The congestion state becomes `state`, which may be the state it is.
+                fn on_state(self: &mut Self, window: &mut Window, state: CaState, now: Time) {}
+                    ["set_state", after on_sample on_recovered undo_cwnd min_cwnd on_rto on_totals on_ecn begin] ;
+                /// A reduction ended and the rule has set the window.
+                fn on_recovered(self: &mut Self, window: &mut Window, now: Time) {}
+                    ["cwnd_event, CA_EVENT_COMPLETE_CWR", after on_sample undo_cwnd] ;
+                /// The reduction was a mistake: the window to go back to, in segments.
+                fn undo_cwnd(self: &mut Self, window: &Window) -> u32 { window.cwnd.max(window.prior_cwnd) }
+                    ["undo_cwnd", after on_sample] ;
+                /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and
+                /// Loss. Not called if it needs `control`.
+                fn on_ack(self: &mut Self, window: &mut Window, ack: &AckSample) {} required
+                    ["cong_avoid", after on_sample on_state on_recovered undo_cwnd on_ecn] inline;
+                /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`.
+                fn reduces(self: &mut Self) -> bool { false }
+                    ["tcp_enter_cwr out of cong_avoid", after on_ack] ;
+                /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
+                fn on_control(self: &mut Self, window: &mut Window, ack: &AckSample) {}
+                    ["cong_control", after on_sample on_state on_recovered undo_cwnd on_ecn] inline;
+                /// Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is
+                /// in flight now then count as application-limited.
+                fn holds_back(self: &mut Self) -> bool { false }
+                    ["tcp_sock.app_limited", after on_control] ;
+                /// A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window.
+                /// Called if it needs `idle`.
+                fn on_idle(self: &mut Self, now: Time, snd_una: u64, slow_path: bool) {}
+                    ["in_ack_event", after begin] ;
+                /// The application was idle for longer than the RTO, and the window is about to be taken back for that.
+                fn on_restart(self: &mut Self, window: &mut Window, snd_nxt: u64) {}
+                    ["cwnd_event, CA_EVENT_CWND_RESTART", after begin] ;
+                /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost.
+                /// `snd_nxt` is where new data goes on.
+                fn on_tx_start(self: &mut Self, window: &mut Window, now: Time, idle: Span, snd_nxt: u64) {}
+                    ["cwnd_event, CA_EVENT_TX_START", after on_restart begin] ;
+            }
+            itself {
+                /// What the controller needs. Constant for a connection.
+                fn needs(self: &Self) -> Needs { Needs::default() }
+                    ["", after begin, own "wants_..."] ;
+                /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
+                fn vars(self: &Self, values: &mut [f64]) {}
+                    ["get_info", after begin, own "variables"] ;
+                /// The connection's seed. Told once, before anything else, if a seed is needed.
+                fn seed(self: &mut Self, seed: u64) {}
+                    ["get_random_u32", after begin] ;
+                /// Another controller in the same state, for a run that forks; or why there is none.
+                fn copied(self: &Self) -> Result<Custom, String> { Err("found no hook that copies it".to_string()) }
+                    ["the private area, icsk_ca_priv", after begin, own "copy"] ;
+            }
+        }
+    };
 }
 
-/// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; the
-/// fields here are newer than those of the same name there.
-#[derive(Clone, Copy, Debug)]
-pub struct AckSample {
-    /// What the ACK said.
-    pub arrival: Arrival,
-    /// Segments that count for growth: `delivered`, or 1 in a stack that counts ACKs.
-    pub acked: u32,
-    /// As in [`Arrival`], with what a duplicate ACK stands for without SACK.
-    pub delivered: u32,
-    /// As in [`Arrival`], of this `delivered`.
-    pub delivered_ce: u32,
-    /// Segments newly marked lost, retransmissions found lost included.
-    pub newly_lost: u32,
-    /// Segments in flight, without those newly marked lost.
-    pub in_flight: u32,
-    /// Congestion state after this ACK.
-    pub ca_state: CaState,
-    /// Delivery rate, where the controller needs it and this ACK gives a sample.
-    pub rate: Option<RateSample>,
+/// The fields of what a hook is told of an ACK, as `fields! { name }` hands them to the macro `name`. A row: about it, name and type, what it
+/// becomes where a controller is told of several ACKs at once (`sum`, `any`: of a flag, `first`, `known`: the latest one there is; else the
+/// latest), and its name in Linux.
+#[macro_export]
+macro_rules! fields {
+    ($then:ident) => {
+        $then! {
+            arrival {
+                /// Time of arrival.
+                now: Time [last, "tcp_mstamp"];
+                /// Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once.
+                newly_acked: u32 [sum, ""];
+                /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
+                newly_acked_ce: u32 [sum, ""];
+                /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
+                since_sent: u32 [last, "ack_sample.in_flight"];
+                /// Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far
+                /// more than were delivered.
+                covered: u32 [sum, "ack_sample.pkts_acked"];
+                /// Segments that stand SACKed above the cumulative ACK.
+                sacked: u32 [last, "sacked_out"];
+                /// Bytes by which the cumulative ACK advanced; after a recovery it jumps.
+                acked_bytes: u64 [sum, ""];
+                /// RTT of the newest segment that this ACK covers, if none of them was retransmitted.
+                rtt: Option<Span> [known, "ack_sample.rtt_us"];
+                /// Smoothed RTT; zero before the first sample.
+                srtt: Span [last, "srtt_us"];
+                /// Least RTT of the connection so far; without end before the first sample.
+                min_rtt: Span [last, "tcp_min_rtt()"];
+                /// Segments in flight before this ACK.
+                prior_in_flight: u32 [first, "rate_sample.prior_in_flight"];
+                /// Segments in flight after it, before losses are looked for.
+                left_in_flight: u32 [last, ""];
+                /// First unacknowledged offset after this ACK.
+                snd_una: u64 [last, "snd_una"];
+                /// Next offset to send.
+                snd_nxt: u64 [last, "snd_nxt"];
+                /// The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false.
+                cwnd_limited: bool [last, "tcp_is_cwnd_limited()"];
+                /// The sender paces its packets.
+                paced: bool [last, "sk_pacing_status"];
+                /// Time until the pacer lets the next segment leave; zero if it may leave at once.
+                departs_in: Span [last, "tcp_wstamp_ns - tcp_clock_cache"];
+                /// Payload of a full segment, bytes.
+                smss: u32 [last, "mss_cache"];
+                /// The ACK echoes a mark of congestion (ECE).
+                ece: bool [any, "CA_ACK_ECE"];
+                /// Congestion state before this ACK.
+                prior_state: CaState [first, ""];
+                /// Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2).
+                is_dup: bool [last, ""];
+                /// SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects.
+                slow_path: bool [last, "CA_ACK_SLOWPATH"];
+            }
+            sample {
+                /// Segments that count for growth: those delivered, or 1 in a stack that counts ACKs.
+                acked: u32 [sum, "acked"];
+                /// Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK.
+                delivered: u32 [sum, "rate_sample.acked_sacked"];
+                /// Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE.
+                delivered_ce: u32 [sum, "rate_sample.delivered_ce"];
+                /// Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0.
+                newly_lost: u32 [sum, "rate_sample.losses"];
+                /// Segments in flight after the ACK, without those newly marked lost.
+                in_flight: u32 [last, "tcp_packets_in_flight()"];
+                /// Congestion state after this ACK; before losses are looked for the one before it.
+                ca_state: CaState [last, "icsk_ca_state"];
+                /// Delivery rate, where the controller needs it and this ACK gives a sample.
+                rate: Option<RateSample> [known, "rate_sample"];
+            }
+            rate {
+                /// Segments delivered over `interval`: a flight, not this ACK alone.
+                delivered: u32 [last, "delivered"];
+                /// The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least
+                /// RTT, which only a wrong ACK can cause.
+                interval: Span [last, "interval_us"];
+                /// Time over which they were sent.
+                send_elapsed: Span [last, "snd_interval_us"];
+                /// Time over which they were acknowledged.
+                ack_elapsed: Span [last, "rcv_interval_us"];
+                /// Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered).
+                prior_delivered: u64 [last, "prior_delivered"];
+                /// When that count was reached.
+                prior_time: Time [last, "prior_mstamp"];
+                /// Delivered count of the connection now (C.delivered).
+                total_delivered: u64 [last, "tcp_sock.delivered"];
+                /// Segments marked lost on the connection, again and again if so (C.lost).
+                total_lost: u64 [last, "tcp_sock.lost"];
+                /// Of `delivered`, segments that carried a mark.
+                delivered_ce: u32 [last, "delivered_ce"];
+                /// Segments marked lost between that segment's transmission and now (RS.lost).
+                lost: u32 [last, ""];
+                /// Segments in flight when that segment had been sent, itself included (RS.tx_in_flight).
+                tx_in_flight: u32 [last, ""];
+                /// The application, not the window, limited the sender when it was sent.
+                is_app_limited: bool [last, "is_app_limited"];
+                /// It was a retransmission.
+                is_retrans: bool [last, "is_retrans"];
+                /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
+                is_ack_delayed: bool [last, "is_ack_delayed"];
+            }
+        }
+    };
 }
+
+/// What a controller may need, as `needs! { name }` hands it to the macro `name`. A row: about it, name and type; of a flag its bit in the C
+/// interface, and whether having the hook of a name says it in languages whose controllers are classes.
+#[macro_export]
+macro_rules! needs {
+    ($then:ident) => {
+        $then! {
+            flags {
+                /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): `on_control` is called in place of `on_ack` and
+                /// the recovery rule.
+                control [0, on_control];
+                /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
+                rate [1];
+                /// The sender paces by the window's `pacing_rate` whatever the stack is set to.
+                pacing [2];
+                /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
+                exact_ecn [3];
+                /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
+                l4s [4];
+                /// It may ask for a reduction by itself, by `reduces`.
+                reduces [5, reduces];
+                /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+                own_start [6];
+                /// It draws random numbers, and hears of the connection's seed.
+                seed [7, seed];
+                /// It comes with HyStart, unless the stack says which slow start it is to have.
+                hystart [8];
+                /// Its window grows also where it is not the limit.
+                unlimited [9];
+                /// It is told of what comes while nothing is outstanding, by `on_idle`.
+                idle [10, on_idle];
+            }
+            numbers {
+                /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
+                buffer_windows: u8;
+                /// Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack
+                /// is set.
+                slow_packets: u32;
+            }
+        }
+    };
+}
+
+/// What one hook is, for whoever writes it down in another language.
+#[derive(Clone, Copy, Debug)]
+pub struct HookRow {
+    /// Which.
+    pub hook: Hook,
+    /// Its name here, in C and in Rust.
+    pub name: &'static str,
+    /// Its name in Python and JavaScript.
+    pub own: &'static str,
+    /// About it.
+    pub about: &'static str,
+    /// What Linux has for it; empty: nothing.
+    pub linux: &'static str,
+    /// Hooks that may be called right before it; "begin": it may be the first one of an event.
+    pub after: &'static [&'static str],
+    /// Names and types of what it is told.
+    pub arguments: &'static [(&'static str, &'static str)],
+    /// Type of its answer; empty: none.
+    pub answer: &'static str,
+    /// A controller must have it. Of `on_ack` and `on_control` one is enough.
+    pub required: bool,
+    /// It belongs to an event of the connection; else it is what the controller says of itself.
+    pub is_event: bool,
+}
+
+/// What one field is.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldRow {
+    /// Structure that has it: "arrival", "sample", "rate".
+    pub part: &'static str,
+    /// Its name in every language.
+    pub name: &'static str,
+    /// Its type here.
+    pub kind: &'static str,
+    /// About it.
+    pub about: &'static str,
+    /// What Linux calls it; empty: nothing of its own.
+    pub linux: &'static str,
+    /// What it becomes over several ACKs.
+    pub over: &'static str,
+}
+
+/// What a controller may need.
+#[derive(Clone, Copy, Debug)]
+pub struct NeedRow {
+    /// Its name.
+    pub name: &'static str,
+    /// About it.
+    pub about: &'static str,
+    /// Of a flag, its bit in the C interface.
+    pub bit: Option<u32>,
+    /// The hook that says it in languages whose controllers are classes; empty: an attribute does.
+    pub hook: &'static str,
+    /// The most it may be; of a flag 1.
+    pub most: u32,
+}
+
+/// A hook of the trait: with what stands in for it, or required.
+macro_rules! hook_of_trait {
+    ([required] $(#[doc = $about:literal])+ $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) ($($answer:ty)?) $body:block) => {
+        $(#[doc = $about])+ fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)?;
+    };
+    ([] $(#[doc = $about:literal])+ $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) ($($answer:ty)?) $body:block) => {
+        $(#[doc = $about])+ fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)? $body
+    };
+}
+
+macro_rules! is_required {
+    (required) => {
+        true
+    };
+    () => {
+        false
+    };
+}
+
+macro_rules! own_name {
+    ($hook:ident) => {
+        stringify!($hook)
+    };
+    ($hook:ident $own:literal) => {
+        $own
+    };
+}
+
+macro_rules! contract {
+    ($($section:ident { $(
+        $(#[doc = $about:literal])+
+        fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+        [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+    )* })*) => {
+        /// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery rule takes the window
+        /// from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`, then what the congestion states ask for
+        /// (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack` and `on_control`.
+        #[allow(unused_variables, clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
+        pub trait CongestionControl {
+            $($(hook_of_trait! {
+                [$($required)?] $(#[doc = $about])+ $hook($me: $me_ty $(, $arg: $type)*) ($($answer)?) $body
+            })*)*
+        }
+
+        /// The hooks, by their names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(non_camel_case_types, missing_docs, reason = "each has the name of its hook")]
+        pub enum Hook { $($($hook,)*)* }
+
+        /// Every hook, in the order of the C interface.
+        pub const HOOKS: &[HookRow] = &[$($(HookRow {
+            hook: Hook::$hook,
+            name: stringify!($hook),
+            own: own_name!($hook $($own)?),
+            about: concat!($($about, "\n"),+),
+            linux: $linux,
+            after: &[$(stringify!($before)),+],
+            arguments: &[$((stringify!($arg), stringify!($type))),*],
+            answer: concat!($(stringify!($answer))?),
+            required: is_required!($($required)?),
+            is_event: matches!(stringify!($section).as_bytes(), b"events"),
+        },)*)*];
+    };
+}
+
+hooks!(contract);
+
+impl Hook {
+    /// Its row.
+    pub fn row(self) -> &'static HookRow {
+        &HOOKS[self as usize]
+    }
+
+    /// Its name in Python and JavaScript.
+    pub fn own(self) -> &'static str {
+        self.row().own
+    }
+
+    /// Whether it may be called right after `before`; none: as the first one of an event.
+    pub fn may_follow(self, before: Option<Hook>) -> bool {
+        self.row().after.contains(&before.map_or("begin", |hook| hook.row().name))
+    }
+}
+
+macro_rules! structures {
+    (
+        arrival { $($(#[doc = $about:literal])+ $field:ident: $type:ty [$over:ident, $linux:literal];)* }
+        sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
+        rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
+    ) => {
+        /// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Arrival { $($(#[doc = $about])+ pub $field: $type,)* }
+
+        /// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; no field here has the
+        /// name of one there.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct AckSample {
+            /// What the ACK said.
+            pub arrival: Arrival,
+            $($(#[doc = $s_about])+ pub $s_field: $s_type,)*
+        }
+
+        /// A sample of the delivery rate, over the flight of the newest segment that an ACK covers. The estimator that makes it is the sender's
+        /// (draft-cheng-iccrg-delivery-rate-estimation; Linux `tcp_rate_gen`). Counts are segments.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct RateSample { $($(#[doc = $r_about])+ pub $r_field: $r_type,)* }
+
+        /// Every field of what a hook is told of an ACK.
+        pub const FIELDS: &[FieldRow] = &[
+            $(FieldRow { part: "arrival", name: stringify!($field), kind: stringify!($type), about: concat!($($about, "\n"),+), linux: $linux, over: stringify!($over) },)*
+            $(FieldRow { part: "sample", name: stringify!($s_field), kind: stringify!($s_type), about: concat!($($s_about, "\n"),+), linux: $s_linux, over: stringify!($s_over) },)*
+            $(FieldRow { part: "rate", name: stringify!($r_field), kind: stringify!($r_type), about: concat!($($r_about, "\n"),+), linux: $r_linux, over: stringify!($r_over) },)*
+        ];
+
+        impl AckSample {
+            /// This ACK with what came `before` and was not told.
+            pub fn over(&self, before: &AckSample) -> AckSample {
+                AckSample {
+                    arrival: Arrival { $($field: merged!($over, before.arrival.$field, self.arrival.$field),)* },
+                    $($s_field: merged!($s_over, before.$s_field, self.$s_field),)*
+                }
+            }
+        }
+    };
+}
+
+/// What two values, one after the other, are together.
+macro_rules! merged {
+    (sum, $before:expr, $now:expr) => {
+        $before + $now
+    };
+    (any, $before:expr, $now:expr) => {
+        $before | $now
+    };
+    (known, $before:expr, $now:expr) => {
+        $now.or($before)
+    };
+    (first, $before:expr, $now:expr) => {
+        $before
+    };
+    (last, $before:expr, $now:expr) => {
+        $now
+    };
+}
+
+fields!(structures);
 
 impl Deref for AckSample {
     type Target = Arrival;
@@ -99,147 +475,82 @@ impl From<Arrival> for AckSample {
     /// An ACK that shows no loss and changes no state.
     #[inline(always)]
     fn from(arrival: Arrival) -> AckSample {
-        let Arrival { delivered, delivered_ce, in_flight, ca_state, .. } = arrival;
-        let (acked, newly_lost, rate) = (delivered, 0, None);
-        AckSample { arrival, acked, delivered, delivered_ce, newly_lost, in_flight, ca_state, rate }
+        let Arrival { newly_acked, newly_acked_ce, left_in_flight, prior_state, .. } = arrival;
+        AckSample {
+            arrival,
+            acked: newly_acked,
+            delivered: newly_acked,
+            delivered_ce: newly_acked_ce,
+            newly_lost: 0,
+            in_flight: left_in_flight,
+            ca_state: prior_state,
+            rate: None,
+        }
     }
 }
 
-/// What a controller needs of the connection around it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Needs {
-    /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): neither the recovery rule nor `on_ack`
-    /// is called then, `on_control` instead.
-    pub control: bool,
-    /// [`AckSample::rate`], which costs a stamp per segment.
-    pub rate: bool,
-    /// The sender paces by [`Window::pacing_rate`] whatever the stack is set to.
-    pub pacing: bool,
-    /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
-    pub exact_ecn: bool,
-    /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
-    pub l4s: bool,
-    /// It may ask for a reduction by itself, by [`CongestionControl::reduces`].
-    pub reduces: bool,
-    /// It draws random numbers.
-    pub seed: bool,
-    /// It comes with HyStart, unless the stack says which slow start it is to have.
-    pub hystart: bool,
-    /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
-    pub own_start: bool,
-    /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
-    pub buffer_windows: u8,
-    /// Pacing rate, bytes/s, below which one segment is a packet, from there on two at least (Linux `min_tso_segs`); 0: as the stack is set.
-    pub slow_packets: u32,
-    /// Its window grows also where it is not the limit.
-    pub unlimited: bool,
-    /// It is told of what comes while nothing is outstanding, by [`CongestionControl::on_idle`].
-    pub idle: bool,
-    /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
-    pub vars: &'static [&'static str],
+impl RateSample {
+    /// Segments per second, if the sample is valid.
+    pub fn segments_per_second(&self) -> Option<f64> {
+        (self.interval > Span::ZERO).then(|| f64::from(self.delivered) * 1e9 / self.interval.0 as f64)
+    }
 }
 
-/// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery
-/// rule takes the window from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`,
-/// then what the congestion states ask for (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack`
-/// and `on_control`.
-pub trait CongestionControl {
-    /// The handshake is over; `accurate`: it agreed on accurate ECN. Optional.
-    fn on_negotiated(&mut self, _accurate: bool) {}
-
-    /// The end that connects has its SYN acknowledged, which gave this RTT (Linux `pkts_acked` before `init`). Optional.
-    fn on_syn_acked(&mut self, _rtt: Span) {}
-
-    /// Then, with this RTT (zero if it gave no sample). Optional.
-    fn on_start(&mut self, _window: &mut Window, _now: Time, _srtt: Span, _smss: u32) {}
-
-    /// RTT sample and delivery of every ACK, in every state, before losses are looked for (Linux `pkts_acked`). Optional.
-    fn on_sample(&mut self, _window: &mut Window, _ack: &Arrival) {}
-
-    /// Grow the window for an ACK that arrived outside recovery (Linux `cong_avoid`). Called only for ACKs that
-    /// deliver data, in Open, Disorder and Loss.
-    fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
-
-    /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already (Linux `tcp_enter_cwr` out of
-    /// `cong_avoid`). Called if it needs `reduces`.
-    fn reduces(&mut self) -> bool {
-        false
-    }
-
-    /// A congestion event: the target window in segments, at least 2. Called once per reduction, before `window`
-    /// changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
-    fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
-
-    /// The same for a mark instead of a loss, where [`CongestionControl::on_ecn`] said to react. Optional.
-    fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
-        self.ssthresh(window, in_flight)
-    }
-
-    /// The retransmission timer strikes: it is later than at the last ACK, and `ssthresh` is about to be asked. Optional.
-    fn on_timer(&mut self, _now: Time) {}
-
-    /// A retransmission timeout: `ssthresh` is set, the window about to collapse (Linux CA_EVENT_LOSS). Optional.
-    fn on_rto(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// The congestion state becomes `state`, which may be the state it is (Linux `set_state`). Optional.
-    fn on_state(&mut self, _window: &mut Window, _state: CaState, _now: Time) {}
-
-    /// A reduction ended and the rule has set the window (Linux CA_EVENT_COMPLETE_CWR). Optional.
-    fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
-
-    /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
-    /// Optional.
-    fn on_ecn(&mut self, _window: &mut Window, _ack: &Arrival) -> bool {
-        true
-    }
-
-    /// The reduction was a mistake: the window to go back to, in segments.
-    fn undo_cwnd(&mut self, window: &Window) -> u32 {
-        window.cwnd.max(window.prior_cwnd)
-    }
-
-    /// A segment, new or sent again, leaves after `idle` with nothing in flight: all was acknowledged, or is taken for lost. `snd_nxt`
-    /// is where new data goes on. Optional. (Linux CA_EVENT_TX_START.)
-    fn on_tx_start(&mut self, _window: &mut Window, _now: Time, _idle: Span, _snd_nxt: u64) {}
-
-    /// The application was idle for longer than the RTO, and the window is about to be taken back for that (Linux
-    /// CA_EVENT_CWND_RESTART). Optional.
-    fn on_restart(&mut self, _window: &mut Window, _snd_nxt: u64) {}
-
-    /// Least window of Linux's rate halving, given ssthresh, if it differs from ssthresh (the `min_cwnd` hook of
-    /// kernels before 3.2).
-    fn min_cwnd(&self, ssthresh: u32) -> u32 {
-        ssthresh
-    }
-
-    /// What the controller needs. Constant for a connection.
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
-    fn on_control(&mut self, _window: &mut Window, _ack: &AckSample) {}
-
-    /// A segment came while nothing was outstanding, and acknowledges nothing new. `slow_path`: with data, or another window (Linux
-    /// `in_ack_event`, which is told of it beside all other ACKs). Called if it needs `idle`.
-    fn on_idle(&mut self, _now: Time, _snd_una: u64, _slow_path: bool) {}
-
-    /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
-    /// becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept. Optional.
-    fn on_totals(&mut self, _delivered: u64, _lost: u64, _delivered_time: Time) {}
-
-    /// Asked after [`CongestionControl::on_control`]: the controller keeps less in flight than it could, to look at the path.
-    /// Rate samples of what is in flight now then count as application-limited. Optional.
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
-    fn vars(&self, _values: &mut [f64]) {}
-
-    /// The connection's seed. Called once, before anything else, if a seed is needed.
-    fn seed(&mut self, _seed: u64) {}
+macro_rules! said_by {
+    ($hook:ident) => {
+        stringify!($hook)
+    };
+    () => {
+        ""
+    };
 }
+
+macro_rules! wishes {
+    (
+        flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
+        numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
+    ) => {
+        /// What a controller needs of the connection around it.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct Needs {
+            $($(#[doc = $about])+ pub $flag: bool,)*
+            $($(#[doc = $n_about])+ pub $number: $type,)*
+            /// Names of the variables that `vars` gives, at most [`MAX_VARS`].
+            pub vars: &'static [&'static str],
+        }
+
+        /// Every need, in the order of the bits.
+        pub const NEEDS: &[NeedRow] = &[
+            $(NeedRow { name: stringify!($flag), about: concat!($($about, "\n"),+), bit: Some($bit), hook: said_by!($($hook)?), most: 1 },)*
+            $(NeedRow { name: stringify!($number), about: concat!($($n_about, "\n"),+), bit: None, hook: "", most: <$type>::MAX as u32 },)*
+        ];
+
+        impl Needs {
+            /// The flags as the bits of the C interface.
+            pub fn of_bits(bits: u32) -> Needs {
+                Needs { $($flag: bits & 1 << $bit != 0,)* ..Needs::default() }
+            }
+        }
+    };
+}
+
+needs!(wishes);
+
+/// A boxed controller is one.
+macro_rules! forwarded {
+    ($($section:ident { $(
+        $(#[doc = $about:literal])+
+        fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+        [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+    )* })*) => {
+        #[allow(clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
+        impl CongestionControl for Custom {
+            $($(fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)? { (**$me).$hook($($arg),*) })*)*
+        }
+    };
+}
+
+hooks!(forwarded);
 
 /// Nearest 1/1024, never none nor all of the window.
 pub(super) fn beta_from_permille(permille: u32) -> u32 {
@@ -265,27 +576,14 @@ pub(crate) mod tests {
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),
-            delivered,
-            delivered_ce: 0,
-            since_sent: 0,
+            newly_acked: delivered,
             covered: delivered,
-            sacked: 0,
             acked_bytes: u64::from(delivered) * 1448,
-            rtt: None,
             srtt: Span::from_ms(100),
             min_rtt: Span::from_ms(100),
-            prior_in_flight: 0,
-            in_flight: 0,
-            snd_una: 0,
-            snd_nxt: 0,
             cwnd_limited: true,
-            paced: false,
-            departs_in: Span::ZERO,
             smss: 1448,
-            ece: false,
-            ca_state: CaState::Open,
-            is_dup: false,
-            slow_path: false,
+            ..Arrival::default()
         }
     }
 

@@ -30,8 +30,8 @@ impl Default for Dctcp {
 
 impl CongestionControl for Dctcp {
     fn on_sample(&mut self, _window: &mut Window, ack: &Arrival) {
-        self.delivered += ack.delivered;
-        self.delivered_ce += ack.delivered_ce;
+        self.delivered += ack.newly_acked;
+        self.delivered_ce += ack.newly_acked_ce;
         if ack.snd_una < self.next_seq {
             return;
         }
@@ -90,7 +90,7 @@ mod tests {
             let ack = AckSample::from(Arrival {
                 snd_una: una,
                 snd_nxt: una + 1000,
-                delivered_ce: marked,
+                newly_acked_ce: marked,
                 ..arrival(0, 100)
             });
             c.on_sample(w, &ack);

@@ -63,7 +63,7 @@ impl Htcp {
 
     /// Achieved throughput since the last loss.
     fn measure_rate(&mut self, window: &Window, ack: &Arrival) {
-        if !matches!(ack.ca_state, CaState::Open | CaState::Disorder) {
+        if !matches!(ack.prior_state, CaState::Open | CaState::Disorder) {
             self.packetcount = 0;
             self.lasttime = self.now;
             return;
@@ -124,7 +124,7 @@ impl CongestionControl for Htcp {
 
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.start(ack.now.0 / 1_000_000 + 1);
-        let open = ack.ca_state == CaState::Open;
+        let open = ack.prior_state == CaState::Open;
         if open {
             self.pkts_acked = ack.covered;
         }

@@ -178,7 +178,7 @@ impl CongestionControl for Nv {
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         self.una = ack.snd_una;
         let Some(rtt) = ack.rtt else { return };
-        if !matches!(ack.ca_state, CaState::Open | CaState::Disorder) {
+        if !matches!(ack.prior_state, CaState::Open | CaState::Disorder) {
             return;
         }
         let bytes_acked = self.una - self.last_una;

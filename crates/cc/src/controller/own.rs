@@ -1,55 +1,19 @@
-//! What users' own controllers have in common, in whatever language they are written: their hooks, the window as they see it (real
-//! numbers, infinity where nothing is set), how often they are told of ACKs, and which answers count.
+//! What users' own controllers have in common, in whatever language they are written: how a hook of the contract becomes a call, the window as
+//! they see it (real numbers, infinity where nothing is set), how often they are told of ACKs, and which answers count.
 //!
-//! Units: windows in segments, times in seconds, rates in bytes per second. Python's side is `crates/python/src/controller.rs`, that of the
-//! page `crates/wasm/src/controller.rs`.
+//! Units: windows in segments, times in seconds, rates in bytes per second. A [`Bridge`] calls; Python's is `crates/python/src/controller.rs`, that
+//! of the page `crates/wasm/src/controller.rs`.
 
 use std::sync::Mutex;
 
-use super::{AckSample, MAX_VARS};
+use ackclock_core::trace::CaState;
+use ackclock_core::{Span, Time};
+
+use super::{AckSample, Arrival, CongestionControl, Custom, Hook, HookRow, Needs, HOOKS, MAX_VARS};
 use crate::window::Window;
 
 /// Windows beyond this are taken for an error of the controller, segments.
 pub const ABSURD: f64 = (1_u32 << 30) as f64;
-
-/// What a controller may be asked; in this order everywhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "their names are those of the hooks")]
-pub enum Hook {
-    Start,
-    Sample,
-    Ack,
-    CongestionEvent,
-    Rto,
-    State,
-    Recovered,
-    Ecn,
-    Undo,
-    TxStart,
-    Control,
-}
-
-impl Hook {
-    /// Their names in a class.
-    pub const NAMES: [&'static str; 11] = [
-        "on_start",
-        "on_sample",
-        "on_ack",
-        "on_congestion_event",
-        "on_rto",
-        "on_state",
-        "on_recovered",
-        "on_ecn",
-        "undo_cwnd",
-        "on_tx_start",
-        "on_control",
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Hook::NAMES[self as usize]
-    }
-}
 
 /// cwnd, ssthresh and pacing rate as a hook sees and sets them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,13 +24,18 @@ pub struct OwnWindow {
     pub ssthresh: f64,
     /// Pacing rate, bytes/s; infinite where none is set.
     pub pacing_rate: f64,
+    /// Segments acknowledged since cwnd last grew by one of them.
+    pub cwnd_cnt: f64,
     /// cwnd at the last reduction, segments.
     pub prior_cwnd: u32,
+    /// cwnd never grows beyond this, segments.
+    pub cwnd_clamp: u32,
 }
 
 impl Default for OwnWindow {
     fn default() -> OwnWindow {
-        OwnWindow { cwnd: 0.0, ssthresh: f64::INFINITY, pacing_rate: f64::INFINITY, prior_cwnd: 0 }
+        let (ssthresh, pacing_rate) = (f64::INFINITY, f64::INFINITY);
+        OwnWindow { cwnd: 0.0, ssthresh, pacing_rate, cwnd_cnt: 0.0, prior_cwnd: 0, cwnd_clamp: u32::MAX }
     }
 }
 
@@ -88,7 +57,9 @@ impl OwnWindow {
                 bytes => bytes as f64,
             };
         }
+        self.cwnd_cnt = f64::from(window.cwnd_cnt);
         self.prior_cwnd = window.prior_cwnd;
+        self.cwnd_clamp = window.cwnd_clamp;
     }
 
     /// Hand back what the hook set, if it is a window.
@@ -100,6 +71,8 @@ impl OwnWindow {
         if self.pacing_rate != f64::INFINITY {
             within("pacing_rate", self.pacing_rate, 1.0, 1e15)?;
         }
+        within("cwnd_cnt", self.cwnd_cnt, 0.0, f64::from(u32::MAX))?;
+        window.cwnd_cnt = self.cwnd_cnt as u32;
         window.cwnd = whole(self.cwnd).min(window.cwnd_clamp);
         window.ssthresh = limit(self.ssthresh);
         window.pacing_rate = rate(self.pacing_rate);
@@ -131,6 +104,318 @@ pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String
     Err(format!("{what} is {value}; allowed: {low} to {high}"))
 }
 
+/// What a hook is told beside the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A time or a span, s; infinite where there is none.
+    Seconds(f64),
+    /// A count.
+    Whole(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A congestion state.
+    State(CaState),
+}
+
+impl Value {
+    /// As a number: a flag is 0 or 1, a state its place.
+    pub fn number(self) -> f64 {
+        match self {
+            Value::Seconds(x) => x,
+            Value::Whole(n) => n as f64,
+            Value::Flag(flag) => f64::from(u8::from(flag)),
+            Value::State(state) => f64::from(state as u8),
+        }
+    }
+}
+
+/// A span in seconds; without end infinite.
+pub fn seconds(span: Span) -> f64 {
+    match span {
+        Span::MAX => f64::INFINITY,
+        span => span.as_secs(),
+    }
+}
+
+/// What a hook is told.
+#[derive(Default)]
+pub struct Told {
+    /// It sees the window, which is in the bridge's hands.
+    pub window: bool,
+    /// An ACK.
+    pub ack: Option<AckSample>,
+    values: [Option<Value>; 4],
+}
+
+impl Told {
+    /// What else, in order.
+    pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
+        self.values.iter().map_while(|value| *value)
+    }
+
+    fn push(&mut self, value: Value) {
+        *self.values.iter_mut().find(|value| value.is_none()).expect("invariant: four at most") = Some(value);
+    }
+}
+
+/// An argument of a hook: how it is told, and the window how it comes back.
+trait Argument {
+    fn tell(&self, told: &mut Told, own: &mut OwnWindow);
+    /// The time, if it has one.
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+    fn take(self, _own: &OwnWindow) -> Result<(), String>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
+}
+
+impl Argument for &mut Window {
+    fn tell(&self, told: &mut Told, own: &mut OwnWindow) {
+        told.window = true;
+        own.follow(self);
+    }
+    fn take(self, own: &OwnWindow) -> Result<(), String> {
+        own.hand_back(self)
+    }
+}
+
+impl Argument for &Window {
+    fn tell(&self, told: &mut Told, own: &mut OwnWindow) {
+        told.window = true;
+        own.follow(self);
+    }
+    fn take(self, own: &OwnWindow) -> Result<(), String> {
+        own.hand_back(&mut self.clone())
+    }
+}
+
+impl Argument for Time {
+    fn now(&self) -> Time {
+        *self
+    }
+    fn tell(&self, told: &mut Told, _: &mut OwnWindow) {
+        told.push(Value::Seconds(self.as_secs()));
+    }
+}
+
+impl Argument for &Arrival {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn tell(&self, told: &mut Told, own: &mut OwnWindow) {
+        (&AckSample::from(**self)).tell(told, own);
+    }
+}
+
+impl Argument for &AckSample {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn tell(&self, told: &mut Told, _: &mut OwnWindow) {
+        told.ack = Some(**self);
+    }
+}
+
+macro_rules! plain_arguments {
+    ($($type:ty: $value:ident => $told:expr;)*) => {
+        $(impl Argument for $type {
+            fn tell(&self, told: &mut Told, _: &mut OwnWindow) {
+                let $value = *self;
+                told.push($told);
+            }
+        })*
+    };
+}
+
+plain_arguments! {
+    Span: span => Value::Seconds(seconds(span));
+    u32: n => Value::Whole(u64::from(n));
+    u64: n => Value::Whole(n);
+    bool: flag => Value::Flag(flag);
+    CaState: state => Value::State(state);
+}
+
+/// What a hook answers with.
+trait Answer: Sized {
+    /// `sets`: the controller sets the window itself, so that its target may be none.
+    fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
+}
+
+impl Answer for bool {
+    fn from(value: f64, _: Hook, _: bool) -> Result<bool, String> {
+        Ok(value != 0.0)
+    }
+}
+
+impl Answer for u32 {
+    fn from(value: f64, hook: Hook, sets: bool) -> Result<u32, String> {
+        match hook {
+            Hook::undo_cwnd => within("the window", value, 1.0, ABSURD).map(|cwnd| cwnd as u32),
+            _ if sets && value == f64::INFINITY => Ok(Window::INFINITE),
+            _ => within("the target window", value, 0.0, ABSURD).map(|target| (target as u32).max(2)),
+        }
+    }
+}
+
+/// What calls the hooks of a controller in another language.
+pub trait Bridge: Send {
+    /// What goes wrong.
+    type Error: Send;
+
+    /// Whether the controller has a hook.
+    fn has(&self, hook: Hook) -> bool;
+    /// Call a hook that it has, with this window; a flag's answer is 0 or 1, and where none is asked for, anything.
+    fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
+    /// An error of an answer that does not count.
+    fn refused(&self, said: String) -> Self::Error;
+    /// The controller did wrong: it is to be called no more.
+    fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
+    /// Its variables, in the order of these names; what is unknown is left as it is.
+    fn vars(&self, names: &[&str], values: &mut [f64]);
+    /// A bridge to a copy of the controller.
+    fn copied(&self) -> Result<Self, String>
+    where
+        Self: Sized;
+}
+
+/// What a class says of its controllers.
+#[derive(Clone, Copy, Default)]
+pub struct Said {
+    /// How often it wants to be told of ACKs.
+    pub every: Every,
+    /// What it needs, but for what its hooks say.
+    pub needs: Needs,
+}
+
+/// A controller in another language.
+#[derive(Clone)]
+pub struct Own<B> {
+    bridge: B,
+    window: OwnWindow,
+    every: Every,
+    /// Of `on_sample`; of `on_ack` or `on_control`.
+    pending: [Pending; 2],
+    needs: Needs,
+    now: Time,
+}
+
+impl<B: Bridge> Own<B> {
+    /// Behind a bridge.
+    pub fn new(bridge: B, said: Said) -> Own<B> {
+        let needs = Needs {
+            control: bridge.has(Hook::on_control),
+            reduces: bridge.has(Hook::reduces),
+            idle: bridge.has(Hook::on_idle),
+            seed: bridge.has(Hook::seed),
+            ..said.needs
+        };
+        let (window, pending) = (OwnWindow::default(), Default::default());
+        Own { bridge, window, every: said.every, pending, needs, now: Time::ZERO }
+    }
+
+    /// The ACKs that it was not told of yet with this one, if it is to be told now.
+    fn due(&mut self, hook: Hook, told: &mut Told) -> bool {
+        let Some(ack) = told.ack.filter(|_| self.every != Every::Ack) else { return true };
+        let pending = match hook {
+            Hook::on_sample => &mut self.pending[1],
+            Hook::on_ack | Hook::on_control => &mut self.pending[0],
+            _ => return true,
+        };
+        told.ack = pending.add(&ack, self.every);
+        told.ack.is_some()
+    }
+
+    /// Call a hook that it has, if it is time; what it answers.
+    fn ask(&mut self, hook: Hook, mut told: Told) -> Option<f64> {
+        if !self.due(hook, &mut told) {
+            return None;
+        }
+        match self.bridge.call(hook, &mut self.window, &told) {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                self.bridge.fail(hook.own(), self.now, error);
+                None
+            }
+        }
+    }
+
+    fn counts<T>(&mut self, hook: Hook, what: Result<T, String>) -> Option<T> {
+        match what {
+            Ok(value) => Some(value),
+            Err(said) => {
+                let error = self.bridge.refused(said);
+                self.bridge.fail(hook.own(), self.now, error);
+                None
+            }
+        }
+    }
+}
+
+macro_rules! bridged {
+    (
+        events { $(
+            $(#[doc = $about:literal])+
+            fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
+            [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
+        )* }
+        itself { $($itself:tt)* }
+    ) => {
+        #[allow(unused_variables, clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
+        impl<B: Bridge + 'static> CongestionControl for Own<B> {
+            $(fn $hook($me: $me_ty $(, $arg: $type)*) $(-> $answer)? {
+                $($me.now = $me.now.max($arg.now());)*
+                if !$me.bridge.has(Hook::$hook) {
+                    return $body;
+                }
+                #[allow(unused_mut, reason = "some hooks are told nothing")]
+                let mut told = Told::default();
+                $($arg.tell(&mut told, &mut $me.window);)*
+                let answer = $me.ask(Hook::$hook, told);
+                if answer.is_some() {
+                    $(let taken = $arg.take(&$me.window);
+                    $me.counts(Hook::$hook, taken);)*
+                }
+                $(answer
+                    .and_then(|value| $me.counts(Hook::$hook, <$answer as Answer>::from(value, Hook::$hook, $me.needs.control)))
+                    .unwrap_or_else(|| $body))?
+            })*
+
+            fn needs(&self) -> Needs {
+                self.needs
+            }
+
+            fn vars(&self, values: &mut [f64]) {
+                self.bridge.vars(self.needs.vars, values);
+            }
+
+            fn seed(&mut self, seed: u64) {
+                if self.bridge.has(Hook::seed) {
+                    let mut told = Told::default();
+                    told.push(Value::Whole(seed));
+                    self.ask(Hook::seed, told);
+                }
+            }
+
+            fn copied(&self) -> Result<Custom, String> {
+                let bridge = self.bridge.copied()?;
+                let Own { window, every, pending, needs, now, .. } = *self;
+                Ok(Box::new(Own { bridge, window, every, pending, needs, now }))
+            }
+        }
+    };
+}
+
+crate::hooks!(bridged);
+
+/// Rows of the hooks that a class may have, by their names there: those of events, and `seed` and `copy`.
+pub fn methods() -> impl Iterator<Item = &'static HookRow> {
+    HOOKS.iter().filter(|row| row.is_event || matches!(row.hook, Hook::seed | Hook::copied))
+}
+
 /// How often the hooks that are told of ACKs are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Every {
@@ -144,7 +429,7 @@ pub enum Every {
 }
 
 /// ACKs that a hook has not been told of yet, summed up.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Pending {
     sum: Option<AckSample>,
     acks: u32,
@@ -155,19 +440,7 @@ impl Pending {
     /// The sum with this ACK, if the hook is to be called now.
     pub fn add(&mut self, ack: &AckSample, every: Every) -> Option<AckSample> {
         self.acks += 1;
-        let mut sum = *ack;
-        if let Some(before) = self.sum {
-            sum.acked += before.acked;
-            sum.delivered += before.delivered;
-            sum.delivered_ce += before.delivered_ce;
-            sum.newly_lost += before.newly_lost;
-            sum.rate = sum.rate.or(before.rate);
-            let (now, before) = (&mut sum.arrival, before.arrival);
-            now.acked_bytes += before.acked_bytes;
-            now.rtt = now.rtt.or(before.rtt);
-            now.prior_in_flight = before.prior_in_flight;
-            now.ece |= before.ece;
-        }
+        let sum = self.sum.map_or(*ack, |before| ack.over(&before));
         let due = match every {
             Every::Ack => true,
             Every::Acks(n) => self.acks >= n,

@@ -115,8 +115,8 @@ impl Prague {
 
     /// The period of alpha may end.
     fn update_alpha(&mut self, window: &Window, ack: &Arrival) {
-        self.delivered += u64::from(ack.delivered);
-        self.delivered_ce += u64::from(ack.delivered_ce);
+        self.delivered += u64::from(ack.newly_acked);
+        self.delivered_ce += u64::from(ack.newly_acked_ce);
         if ack.snd_una < self.next_seq || ack.now.since(self.period_began) < self.period() {
             return;
         }
@@ -167,12 +167,12 @@ impl CongestionControl for Prague {
 
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         (self.now, self.srtt) = (ack.now, ack.srtt);
-        self.marked |= self.l4s && ack.delivered_ce > 0;
+        self.marked |= self.l4s && ack.newly_acked_ce > 0;
         self.update_alpha(window, ack);
         if self.l4s && ack.srtt > Span::ZERO {
             // twice the rate while it looks for its window, as the stack does
             let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
-            let bytes = u64::from(window.cwnd.max(ack.in_flight)) * u64::from(ack.smss);
+            let bytes = u64::from(window.cwnd.max(ack.left_in_flight)) * u64::from(ack.smss);
             window.pacing_rate = (bytes * percent * 10_000_000 / ack.srtt.0.max(1)).max(1);
         }
     }

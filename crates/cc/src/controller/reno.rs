@@ -38,7 +38,7 @@ impl CongestionControl for Reno {
         super::scale(window.cwnd, self.ecn_beta).max(2)
     }
 
-    fn min_cwnd(&self, ssthresh: u32) -> u32 {
+    fn min_cwnd(&mut self, ssthresh: u32) -> u32 {
         ssthresh / 2
     }
 }

@@ -92,7 +92,7 @@ impl CarefulResume {
             if self.jump() > window.cwnd {
                 window.cwnd = self.jump();
                 window.pacing_rate = rate(window.cwnd, ack.smss, ack.srtt);
-                self.pipe_size = ack.in_flight;
+                self.pipe_size = ack.left_in_flight;
                 self.phase = Phase::Unvalidated(ack.snd_nxt, ack.now);
             }
         }
@@ -123,7 +123,7 @@ impl SlowStart for CarefulResume {
         if self.phase == Phase::Normal {
             return;
         }
-        self.pipe_size = self.pipe_size.saturating_add(ack.delivered);
+        self.pipe_size = self.pipe_size.saturating_add(ack.newly_acked);
         match self.phase {
             Phase::Reconnaissance => self.reconnoitre(window, ack, rtt),
             Phase::Unvalidated(first, since) => {
@@ -205,7 +205,7 @@ mod tests {
             snd_una: 1 + acked * SMSS,
             snd_nxt: 1 + (acked + u64::from(flight)) * SMSS,
             prior_in_flight: flight,
-            in_flight: flight,
+            left_in_flight: flight,
             ..arrival(ms * 1_000_000, 1)
         }
     }

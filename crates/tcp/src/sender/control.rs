@@ -14,8 +14,8 @@ impl Sender {
         let delivered = (self.delivered - prior.delivered) as u32;
         Arrival {
             now,
-            delivered,
-            delivered_ce: self.ecn.marked(delivered),
+            newly_acked: delivered,
+            newly_acked_ce: self.ecn.marked(delivered),
             since_sent: self.since_sent(),
             covered: w.newly_acked,
             sacked: self.board.sacked_out,
@@ -24,7 +24,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             prior_in_flight: prior.pipe,
-            in_flight: self.board.pipe(),
+            left_in_flight: self.board.pipe(),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self.cwnd_limited(),
@@ -32,7 +32,7 @@ impl Sender {
             departs_in: self.departs_in(),
             smss: self.smss,
             ece: self.ecn.echo,
-            ca_state: self.ca_state,
+            prior_state: self.ca_state,
             is_dup: w.is_dup(),
             slow_path: w.slow_path,
         }

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
+ * Written by tools/contract.py from crates/cc/src/controller/contract.rs: change that and tools/templates/ackclock_controller.h, not this file.
+ *
  * The library exports one function, `ackclock_controller`. It is called once for each library that is loaded; `open` makes the
  * controller of a connection. Calls for one connection come one after the other; those of several connections may come from several
  * threads at once, so that what is kept outside a connection must not change once `ackclock_controller` has returned.
@@ -16,7 +18,7 @@
 #include <stdint.h>
 
 /* Version of what is declared here. A library of another one is refused. */
-#define ACKCLOCK_CONTROLLER_ABI 2
+#define ACKCLOCK_CONTROLLER_ABI 3
 
 /* ssthresh before the first reduction; no pacing rate; no RTT, no time. */
 #define ACKCLOCK_INFINITE 0x7fffffffu
@@ -24,13 +26,16 @@
 #define ACKCLOCK_NONE UINT64_MAX
 
 /* What a controller needs of the connection around it, or'ed together. */
-#define ACKCLOCK_NEEDS_CONTROL 1u    /* on_control is called in place of on_ack and the recovery rule */
-#define ACKCLOCK_NEEDS_RATE 2u       /* delivery rates; the word `since_sent` */
-#define ACKCLOCK_NEEDS_PACING 4u     /* the sender paces by `pacing_rate` */
-#define ACKCLOCK_NEEDS_EXACT_ECN 8u  /* each mark is echoed exactly (RFC 8257) */
-#define ACKCLOCK_NEEDS_L4S 16u       /* accurate ECN (RFC 9768), ECT(1) (RFC 9331) */
-#define ACKCLOCK_NEEDS_REDUCES 32u   /* `reduces` is asked after on_ack */
-#define ACKCLOCK_NEEDS_OWN_START 64u /* its start is not the slow start of RFC 5681 */
+#define ACKCLOCK_NEEDS_CONTROL 1u /* It sets window and pacing rate on every ACK by itself (Linux cong_control): on_control is called in place of on_ack and the recovery rule. */
+#define ACKCLOCK_NEEDS_RATE 2u /* Delivery rates, which cost a stamp per segment: rate and since_sent are filled in. */
+#define ACKCLOCK_NEEDS_PACING 4u /* The sender paces by the window's pacing_rate whatever the stack is set to. */
+#define ACKCLOCK_NEEDS_EXACT_ECN 8u /* The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2). */
+#define ACKCLOCK_NEEDS_L4S 16u /* It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331). */
+#define ACKCLOCK_NEEDS_REDUCES 32u /* It may ask for a reduction by itself, by reduces. */
+#define ACKCLOCK_NEEDS_OWN_START 64u /* Its start is not the slow start of RFC 5681, so that no other can stand in for it. */
+#define ACKCLOCK_NEEDS_HYSTART 256u /* It comes with HyStart, unless the stack says which slow start it is to have. */
+#define ACKCLOCK_NEEDS_UNLIMITED 512u /* Its window grows also where it is not the limit. */
+#define ACKCLOCK_NEEDS_IDLE 1024u /* It is told of what comes while nothing is outstanding, by on_idle. */
 
 /* Congestion states. */
 #define ACKCLOCK_OPEN 0u
@@ -38,17 +43,6 @@
 #define ACKCLOCK_CWR 2u
 #define ACKCLOCK_RECOVERY 3u
 #define ACKCLOCK_LOSS 4u
-
-/* Bits of `flags` of an ACK. */
-#define ACKCLOCK_ACK_CWND_LIMITED 1u /* the window limited the sender since the last ACK */
-#define ACKCLOCK_ACK_PACED 2u        /* the sender paces its packets */
-#define ACKCLOCK_ACK_ECE 4u          /* it echoes a mark */
-#define ACKCLOCK_ACK_DUP 8u          /* it is a duplicate ACK (RFC 5681) */
-#define ACKCLOCK_ACK_SLOW_PATH 16u   /* SACK blocks, another window than before, or ECE */
-#define ACKCLOCK_ACK_RATE 32u        /* `rate` is filled in */
-#define ACKCLOCK_RATE_APP_LIMITED 64u
-#define ACKCLOCK_RATE_RETRANS 128u
-#define ACKCLOCK_RATE_ACK_DELAYED 256u
 
 /* The window, which hooks may set. */
 struct ackclock_window {
@@ -61,35 +55,56 @@ struct ackclock_window {
 	uint64_t pacing_rate; /* ACKCLOCK_UNPACED: none */
 };
 
-/* A sample of the delivery rate, over the flight of the newest segment that an ACK covers. */
+/* A sample of the delivery rate, over the flight of the newest segment that an ACK covers. Flags are 0 or 1. */
 struct ackclock_rate {
-	uint64_t interval;  /* 0: not valid */
-	uint64_t send_elapsed, ack_elapsed;
-	uint64_t prior_delivered, prior_time;
-	uint64_t total_delivered, total_lost; /* of the connection */
-	uint32_t delivered, delivered_ce, lost, tx_in_flight;
+	uint32_t is_given; /* 0: there is none, and nothing else here counts */
+	uint32_t delivered; /* Segments delivered over interval: a flight, not this ACK alone. */
+	uint64_t interval; /* The longer one of the times that sending and acknowledging them took; zero if the sample is not valid: shorter than the least RTT, which only a wrong ACK can cause. */
+	uint64_t send_elapsed; /* Time over which they were sent. */
+	uint64_t ack_elapsed; /* Time over which they were acknowledged. */
+	uint64_t prior_delivered; /* Delivered count of the connection when the newest segment that the ACK covers was sent (P.delivered). */
+	uint64_t prior_time; /* When that count was reached. */
+	uint64_t total_delivered; /* Delivered count of the connection now (C.delivered). */
+	uint64_t total_lost; /* Segments marked lost on the connection, again and again if so (C.lost). */
+	uint32_t delivered_ce; /* Of delivered, segments that carried a mark. */
+	uint32_t lost; /* Segments marked lost between that segment's transmission and now (RS.lost). */
+	uint32_t tx_in_flight; /* Segments in flight when that segment had been sent, itself included (RS.tx_in_flight). */
+	uint32_t is_app_limited; /* The application, not the window, limited the sender when it was sent. */
+	uint32_t is_retrans; /* It was a retransmission. */
+	uint32_t is_ack_delayed; /* The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS. */
 };
 
-/* An ACK. */
+/* An ACK. Flags are 0 or 1, states those above; where there is no RTT yet, rtt and min_rtt are ACKCLOCK_NONE. */
 struct ackclock_ack {
-	uint64_t now;
-	uint64_t rtt;      /* of the newest segment covered; ACKCLOCK_NONE: no sample */
-	uint64_t srtt;     /* 0: no sample yet */
-	uint64_t min_rtt;  /* ACKCLOCK_NONE: no sample yet */
-	uint64_t departs_in;
-	uint64_t acked_bytes;
-	uint64_t snd_una, snd_nxt;
-	uint32_t delivered, delivered_ce; /* segments that it delivered; of these, marked */
-	uint32_t since_sent;  /* delivered since the newest segment covered was sent */
-	uint32_t covered;     /* segments that the cumulative ACK covers */
-	uint32_t sacked;      /* SACKed above it */
-	uint32_t prior_in_flight, in_flight;
-	uint32_t smss;        /* payload of a full segment, bytes */
-	uint32_t acked;       /* segments that count for growth */
-	uint32_t newly_lost;
-	uint32_t state;       /* congestion state */
-	uint32_t flags;
-	struct ackclock_rate rate;
+	uint64_t now; /* Time of arrival. */
+	uint32_t newly_acked; /* Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once. */
+	uint32_t newly_acked_ce; /* Of these, segments that an echo of congestion speaks of: all of them under ECE, else none. */
+	uint32_t since_sent; /* Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept. */
+	uint32_t covered; /* Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far more than were delivered. */
+	uint32_t sacked; /* Segments that stand SACKed above the cumulative ACK. */
+	uint64_t acked_bytes; /* Bytes by which the cumulative ACK advanced; after a recovery it jumps. */
+	uint64_t rtt; /* RTT of the newest segment that this ACK covers, if none of them was retransmitted. */
+	uint64_t srtt; /* Smoothed RTT; zero before the first sample. */
+	uint64_t min_rtt; /* Least RTT of the connection so far; without end before the first sample. */
+	uint32_t prior_in_flight; /* Segments in flight before this ACK. */
+	uint32_t left_in_flight; /* Segments in flight after it, before losses are looked for. */
+	uint64_t snd_una; /* First unacknowledged offset after this ACK. */
+	uint64_t snd_nxt; /* Next offset to send. */
+	uint32_t cwnd_limited; /* The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false. */
+	uint32_t paced; /* The sender paces its packets. */
+	uint64_t departs_in; /* Time until the pacer lets the next segment leave; zero if it may leave at once. */
+	uint32_t smss; /* Payload of a full segment, bytes. */
+	uint32_t ece; /* The ACK echoes a mark of congestion (ECE). */
+	uint32_t prior_state; /* Congestion state before this ACK. */
+	uint32_t is_dup; /* Duplicate ACK: it acknowledges nothing new, carries no data and leaves the window as it is (RFC 5681 §2). */
+	uint32_t slow_path; /* SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects. */
+	uint32_t acked; /* Segments that count for growth: those delivered, or 1 in a stack that counts ACKs. */
+	uint32_t delivered; /* Segments delivered: newly_acked, with what a duplicate ACK stands for without SACK. */
+	uint32_t delivered_ce; /* Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE. */
+	uint32_t newly_lost; /* Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0. */
+	uint32_t in_flight; /* Segments in flight after the ACK, without those newly marked lost. */
+	uint32_t ca_state; /* Congestion state after this ACK; before losses are looked for the one before it. */
+	struct ackclock_rate rate; /* Delivery rate, where the controller needs it and this ACK gives a sample. */
 };
 
 /* What the simulator does for a connection. */
@@ -105,30 +120,58 @@ struct ackclock_controller {
 	uint32_t needs;        /* ACKCLOCK_NEEDS_... */
 	const char *name;      /* of its random numbers, and in messages */
 	const char *variables; /* names for record.controller, with commas between them, 8 at most; NULL: none */
+	const char *reads;     /* names of files that the controller reads, with commas between them; NULL: none */
 	uint32_t buffer_windows; /* windows for which the send buffer is to have room; 0: two */
-	uint32_t reserved;
+	uint32_t slow_packets;   /* pacing rate, bytes/s, below which one segment is a packet; 0: as the stack is set */
 
 	void *(*open)(const struct ackclock_host *host); /* NULL: no memory */
 	void (*close)(void *cc);
 	const char *(*said)(void *cc);
-
-	int (*on_syn_acked)(void *cc, uint64_t rtt);
-	int (*on_start)(void *cc, struct ackclock_window *, uint64_t now, uint64_t srtt, uint32_t smss);
-	int (*on_sample)(void *cc, struct ackclock_window *, const struct ackclock_ack *); /* every ACK, before losses are looked for */
-	int (*on_ack)(void *cc, struct ackclock_window *, const struct ackclock_ack *);    /* outside recovery: grow */
-	int (*reduces)(void *cc, int *asked);
-	int (*ssthresh)(void *cc, const struct ackclock_window *, uint32_t in_flight, int marked, uint32_t *target);
-	int (*on_rto)(void *cc, struct ackclock_window *, uint64_t now);
-	int (*on_state)(void *cc, struct ackclock_window *, uint32_t state, uint64_t now);
-	int (*on_recovered)(void *cc, struct ackclock_window *, uint64_t now);
-	int (*on_ecn)(void *cc, struct ackclock_window *, const struct ackclock_ack *, int *reacts);
-	int (*undo_cwnd)(void *cc, const struct ackclock_window *, uint32_t *cwnd);
-	int (*on_tx_start)(void *cc, struct ackclock_window *, uint64_t now, uint64_t idle, uint64_t snd_nxt);
-	int (*on_restart)(void *cc, struct ackclock_window *, uint64_t snd_nxt);
-	int (*on_control)(void *cc, struct ackclock_window *, const struct ackclock_ack *);
-	int (*on_totals)(void *cc, uint64_t delivered, uint64_t lost, uint64_t delivered_time);
-	int (*holds_back)(void *cc, int *held);
+	void *(*copy)(void *cc, const struct ackclock_host *host); /* another one in the same state; NULL: there is none, and `said` of `cc` tells why */
 	int (*variables_of)(void *cc, double *values);
+
+	/* The handshake is over; accurate: it agreed on accurate ECN. */
+	int (*on_negotiated)(void *cc, uint32_t accurate);
+	/* The end that connects has its SYN acknowledged, which gave this RTT. Linux: pkts_acked, before init. */
+	int (*on_syn_acked)(void *cc, uint64_t rtt);
+	/* Then, with this RTT (zero if it gave no sample). Linux: init. */
+	int (*on_start)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t srtt, uint32_t smss);
+	/* RTT sample and delivery of every ACK, in every state, before losses are looked for. Linux: pkts_acked. */
+	int (*on_sample)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack);
+	/* The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). Linux: in_ack_event, CA_ACK_ECE. */
+	int (*on_ecn)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack, int *answer);
+	/* Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before window changes; in_flight is the FlightSize that RFC 5681 §3.1 halves, in segments. Linux: ssthresh. */
+	int (*ssthresh)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
+	/* Asked in its place if a mark is the reason and not a loss. Linux: ssthresh. */
+	int (*ssthresh_for_mark)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
+	/* Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. Linux: min_cwnd, before 3.2. */
+	int (*min_cwnd)(void *cc, uint32_t ssthresh, uint32_t *answer);
+	/* The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for. */
+	int (*on_timer)(void *cc, uint64_t now);
+	/* A retransmission timeout: ssthresh is set, the window about to collapse. Linux: cwnd_event, CA_EVENT_LOSS. */
+	int (*on_rto)(void *cc, struct ackclock_window *window, uint64_t now);
+	/* Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept. Linux: tcp_sock.delivered, lost, delivered_mstamp. */
+	int (*on_totals)(void *cc, uint64_t delivered, uint64_t lost, uint64_t delivered_time);
+	/* The congestion state becomes state, which may be the state it is. Linux: set_state. */
+	int (*on_state)(void *cc, struct ackclock_window *window, uint32_t state, uint64_t now);
+	/* A reduction ended and the rule has set the window. Linux: cwnd_event, CA_EVENT_COMPLETE_CWR. */
+	int (*on_recovered)(void *cc, struct ackclock_window *window, uint64_t now);
+	/* The reduction was a mistake: the window to go back to, in segments. Linux: undo_cwnd. */
+	int (*undo_cwnd)(void *cc, const struct ackclock_window *window, uint32_t *answer);
+	/* Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and Loss. Not called if it needs control. Linux: cong_avoid. */
+	int (*on_ack)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack);
+	/* Asked after on_ack: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs reduces. Linux: tcp_enter_cwr out of cong_avoid. */
+	int (*reduces)(void *cc, int *answer);
+	/* Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs control. Linux: cong_control. */
+	int (*on_control)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack);
+	/* Asked after on_control: the controller keeps less in flight than it could, to look at the path. Rate samples of what is in flight now then count as application-limited. Linux: tcp_sock.app_limited. */
+	int (*holds_back)(void *cc, int *answer);
+	/* A segment came while nothing was outstanding, and acknowledges nothing new. slow_path: with data, or another window. Called if it needs idle. Linux: in_ack_event. */
+	int (*on_idle)(void *cc, uint64_t now, uint64_t snd_una, uint32_t slow_path);
+	/* The application was idle for longer than the RTO, and the window is about to be taken back for that. Linux: cwnd_event, CA_EVENT_CWND_RESTART. */
+	int (*on_restart)(void *cc, struct ackclock_window *window, uint64_t snd_nxt);
+	/* A segment, new or sent again, leaves after idle with nothing in flight: all was acknowledged, or is taken for lost. snd_nxt is where new data goes on. Linux: cwnd_event, CA_EVENT_TX_START. */
+	int (*on_tx_start)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t idle, uint64_t snd_nxt);
 };
 
 /* `options`: lines NAME=VALUE. On failure NULL, and `why` has a line about it. */

@@ -160,7 +160,7 @@ fn what_aggregation_showed_is_forgotten_after_ten_rounds() {
         bbr.aggregation = Aggregation::new(bbr.c.extra_acked_parts);
         bbr.aggregation.restart(Time(400_000_000));
         let mut burst = ack(&bbr, 400, w.cwnd, 0);
-        (burst.delivered, burst.arrival.delivered) = (30, 30);
+        (burst.delivered, burst.arrival.newly_acked) = (30, 30);
         bbr.rounds.round_start = false;
         bbr.update_aggregation(&w, &burst);
         assert!(bbr.extra_acked() >= 29, "{}", bbr.extra_acked());

@@ -26,7 +26,7 @@ fn periods(prague: &mut Prague, window: &mut Window, first: u64, count: u64, mar
             now: Time((n + 1) * 1_000_000_000),
             snd_una: (n + 1) * 1000,
             snd_nxt: (n + 2) * 1000,
-            delivered_ce: marked,
+            newly_acked_ce: marked,
             ..arrival(0, 100)
         };
         prague.on_sample(window, &ack);
@@ -62,7 +62,7 @@ fn alpha_waits_for_the_first_mark() {
     p.on_sample(&mut w, &ack);
     assert_eq!(p.alpha, 1 << 24);
     // so the first mark halves
-    let ack = Arrival { delivered_ce: 1, ..ack };
+    let ack = Arrival { newly_acked_ce: 1, ..ack };
     assert!(!p.on_ecn(&mut w, &ack), "not in a state of reduction");
     assert_eq!((w.ssthresh, p.frac_cwnd / ONE), (50, 50));
 }
@@ -72,7 +72,7 @@ fn a_mark_takes_half_of_alpha_with_its_fraction_and_once_a_period() {
     for (alpha, want) in [(0.1, 95.0), (1.0, 50.0), (0.02, 99.0), (0.005, 99.75)] {
         let (mut p, mut w) = started(100, Span::from_ms(50));
         p.alpha = (alpha * (1 << 24) as f64) as u64;
-        let ack = Arrival { delivered_ce: 1, ..arrival(1_000_000_000, 1) };
+        let ack = Arrival { newly_acked_ce: 1, ..arrival(1_000_000_000, 1) };
         p.on_ecn(&mut w, &ack);
         let frac = p.frac_cwnd as f64 / ONE as f64;
         assert!((frac - want).abs() < 1e-4, "{alpha}: {frac}");
@@ -112,7 +112,7 @@ fn a_loss_halves_and_after_a_mark_both_together_do() {
     assert_eq!(p.ssthresh(&w, 100), 50);
     let (mut p, mut w) = started(100, Span::from_ms(50));
     p.alpha = (1 << 24) / 5;
-    let ack = Arrival { delivered_ce: 1, ..arrival(1_000_000_000, 1) };
+    let ack = Arrival { newly_acked_ce: 1, ..arrival(1_000_000_000, 1) };
     p.on_ecn(&mut w, &ack);
     (p.now, p.srtt) = (ack.now + Span::from_ms(10), Span::from_ms(50));
     w.cwnd = p.left;
