@@ -1,4 +1,6 @@
-"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), and no file of tests is forgotten."""
+"""Holds the contract of the crates: dependencies run only downwards (ARCHITECTURE.md), between crates and between the rooms of one, and no file of
+tests is forgotten. `--count` prints how many circles and arrows up each crate has, folder by folder.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,10 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import rust_rooms
 
 ALLOWED = {
     "schema": set(),
@@ -27,11 +33,49 @@ ALLOWED = {
     "python": {"schema", "core", "cc", "tcp", "net", "native", "pcc", "quinn", "stack", "sim", "script", "capture"},
 }
 
+FLOORS = {
+    # error, cpu and memory: what any room may use
+    ("sim", ""): (
+        ("error", "cpu", "memory"),
+        ("tables", "yardstick"),
+        ("transport", "capture"),
+        ("world",),
+        ("workload",),
+        ("scenario",),
+        ("report",),
+        ("runs",),
+    ),
+}
+"""Rooms of a crate, or of a folder in it, from the ground up: each uses those on floors below its own."""
+
+CIRCLES = {
+    ("cc", "controller/bbr"): 1,
+    ("cc", ""): 1,
+    ("core", ""): 1,
+    ("net", "host"): 1,
+    ("net", "link"): 1,
+    ("python", ""): 2,
+    ("quinn", ""): 1,
+    ("schema", ""): 1,
+    ("script", "runner/simulated"): 2,
+    ("script", "runner"): 1,
+    ("sim", "world"): 1,
+    ("sim", "workload/video"): 1,
+    ("sim", "scenario"): 1,
+    ("tcp", "sender"): 2,
+    ("tcp", ""): 2,
+    ("guest", ""): 1,
+    ("guest", "flows"): 1,
+}
+"""Circles that are still there: so many in a folder, and no more."""
+
 
 def main() -> int:
-    broken = []
     root = Path(__file__).resolve().parent.parent
-    for manifest in sorted([*root.glob("crates/*/Cargo.toml"), root / "linux/guest/Cargo.toml"]):
+    if "--count" in sys.argv[1:]:
+        return count(root)
+    broken = rooms(root)
+    for manifest in manifests(root):
         name = manifest.parent.name
         crate = tomllib.loads(manifest.read_text(encoding="utf-8"))
         if name not in ALLOWED:
@@ -47,6 +91,52 @@ def main() -> int:
     for line in broken:
         print(line, file=sys.stderr)
     return 1 if broken else 0
+
+
+def manifests(root: Path) -> list[Path]:
+    """All crates."""
+    return sorted([*root.glob("crates/*/Cargo.toml"), *root.glob("linux/guest/Cargo.toml")])
+
+
+def rooms(root: Path) -> list[str]:
+    """What is wrong between the rooms inside crates."""
+    broken = []
+    for manifest in manifests(root):
+        name = manifest.parent.name
+        for folder, graph in sorted(rust_rooms.arrows(manifest.parent / "src").items()):
+            place = f"{manifest.parent.relative_to(root)}/src/{folder}".rstrip("/")
+            floors = FLOORS.get((name, folder))
+            if floors is not None:
+                broken += [
+                    f"{place}: {a} uses {b}, which does not stand below it" for a, b in rust_rooms.up(graph, floors)
+                ]
+                named = {module for floor in floors for module in floor}
+                broken += [
+                    f"{place}: {module} stands on no floor; tools/check_crates.py names them"
+                    for module in sorted(set(graph) - named)
+                ]
+            found, known = rust_rooms.circles(graph), CIRCLES.get((name, folder), 0)
+            if len(found) > known:
+                rings = "; ".join(", ".join(ring) for ring in found)
+                broken.append(f"{place}: {len(found)} circles ({rings}); allowed: {known}")
+    return broken
+
+
+def count(root: Path) -> int:
+    """Print circles and arrows up of every folder that has any."""
+    for manifest in manifests(root):
+        name, circles, files = manifest.parent.name, 0, 0
+        for folder, graph in sorted(rust_rooms.arrows(manifest.parent / "src").items()):
+            found = rust_rooms.circles(graph)
+            circles, files = circles + len(found), files + sum(map(len, found))
+            for ring in found:
+                print(
+                    f"  {folder or '.'}: {', '.join(ring)}; arrows among them: {sum(len(graph[module] & set(ring)) for module in ring)}"
+                )
+            if floors := FLOORS.get((name, folder)):
+                print(f"  {folder or '.'}: {len(floors)} floors, {len(rust_rooms.up(graph, floors))} arrows up")
+        print(f"{name}: {circles} circles of {files} modules")
+    return 0
 
 
 def forgotten(manifest: Path) -> list[Path]:

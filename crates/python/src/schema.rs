@@ -41,8 +41,8 @@ type ColumnLine = (&'static str, &'static str, &'static str, &'static str, &'sta
 /// Every table of a run: name, what it holds, and its columns.
 #[pyfunction]
 pub fn columns() -> Vec<(&'static str, &'static str, Vec<ColumnLine>)> {
-    let types = ackclock_sim::tables::columns::types();
-    let lines = ackclock_sim::tables::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
+    let types = ackclock_sim::report::columns::types();
+    let lines = ackclock_sim::report::columns::TABLES.iter().zip(types).map(|(table, (_, types))| {
         // the variables of controllers, of which that run has none, are floats
         let kinds = types.iter().map(|(_, kind)| *kind).chain(std::iter::repeat("f8"));
         let columns = table.columns.iter().zip(kinds);

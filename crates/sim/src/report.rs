@@ -1,5 +1,6 @@
 //! What a run says at its end: rows become tables, tables become metrics.
 
+pub mod columns;
 pub(crate) mod observe;
 pub mod output;
 pub mod performance;

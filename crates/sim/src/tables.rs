@@ -2,5 +2,6 @@
 
 pub mod columns;
 pub(crate) mod histogram;
+pub mod samples;
 pub mod table;
 pub mod tally;

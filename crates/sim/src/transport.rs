@@ -15,12 +15,16 @@ use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
 use ackclock_tcp::{Config, Connection, Due};
 
 use crate::transport::udp::{Sink, Source, SourceParams};
-use crate::world::{RECEIVER, SENDER};
 
 mod datagrams;
 pub(crate) mod foreign;
 pub mod udp;
 pub use datagrams::DatagramEnd;
+
+/// The host that sends the data: packets on their way forward leave here.
+pub const SENDER: usize = 0;
+/// The host that receives the data.
+pub const RECEIVER: usize = 1;
 
 /// Settings of both ends of a flow.
 #[derive(Clone)]

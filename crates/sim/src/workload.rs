@@ -8,6 +8,7 @@ mod datagrams;
 mod fetch;
 pub mod flow;
 mod media;
+pub mod needs;
 mod one_way;
 pub mod population;
 mod throttled;
@@ -22,12 +23,11 @@ use ackclock_core::{family, FlowId, Span, Time};
 use ackclock_tcp::{Config, DestinationMetrics};
 
 use crate::error::Error;
-use crate::scenario::spec::{FlowGroup, Scenario};
-use crate::scenario::topology::Layout;
-use crate::tables::tally::Tally;
+use crate::tables::tally::{Tally, TransactionLevel};
 use crate::transport::udp::SourceParams;
 use crate::transport::TransportConfig;
 use crate::workload::flow::{ClientRow, Flow, Journal};
+use crate::world::layout::Layout;
 use crate::world::{ConnId, World, SENDER};
 pub use arrivals::{Arrivals, ArrivalsConfig};
 use bulk::{Bulk, BulkParams};
@@ -212,17 +212,24 @@ pub struct Member {
     pub start: Time,
 }
 
-/// Where a group stands in the scenario.
-pub struct Place<'a> {
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// The group.
-    pub group: &'a FlowGroup,
-    /// Its position.
+/// What a workload is told of where its group stands in the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Rate of the bottleneck of the group's path, bit/s; `None` where it has none.
+    pub bottleneck_bps: Option<u64>,
+    /// Bytes that links add to each packet.
+    pub framing_bytes: u32,
+    /// Flows of the group.
+    pub count: u32,
+    /// Length of the run.
+    pub duration: Span,
+    /// Position of the group.
     pub index: usize,
+    /// What is kept of each transaction.
+    pub transactions: TransactionLevel,
 }
 
-impl Place<'_> {
+impl Place {
     /// A key of its workload.
     pub fn key(&self, key: &str) -> String {
         format!("flows.{}.workload.{key}", self.index)

@@ -6,7 +6,9 @@
 mod agenda;
 mod ends;
 mod foresight;
+pub mod gauges;
 mod hosted;
+pub mod layout;
 pub(crate) mod names;
 mod net;
 pub mod shortcuts;
@@ -16,22 +18,18 @@ use ackclock_net::host::Departures;
 use ackclock_net::PacketId;
 
 use crate::capture::{Captured, Noted};
-use crate::scenario::topology::Layout;
 use crate::transport::{Freight, Transport};
+use crate::world::layout::Layout;
 use crate::world::shortcuts::Shortcuts;
 use agenda::{ARRIVAL, CROSSING, KIND_BITS, KIND_MASK, LINK, MEETING, TICK, TIMER, WAKE};
 use ends::{end_index, End, Slot, SLOT_MASK};
 use hosted::Hosts;
 use net::Net;
 
+pub use crate::transport::{RECEIVER, SENDER};
 pub use ends::{ConnId, MAX_SLOTS};
 pub use hosted::{HOST_TICKS, MAX_HOSTS};
 pub use net::{Dropped, MAX_LINKS};
-
-/// The host that sends the data: packets on their way forward leave here.
-pub const SENDER: usize = 0;
-/// The host that receives the data.
-pub const RECEIVER: usize = 1;
 
 /// What runs on the hosts. The world calls it after the protocol has answered.
 pub trait Application {

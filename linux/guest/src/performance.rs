@@ -4,8 +4,8 @@
 //! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, where the simulator has every sample.
 
 use ackclock_core::{Span, Time};
-pub use ackclock_sim::report::performance::Gauges;
 use ackclock_sim::report::performance::{table, Counts, Meter, Whole};
+pub use ackclock_sim::world::gauges::Gauges;
 use ackclock_sim::Table;
 
 use crate::flows::{Shared, State, Sums};

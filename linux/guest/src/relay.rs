@@ -14,9 +14,10 @@ use ackclock_core::datagram::{Datagram, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags, SackBlock};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
-use ackclock_sim::report::performance::Gauges;
 use ackclock_sim::scenario::spec::WorkloadConfig;
-use ackclock_sim::scenario::topology::{Builder, Layout};
+use ackclock_sim::scenario::topology::Builder;
+use ackclock_sim::world::gauges::Gauges;
+use ackclock_sim::world::layout::Layout;
 
 use crate::flows::{is_plain, Restart, Shared, SENDER_PORT};
 use crate::job::Job;

@@ -14,7 +14,7 @@ use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::tables::tally::{Counts, TransactionLog};
 use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
-use ackclock_sim::workload::{Arrivals, Place, Transactions};
+use ackclock_sim::workload::{Arrivals, Transactions};
 
 use crate::flows::{Shared, SENDER_PORT};
 use crate::job::{Host, Job};
@@ -73,7 +73,7 @@ impl Clients {
                 TransportConfig::Tcp(config) => config,
                 _ => return Err(Error::other("transactions need TCP")),
             };
-            let place = Place { scenario: &job.scenario, group, index };
+            let place = job.scenario.place(index);
             let tallies = &mut clients.log.tallies;
             let (plan, process) =
                 Plan::of_tcp(params, &place, &config, tallies, &mut offered).map_err(refused)?;

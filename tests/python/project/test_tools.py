@@ -132,3 +132,65 @@ def test_commands_are_recorded_by_family_and_verdict():
     verdicts = ["holds", "known miss", "beyond the bound"]
     rows = [{"quantity": "goodput", "verdict": verdict} for verdict in verdicts]
     assert measured.of_fidelity({"rows": rows})[1] == [["goodput", 3, 1, 0, 1, 1, 0]]
+
+
+def planted(tmp_path, files):
+    for name, text in files.items():
+        path = tmp_path / "crates/sim" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+ROOMS = (
+    "error",
+    "cpu",
+    "memory",
+    "tables",
+    "yardstick",
+    "transport",
+    "capture",
+    "world",
+    "workload",
+    "scenario",
+    "report",
+    "runs",
+)
+
+
+def house(**texts):
+    files = {f"src/{room}.rs": "" for room in ROOMS} | {f"src/{room}.rs": text for room, text in texts.items()}
+    return {"Cargo.toml": "", "src/lib.rs": "pub use runs::Output;"} | files
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ({"runs": "use crate::world::World;"}, []),
+        ({"world": "use crate::scenario::Scenario;"}, ["world uses scenario"]),
+        ({"world": "use super::{error::Error, scenario::{self, Layout}};"}, ["world uses scenario"]),
+        ({"world": "fn now() { crate::report::note() }"}, ["world uses report"]),
+        ({"world": "use crate::Output;"}, ["world uses runs"]),
+        ({"transport": "use crate::capture::Captured;"}, ["transport uses capture"]),
+        ({"world": "// use crate::runs;\n#[cfg(test)]\nmod tests { use crate::runs::run; }"}, []),
+        (
+            {"world": "use crate::runs::run;", "runs": "use crate::world::World;"},
+            ["world uses runs", "1 circles (runs, world)"],
+        ),
+    ],
+)
+def test_an_arrow_that_points_up_inside_a_crate_is_found(tmp_path, texts, found):
+    broken = tool("check_crates").rooms(planted(tmp_path, house(**texts)))
+    assert len(broken) == len(found)
+    assert all(part in line for part, line in zip(found, broken, strict=True))
+
+
+def test_a_room_without_a_floor_and_a_circle_in_a_room_are_found(tmp_path):
+    extra = {
+        "src/attic.rs": "",
+        "src/workload/a.rs": "use super::b::B;",
+        "src/workload/b.rs": "use crate::workload::a::A;",
+    }
+    attic, ring = tool("check_crates").rooms(planted(tmp_path, house() | extra))
+    assert "attic stands on no floor" in attic
+    assert "src/workload: 1 circles (a, b)" in ring

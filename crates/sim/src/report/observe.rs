@@ -3,33 +3,15 @@
 
 use ackclock_core::foreign::Sample;
 use ackclock_core::trace::CaState;
-use ackclock_core::{FlowId, Span, Time};
-use ackclock_tcp::{Held, Hold, Times};
+use ackclock_core::{Span, Time};
+use ackclock_tcp::{Held, Hold};
 
 use crate::report::performance::{Counts, Meter};
 use crate::scenario::spec;
+use crate::tables::samples::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::transport::{foreign, DatagramEnd};
 use crate::workload::flow::Flow;
 use crate::world::{World, SENDER};
-
-/// One sample of an open flow.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "columns of table `samples`, by name")]
-pub struct SampleRow {
-    pub t: Time,
-    pub flow: FlowId,
-    pub cwnd: u32,
-    pub ssthresh: u32,
-    pub srtt: Span,
-    pub in_flight: u32,
-    pub ca_state: CaState,
-    pub bytes_acked: u64,
-    pub retransmissions: u64,
-    /// The peer's window, bytes.
-    pub rwnd: u32,
-    /// The kernel's stop watches, where they are kept.
-    pub times: Option<Times>,
-}
 
 impl SampleRow {
     /// Bytes in units of full datagrams. The stack tells no state and no window of the peer.
@@ -49,34 +31,6 @@ impl SampleRow {
             times: None,
         }
     }
-}
-
-/// One sample of a link's queue.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "columns of table `queue_samples`, by name")]
-pub struct QueueRow {
-    pub t: Time,
-    pub link: u32,
-    pub packets: u32,
-}
-
-/// Goodput of a flow over the interval that ends at `t`.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "columns of table `goodput`, by name")]
-pub struct GoodputRow {
-    pub t: Time,
-    pub flow: FlowId,
-    pub bps: f64,
-    pub delivered_bps: f64,
-}
-
-/// What held a flow back in the interval that ends at `t`.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "columns of table `limits`, by name")]
-pub struct LimitRow {
-    pub t: Time,
-    pub flow: FlowId,
-    pub held: Held,
 }
 
 /// The samplers of a run.

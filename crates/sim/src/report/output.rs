@@ -14,28 +14,42 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace};
 
 use crate::memory;
-use crate::report::observe::{GoodputRow, LimitRow, QueueRow, SampleRow};
+use crate::report::observe::Observer;
 use crate::report::performance::performance;
-use crate::runs::build::Built;
 use crate::tables::columns::columns;
+use crate::tables::samples::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::tables::table::{seconds, Table};
 use crate::tables::tally::{Tally, TransactionRow};
 use crate::transport::udp::Received;
-use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Sums};
+use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sums};
 use crate::workload::video::chunks;
 use crate::world::{Dropped, World};
 
 /// Flows whose connections leave enough memory to look through it.
 const CROWD: usize = 10_000;
 
+/// A run that is over.
+pub(crate) struct Ended {
+    /// Network and connections.
+    pub world: World,
+    /// Flows by number.
+    pub flows: Vec<Flow>,
+    /// What they left behind.
+    pub journal: Journal,
+    /// What was sampled at intervals.
+    pub observer: Observer,
+    /// Clients of populations, as drawn.
+    pub clients: Vec<ClientRow>,
+}
+
 /// The tables that are wanted, in a fixed order. Most runs of a sweep want few of them, and empty ones cost time too. Of the trace, these columns;
 /// none named: all.
 pub(crate) fn tables(
-    mut built: Built,
+    mut ended: Ended,
     wanted: impl Fn(&str) -> bool,
     traced: &'static [&'static str],
 ) -> Vec<Table> {
-    let journal = &mut built.app.journal;
+    let journal = &mut ended.journal;
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
@@ -44,13 +58,13 @@ pub(crate) fn tables(
     for (_, records) in journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.t)) {
         records.sort_by_key(|r| r.t);
     }
-    let observer = &built.app.observer;
-    let drops = built.world.take_drops();
+    let observer = &ended.observer;
+    let drops = ended.world.take_drops();
     // first, for others may have the room that counters and names leave
-    let counted = wanted("links").then(|| (built.world.link_counters(), built.world.link_names()));
-    built.world.forget_links();
+    let counted = wanted("links").then(|| (ended.world.link_counters(), ended.world.link_names()));
+    ended.world.forget_links();
     let mut of_links = counted.map(|(counters, names)| links(&counters, names));
-    if built.app.flows.len() >= CROWD {
+    if ended.flows.len() >= CROWD {
         memory::give_back(); // between what is left of connections there is no room for columns
     }
     let mut found = Vec::new();
@@ -58,12 +72,12 @@ pub(crate) fn tables(
         ($($name:literal: $table:expr,)*) => { $(if wanted($name) { found.push($table); })* };
     }
     keep! {
-        "flows": flows(&built.app.flows, &built.world),
-        "performance": performance(&built.app.flows, observer.meter.as_ref(), built.world.gauges()),
+        "flows": flows(&ended.flows, &ended.world),
+        "performance": performance(&ended.flows, observer.meter.as_ref(), ended.world.gauges()),
         "fetches": fetches(&journal.fetches),
         "recoveries": recoveries(&journal.recoveries),
         "links": of_links.take().expect("invariant: asked for once"),
-        "hosts": hosts(&mut built.world),
+        "hosts": hosts(&mut ended.world),
         "destinations": destinations(&journal.destinations),
         "goodput": goodput(&observer.goodput),
         "queue_samples": queue_samples(&observer.queues),
@@ -71,8 +85,8 @@ pub(crate) fn tables(
         "limits": limits(&observer.limits),
         "drops": drop_rows(&drops),
         "acks": acks(&journal.records, traced),
-        "clients": clients(&built.clients),
-        "controllers": controllers(&built.app.flows, &journal.vars),
+        "clients": clients(&ended.clients),
+        "controllers": controllers(&ended.flows, &journal.vars),
         "datagrams": datagrams(&mut journal.datagrams),
         "intervals": intervals(&mut journal.intervals),
         "chunks": chunks(&mut journal.chunks),

@@ -5,7 +5,7 @@
 use ackclock_cc::Controller;
 
 use crate::error::Error;
-use crate::runs::run::{parse, run};
+use crate::report::columns::types;
 use crate::tables::table::{Column, Table, NOTHING};
 
 /// A metric with a name: the name, one line about it, and how it is reduced.
@@ -225,7 +225,7 @@ pub struct Metrics(Vec<Metric>);
 impl Metrics {
     /// Read names: of the registry, or "table.column.reduction".
     pub fn parse(names: &[String]) -> Result<Metrics, Error> {
-        let tables = empty_tables()?;
+        let tables = known_tables();
         names.iter().map(|name| metric(name, &tables)).collect::<Result<_, _>>().map(Metrics)
     }
 
@@ -253,7 +253,7 @@ impl Metrics {
 
 /// Check the names of tables and of columns that are to be kept.
 pub fn check_tables(wanted: &[(String, Option<Vec<String>>)]) -> Result<(), Error> {
-    let tables = empty_tables()?;
+    let tables = known_tables();
     for (name, columns) in wanted {
         let table = table_called(&tables, name, "tables")?;
         for column in columns.iter().flatten() {
@@ -263,7 +263,7 @@ pub fn check_tables(wanted: &[(String, Option<Vec<String>>)]) -> Result<(), Erro
     Ok(())
 }
 
-fn metric(name: &str, tables: &[Table]) -> Result<Metric, Error> {
+fn metric(name: &str, tables: &Known) -> Result<Metric, Error> {
     if let Some(known) = NAMED.iter().find(|known| known.name == name) {
         return Ok(Metric::Named(known.of));
     }
@@ -274,7 +274,7 @@ fn metric(name: &str, tables: &[Table]) -> Result<Metric, Error> {
         return Err(Error::value("metrics", format_args!("{name:?}"), allowed));
     };
     let found = table_called(tables, table, "metrics")?;
-    if matches!(column_called(found, column, "metrics")?, Column::Text { .. }) {
+    if column_called(found, column, "metrics")? == "str" {
         return Err(Error::value(
             "metrics",
             format_args!("{name:?}, a column of text"),
@@ -288,31 +288,37 @@ fn metric(name: &str, tables: &[Table]) -> Result<Metric, Error> {
     Ok(Metric::Column { table: table.to_string(), column: column.to_string(), reduce })
 }
 
-fn table_called<'a>(tables: &'a [Table], name: &str, place: &str) -> Result<&'a Table, Error> {
-    tables.iter().find(|t| t.name == name).ok_or_else(|| {
-        let known: Vec<&str> = tables.iter().map(|t| t.name).collect();
+/// A table with its columns.
+type Columns = (&'static str, Vec<(&'static str, &'static str)>);
+
+fn table_called<'a>(tables: &'a Known, name: &str, place: &str) -> Result<&'a Columns, Error> {
+    tables.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        let known: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
         Error::value(place, format_args!("the table {name:?}"), known.join(", "))
     })
 }
 
-fn column_called<'a>(table: &'a Table, name: &str, place: &str) -> Result<&'a Column, Error> {
-    table.column(name).ok_or_else(|| {
-        let known: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
-        Error::value(place, format_args!("the column {name:?} of {}", table.name), known.join(", "))
+/// The type of a column.
+fn column_called((table, columns): &Columns, name: &str, place: &str) -> Result<&'static str, Error> {
+    columns.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind).ok_or_else(|| {
+        let known: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        Error::value(place, format_args!("the column {name:?} of {table}"), known.join(", "))
     })
 }
 
-/// The tables of a run in which nothing happens: what tables and columns there are, each controller's own variables included.
-fn empty_tables() -> Result<Vec<Table>, Error> {
-    const NOTHING: &str = r#"{"duration_ns": 2, "network": {"topology": "chain", "bottleneck": {"rate": 1000000, "delay": 1000}},
-        "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": {"kind": "transfer", "bytes": 1}}]}"#;
-    let mut tables = run(&parse(NOTHING)?, 0)?.tables;
-    for table in tables.iter_mut().filter(|table| table.name == "controllers") {
+/// Tables by name, with name and type of each column that they may have, each controller's own variables included.
+type Known = Vec<Columns>;
+
+fn known_tables() -> Known {
+    let mut tables = types();
+    for (_, columns) in tables.iter_mut().filter(|(name, _)| *name == "controllers") {
         for name in Controller::known_vars() {
-            table.fill(name, 0);
+            if !columns.iter().any(|(known, _)| *known == name) {
+                columns.push((name, "f8"));
+            }
         }
     }
-    Ok(tables)
+    tables
 }
 
 /// The tables that the metrics of [`NAMED`] read.
@@ -393,6 +399,7 @@ fn numbers(column: &Column) -> Box<dyn Iterator<Item = f64> + '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{parse, run};
 
     const SMALL: &str = r#"{"duration_ns": 2000000000, "network": {"topology": "chain",
         "bottleneck": {"rate": 10000000, "delay": 5000000, "loss": {"kind": "bernoulli", "p": 0.01},

@@ -6,6 +6,7 @@ use ackclock_tcp::DestinationMetrics;
 
 use crate::error::Error;
 use crate::report::observe::Observer;
+use crate::report::output::Ended;
 use crate::report::performance::Meter;
 use crate::runs::app::App;
 use crate::scenario::bounds::TAKES_TIME;
@@ -13,10 +14,11 @@ use crate::scenario::hosts::{self, Customs};
 use crate::scenario::machines::Machines;
 use crate::scenario::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
 use crate::scenario::starts::{self, Starts};
-use crate::scenario::topology::{Builder, Layout};
+use crate::scenario::topology::Builder;
 use crate::transport::{Freight, TransportConfig};
 use crate::workload::flow::{ClientRow, Flow, Journal};
-use crate::workload::{Member, Offered, Place, Site};
+use crate::workload::{Member, Offered, Site};
+use crate::world::layout::Layout;
 use crate::world::shortcuts::Shortcuts;
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
@@ -37,6 +39,14 @@ impl Built {
         self.world.measure(from);
         let meter = Meter::new(Span(scenario.duration_ns), from, self.app.flows.len());
         self.app.observer.meter = Some(meter);
+    }
+}
+
+impl Built {
+    /// The run is over: what its tables are made of.
+    pub(crate) fn end(self) -> Ended {
+        let Built { world, app: App { flows, journal, observer, .. }, clients } = self;
+        Ended { world, flows, journal, observer, clients }
     }
 }
 
@@ -79,7 +89,7 @@ pub fn build(
             tallies: &mut journal.transactions.tallies,
             offered: &mut offered,
         };
-        let make = workload.lay(&Place { scenario, group, index: g }, &config, &mut site)?;
+        let make = workload.lay(&scenario.place(g), &config, &mut site)?;
         let mut starts = Starts::new(group, g, seed);
         for _ in 0..members {
             let id = flows.len() as u32;

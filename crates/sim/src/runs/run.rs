@@ -106,7 +106,7 @@ fn play(
     Ok(Output {
         digest: built.world.digest(),
         captured: built.world.take_captured(),
-        tables: output::tables(built, wanted, traced),
+        tables: output::tables(built.end(), wanted, traced),
     })
 }
 

@@ -10,11 +10,12 @@ use ackclock_pcc::IntervalRow;
 use ackclock_tcp::{Connection, VarsRow};
 
 use crate::capture::Captured;
-use crate::report::observe::{LimitRow, QueueRow, SampleRow};
 use crate::scenario::hosts::{is_foreign, is_pcc};
 use crate::scenario::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
 use crate::scenario::starts;
-use crate::workload::{Asks, Place};
+use crate::tables::samples::{LimitRow, QueueRow, SampleRow};
+use crate::workload::needs::{packets, CONNECTION_BYTES, COPIES, FASTEST_BPS, FULL_BYTES};
+use crate::workload::Asks;
 
 /// Upper estimate of the memory of one run, bytes: packets that links can hold, connections, rows of what is recorded. What
 /// waits for a host that stalls, or is reordered by seconds, is not in it, and links without a rate are taken to carry
@@ -345,18 +346,11 @@ fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
         let rows = starts::members(group) as f64 * workload.rows(Span(scenario.duration_ns)) * COPIES;
-        rows + workload.memory(&Place { scenario, group, index })
+        rows + workload.memory(&scenario.place(index))
     };
     scenario.flows.iter().enumerate().map(of).sum()
 }
 
-/// Full packets in `ns` at `bps`.
-pub fn packets(bps: u64, ns: f64) -> f64 {
-    bps as f64 * ns / (FULL_BYTES * 8.0 * 1e9)
-}
-
-/// A full packet.
-const FULL_BYTES: f64 = 1500.0;
 /// Headers of IP and TCP, with timestamps.
 const HEADER_BYTES: f64 = 52.0;
 /// Ethernet's header, options, and a block of the file around a packet.
@@ -388,15 +382,9 @@ const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
 /// Histograms and slices of a flow.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// Both halves and buffers of a connection that exist even without packets.
-pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
 /// What sender and receiver remember of a packet in flight.
 const SCOREBOARD_BYTES: f64 = 256.0;
 /// A datagram that waits, in a ring that may be twice as large, which [`crate::scenario::bounds`] counts twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;
 /// A ring that grows is up to twice as large as needed, and thrice while it is copied.
 const GROWTH: f64 = 3.0;
-/// Rows, growth of their vector, and columns made of them.
-pub const COPIES: f64 = 3.0;
-/// For links without a rate.
-pub const FASTEST_BPS: u64 = 10_000_000_000;

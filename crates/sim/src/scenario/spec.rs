@@ -13,13 +13,15 @@ use ackclock_core::schema::{
     usual as usual_kind, Described, Family, Table, Takes, Unit, Value, COUNT, DURATION, DURATION_OR_ZERO,
     FLAG,
 };
-use ackclock_core::{choice, table, Distribution};
+use ackclock_core::{choice, table, Distribution, Span};
 use ackclock_net::host::{DisciplineConfig, GateConfig, HostParams};
 use ackclock_net::{CapacityConfig, LossConfig, QueueConfig};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+pub use crate::tables::tally::TransactionLevel;
 use crate::workload::video::adaptation::AdaptationConfig;
+use crate::workload::Place;
 pub use crate::workload::{ArrivalsConfig, WorkloadConfig};
 pub use ackclock_tcp::{MetricsCache, Stack};
 pub use rules::{check, MOST_FLOWS};
@@ -224,15 +226,6 @@ pub enum CapturePoint {
     Receiver,
 }
 
-/// How much of transactions is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
-pub enum TransactionLevel {
-    #[default]
-    Rows,
-    Summary,
-}
-
 /// How much of the per-ACK trace is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
@@ -243,7 +236,21 @@ pub enum TraceLevel {
 }
 
 choice! { CapturePoint: None "none", Sender "sender", Receiver "receiver" }
-choice! { TransactionLevel: Rows "rows", Summary "summary" }
+impl Scenario {
+    /// What the workload of a group is told of where it stands.
+    pub fn place(&self, index: usize) -> Place {
+        let group = &self.flows[index];
+        Place {
+            bottleneck_bps: self.network.bottleneck_bps(group.path.as_deref()),
+            framing_bytes: self.network.framing_bytes,
+            count: group.count,
+            duration: Span(self.duration_ns),
+            index,
+            transactions: self.record.transactions,
+        }
+    }
+}
+
 impl Record {
     /// Whether what flows and groups got is measured.
     pub fn measures(&self) -> bool {

@@ -3,10 +3,10 @@
 //! Where flows share links they share both directions: chain: all of them; dumbbell, wishbone: the bottleneck. A link
 //! of the way back that is not given is a copy of the one on the way out, with its own random streams.
 
-use ackclock_net::link::{LinkConfig, LinkParams};
+use ackclock_net::link::LinkParams;
 
 use crate::scenario::spec::{self, Topology};
-use crate::world::names::Names;
+use crate::world::layout::Layout;
 
 /// Name and one line for each topology.
 pub const REGISTRY: &[(&str, &str)] = &[
@@ -15,66 +15,6 @@ pub const REGISTRY: &[(&str, &str)] = &[
     ("wishbone", "like dumbbell, but with the access links given one by one"),
     ("graph", "links and paths that you list yourself"),
 ];
-
-/// The network of a run: links, and for each flow its way forward and back.
-#[derive(Default)]
-pub struct Layout {
-    /// What links are made of, without their names: of many links, most are alike.
-    kinds: Vec<LinkConfig>,
-    /// Kinds of the links, in order of their numbers.
-    links: Vec<u32>,
-    names: Names,
-    /// By flow: link numbers forward and back.
-    pub routes: Vec<[Vec<u32>; 2]>,
-}
-
-impl Layout {
-    /// Add a link; returns its number.
-    pub fn add(&mut self, mut link: LinkConfig) -> u32 {
-        self.names.add(&std::mem::take(&mut link.name));
-        let kind = self.kinds.iter().rev().take(RECENT).position(|kind| *kind == link);
-        let kind = kind.map(|back| self.kinds.len() - 1 - back).unwrap_or_else(|| {
-            self.kinds.push(link);
-            self.kinds.len() - 1
-        });
-        self.links.push(kind as u32);
-        self.links.len() as u32 - 1
-    }
-
-    /// Links, in order of their numbers.
-    pub fn links(&self) -> impl ExactSizeIterator<Item = LinkConfig> + '_ {
-        (0..self.links.len() as u32)
-            .map(|link| LinkConfig { name: self.name(link), ..self.kind(link).clone() })
-    }
-
-    /// What a link is made of; its name is left out.
-    pub fn kind(&self, link: u32) -> &LinkConfig {
-        &self.kinds[self.links[link as usize] as usize]
-    }
-
-    /// Of the links, in order of their numbers: which of [`Layout::kinds`] they are made of.
-    pub fn numbers_of_kinds(&self) -> impl Iterator<Item = u32> + '_ {
-        self.links.iter().copied()
-    }
-
-    /// What links are made of, each at least once; names are left out.
-    pub fn kinds(&self) -> impl Iterator<Item = &LinkConfig> {
-        self.kinds.iter()
-    }
-
-    /// The name of a link.
-    pub fn name(&self, link: u32) -> String {
-        self.names.of(link as usize)
-    }
-
-    /// The names of all links, which nobody asks here any more.
-    pub(crate) fn take_names(&mut self) -> Names {
-        std::mem::take(&mut self.names)
-    }
-}
-
-/// So many kinds are looked through for one that is alike: a flow has four links of its own, or six.
-const RECENT: usize = 8;
 
 /// Lays the ways of one flow after another.
 pub struct Builder<'a> {

@@ -1,10 +1,20 @@
 //! Transactions: a row for each, or sums and a histogram for all of one group and initial window, which take the same
 //! memory however many there are.
 
-use ackclock_core::{FlowId, Span, Time};
+use ackclock_core::{choice, FlowId, Span, Time};
 
-use crate::scenario::spec::TransactionLevel;
 use crate::tables::histogram::Histogram;
+
+/// How much of transactions is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
+pub enum TransactionLevel {
+    #[default]
+    Rows,
+    Summary,
+}
+
+choice! { TransactionLevel: Rows "rows", Summary "summary" }
 
 /// One transaction: a request and its response, with the connection set up for it, if it is the first there.
 #[derive(Clone, Copy, Debug)]

@@ -13,9 +13,9 @@ use ackclock_net::{LinkConfig, LossConfig, QueueConfig};
 use super::fetch::{Fetch, FetchParams, Pace};
 use super::{Asks, Driver, Make, Params, Place, Site, OWN_PATH_PACKETS};
 use crate::error::Error;
-use crate::scenario::topology::Layout;
 use crate::transport::TransportConfig;
 use crate::workload::flow::{ClientRow, FetchRow};
+use crate::world::layout::Layout;
 
 table! {
     /// Clients, each alone on its own path, that fetch one response at a time.

@@ -7,8 +7,8 @@ use ackclock_core::{table, Rate, Span};
 use super::one_way::OneWay;
 use super::{Asks, Carried, Context, Driver, Make, Params, Place, Site, Workload};
 use crate::error::Error;
-use crate::scenario::estimate::packets;
 use crate::transport::TransportConfig;
+use crate::workload::needs::packets;
 use crate::world::ConnId;
 
 table! {

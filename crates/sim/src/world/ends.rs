@@ -8,8 +8,8 @@ use super::hosted::Process;
 use super::net::{set_out, Journey, Net};
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Noted;
-use crate::report::performance::Gauges;
 use crate::transport::{Transport, TransportConfig};
+use crate::world::gauges::Gauges;
 
 /// A connection of the run: its slot, and above it a generation that tells it from earlier holders of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

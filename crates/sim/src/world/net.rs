@@ -24,9 +24,9 @@ mod tests;
 
 use super::agenda::{Agenda, ARRIVAL, CROSSING, KIND_BITS, LINK};
 use super::World;
-use crate::report::performance::Gauges;
-use crate::scenario::topology::Layout;
 use crate::transport::Freight;
+use crate::world::gauges::Gauges;
+use crate::world::layout::Layout;
 use crate::world::names::Names;
 use crate::world::shortcuts::Shortcuts;
 use junction::Junction;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::scenario::starts::{self, Starts};
-use ackclock_sim::scenario::topology::Layout;
 use ackclock_sim::workload::flow::ClientRow;
 use ackclock_sim::workload::{FetchParams, Pace};
+use ackclock_sim::world::layout::Layout;
 
 use super::datagram::Ends;
 use crate::info::Info;

@@ -14,10 +14,9 @@ use super::super::arrivals::{Arrivals, ArrivalsConfig, LoadCounts, PoissonParams
 use super::super::{Asks, Driver, Make, Params, Place, Site};
 use super::Transactions;
 use crate::error::Error;
-use crate::scenario::estimate::{CONNECTION_BYTES, COPIES, FASTEST_BPS};
-use crate::scenario::spec::TransactionLevel;
-use crate::tables::tally::{Tally, TransactionRow};
+use crate::tables::tally::{Tally, TransactionLevel, TransactionRow};
 use crate::transport::TransportConfig;
+use crate::workload::needs::{CONNECTION_BYTES, COPIES, FASTEST_BPS};
 
 table! {
     /// Clients arrive at the receiving end. Each opens a connection, requests responses, and closes the connection.
@@ -106,10 +105,9 @@ impl Params for TransactionsParams {
 
     /// Rows, and the connections that they have open.
     fn memory(&self, place: &Place) -> f64 {
-        let scenario = place.scenario;
-        let duration_s = scenario.duration_ns as f64 * 1e-9;
-        let bps = scenario.network.bottleneck_bps(place.group.path.as_deref()).unwrap_or(FASTEST_BPS) as f64;
-        let count = place.group.count as f64;
+        let duration_s = place.duration.0 as f64 * 1e-9;
+        let bps = place.bottleneck_bps.unwrap_or(FASTEST_BPS) as f64;
+        let count = place.count as f64;
         let each = self.objects.map_or(self.batch as f64 * self.requests as f64, f64::from);
         let clients_per_s = match &self.arrivals {
             &ArrivalsConfig::Poisson(PoissonParams { rate: Some(rate), .. }) => rate,
@@ -121,7 +119,7 @@ impl Params for TransactionsParams {
         };
         let most = self.count.map_or(f64::INFINITY, |count| count as f64 * each / self.batch as f64);
         let all = (clients_per_s * each * duration_s).min(most);
-        let rows = match scenario.record.transactions {
+        let rows = match place.transactions {
             TransactionLevel::Rows => all * size_of::<TransactionRow>() as f64 * COPIES,
             TransactionLevel::Summary => 0.0,
         };
@@ -141,7 +139,7 @@ impl Params for TransactionsParams {
                 &quic
             }
         };
-        let framing = place.scenario.network.framing_bytes;
+        let framing = place.framing_bytes;
         let wire = match transport {
             TransportConfig::Tcp(config) => Wire::new(config, framing),
             _ => Wire::of_quic(framing),
@@ -239,7 +237,7 @@ impl Plan {
         tallies: &mut Vec<Tally>,
         offered: &mut Offered,
     ) -> Result<(Rc<Plan>, Process), Error> {
-        let wire = Wire::new(config, place.scenario.network.framing_bytes);
+        let wire = Wire::new(config, place.framing_bytes);
         Plan::lay(params, place, config, wire, tallies, offered)
     }
 
@@ -295,11 +293,11 @@ fn process(
     wire: &Wire,
     offered: &mut Offered,
 ) -> Result<Process, Error> {
-    let flows = place.group.count as f64;
+    let flows = place.count as f64;
     let responses = params.objects.unwrap_or(params.batch.saturating_mul(params.requests)) as f64;
     let connections = params.batch.min(params.objects.unwrap_or(u32::MAX)) as f64;
     let data_bits = 8.0 * responses * wire.mean(&params.bytes);
-    let bottleneck = place.scenario.network.bottleneck_bps(place.group.path.as_deref()).map(|bps| bps as f64);
+    let bottleneck = place.bottleneck_bps.map(|bps| bps as f64);
     let (process, rate) = match &params.arrivals {
         ArrivalsConfig::At(at) => return Ok(Process::At { times: at.times.clone().into() }),
         ArrivalsConfig::Periodic(periodic) => {

@@ -9,8 +9,8 @@ use ackclock_core::{table, Span};
 use super::adaptation::AdaptationConfig;
 use super::{ChunkRow, Video};
 use crate::error::Error;
-use crate::scenario::estimate::packets;
 use crate::transport::TransportConfig;
+use crate::workload::needs::packets;
 use crate::workload::{Asks, Carried, Driver, Make, Params, Place, Site};
 
 table! {

@@ -4,8 +4,8 @@ use ackclock_core::Time;
 use ackclock_net::{Counters, Pool, Underway};
 
 use super::LinkSlot;
-use crate::report::performance::Gauges;
 use crate::world::agenda::Agenda;
+use crate::world::gauges::Gauges;
 use crate::world::names::Names;
 use crate::world::World;
 

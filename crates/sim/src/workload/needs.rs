@@ -1,0 +1,15 @@
+//! What estimates of memory take for granted, of workloads and of runs.
+
+/// Full packets in `ns` at `bps`.
+pub fn packets(bps: u64, ns: f64) -> f64 {
+    bps as f64 * ns / (FULL_BYTES * 8.0 * 1e9)
+}
+
+/// A full packet.
+pub const FULL_BYTES: f64 = 1500.0;
+/// Both halves and buffers of a connection that exist even without packets.
+pub const CONNECTION_BYTES: f64 = (8 << 10) as f64;
+/// Rows, growth of their vector, and columns made of them.
+pub const COPIES: f64 = 3.0;
+/// For links without a rate.
+pub const FASTEST_BPS: u64 = 10_000_000_000;
