@@ -75,7 +75,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/lessons.py --check
 	$(BIN)/python tools/study_numbers.py --check
-	$(BIN)/python tools/measured.py --check
+	$(BIN)/python tools/book.py --check
 
 bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
 	@$(MAKE) --no-print-directory setup PROFILE=release
@@ -91,7 +91,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 	$(BIN)/python tools/contract.py
 	$(BIN)/python tools/lessons.py
 	$(BIN)/python tools/study_numbers.py
-	$(BIN)/python tools/measured.py
+	$(BIN)/python tools/book.py
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 

@@ -26,7 +26,7 @@ from ackclock.diagnose import Diagnosis, diagnose
 from ackclock.diagnose._notes import together
 from ackclock.fidelity.drawn import drawn
 from ackclock.formats import read_capture
-from measured import record_markdown
+from book import record_markdown
 
 SECONDS = "6 s"
 LONGEST = "10 s"

@@ -18,7 +18,7 @@ from ackclock.evaluate.harness import REFERENCE
 from ackclock.evaluate.page import mean
 from ackclock.evaluate.verdict import SYMBOLS
 from ackclock.sweep import Threads, engine_identity
-from measured import record_markdown
+from book import record_markdown
 
 PAGE = Path(__file__).parent.parent / "docs" / "evaluation.md"
 BEGIN, END = "<!-- evaluation: written by tools/evaluation.py -->", "<!-- /evaluation -->"

@@ -18,7 +18,7 @@ from typing import Any
 import ackclock
 from ackclock.diagnose import diagnose, identify
 from ackclock.diagnose._who import candidates
-from measured import record_markdown
+from book import record_markdown
 
 SECONDS = 20
 LEAST_QUEUE = 20

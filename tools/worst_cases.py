@@ -17,7 +17,7 @@ from ackclock.attack import confirm, explain, zoo
 from ackclock.attack.files import again
 from ackclock.errors import AckclockError
 from ackclock.sweep import Threads, engine_identity
-from measured import record_markdown
+from book import record_markdown
 
 PAGE = Path(__file__).parent.parent / "docs" / "worst-cases.md"
 SEED = 1

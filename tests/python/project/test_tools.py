@@ -107,7 +107,7 @@ def test_a_built_engine_keeps_its_profile_until_one_is_given(tmp_path, monkeypat
 
 
 def test_the_page_of_numbers_is_made_of_what_was_measured(tmp_path):
-    measured = tool("measured")
+    measured = tool("book")
     held = {"what": "A thing.", "seeds": "1 to 3", "command": "ackclock thing", "folder": tmp_path}
     measured.record("second", heads=["a|b", "n"], rows=[["x", 1234], ["y", 0.5]], notes=["One was left out."], **held)
     measured.record_markdown(
@@ -125,7 +125,7 @@ def test_the_page_of_numbers_is_made_of_what_was_measured(tmp_path):
 
 
 def test_commands_are_recorded_by_family_and_verdict():
-    measured = tool("measured")
+    measured = tool("book")
     row = {"family": "bulk", "refused": None, "identical": True, "draws_given": False, "retransmissions": [3, 3]}
     told = [row, {**row, "identical": False, "retransmissions": [3, 4]}, {**row, "refused": "why"}]
     assert measured.of_drawn(told)[1] == [["bulk", 3, 1, 0, 1, 1]]

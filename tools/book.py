@@ -1,8 +1,8 @@
 """The book of numbers: programs that measure write measured/NAME.json, and docs/numbers.md is made of these files.
 
-    python tools/measured.py             # write docs/numbers.md
-    python tools/measured.py --check     # exit code 1 if it differs from what the files say
-    python tools/measured.py run NAME... # measure anew with a command of ackclock: see COMMANDS
+    python tools/book.py             # write docs/numbers.md
+    python tools/book.py --check     # exit code 1 if it differs from what the files say
+    python tools/book.py run NAME... # measure anew with a command of ackclock: see COMMANDS
 
 A file holds the newest measurement of its name; older ones are in the history. Other programs call `record`.
 """
@@ -238,7 +238,7 @@ def page(folder: Path = FOLDER) -> str:
     lines = [
         "# The book of numbers",
         "",
-        "<!-- written by tools/measured.py -->",
+        "<!-- written by tools/book.py -->",
         "",
         "What this project has measured of itself: the newest measurement of each kind, and the command that repeats it. A page that tells of a "
         "number may be older; this one is made of the files in `measured/`.",
@@ -264,7 +264,7 @@ def main() -> int:
     made = page()
     if asked.check:
         if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != made:
-            print(f"{PAGE.relative_to(ROOT)}: differs from measured/; run tools/measured.py", file=sys.stderr)
+            print(f"{PAGE.relative_to(ROOT)}: differs from measured/; run tools/book.py", file=sys.stderr)
             return 1
         return 0
     PAGE.write_text(made, encoding="utf-8")
