@@ -96,7 +96,7 @@ def us(seconds: float) -> int:
 
 def pacing_rate(bw: int, gain: int, smss: int) -> int:
     """Bytes/s, a hundredth below what the model says."""
-    return (bw * smss * gain // UNIT) * 9_900 >> BW_SCALE
+    return (bw * smss * gain // UNIT) * 990_000 >> BW_SCALE
 
 
 class Bbr(Controller):
@@ -336,9 +336,7 @@ class Bbr(Controller):
         if self.mode == STARTUP and self.full:
             self.mode = DRAIN
             window.ssthresh = self.inflight(self.bw.value, UNIT, window)
-        if self.mode == DRAIN and self.in_net(ack.in_flight, window, ack) <= self.inflight(
-            self.bw.value, UNIT, window
-        ):
+        if self.mode == DRAIN and self.in_net(ack.in_flight, window, ack) <= self.inflight(self.bw.value, UNIT, window):
             self.enter_probe_bw()
 
     def update_min_rtt(self, window, ack):

@@ -12,7 +12,12 @@ LOSS = {"kind": "bernoulli", "p": "1 %"}
 
 
 def path(rate, delay, limit="1 BDP", kind="drop-tail", **more):
-    return {"rate": rate, "delay": delay, "queue": {"kind": kind, **({"limit": limit} if kind == "drop-tail" else {})}, **more}
+    return {
+        "rate": rate,
+        "delay": delay,
+        "queue": {"kind": kind, **({"limit": limit} if kind == "drop-tail" else {})},
+        **more,
+    }
 
 
 BURSTS = {"workload": {"kind": "bursts", "bytes": "300 kB", "pause": "700 ms"}}
@@ -34,7 +39,7 @@ SCENARIOS = {
     "bursts-long": ("14 s", path("5 Mbit/s", "60 ms"), {"workload": {"kind": "bursts", "bytes": "900 kB", "pause": "3 s"}}),
     "two": ("5 s", path("8 Mbit/s", "20 ms"), {"count": 2}),
     "eight": ("4 s", path("8 Mbit/s", "20 ms"), {"count": 8}),
-    "old-stack": ("5 s", path("5 Mbit/s", "20 ms", loss=LOSS), {"stack": {"profile": "linux-3.2"}}),
+    "old-stack": ("5 s", path("5 Mbit/s", "20 ms", loss=LOSS), {"profile": "linux-3.2"}),
     "no-sack": ("5 s", path("5 Mbit/s", "20 ms", loss=LOSS), {"stack": {"sack": False}}),
     "short-flow": ("3 s", path("20 Mbit/s", "25 ms", "20 packets"), {"workload": {"kind": "transfer", "bytes": "2 MB"}}),
 }  # fmt: skip

@@ -46,7 +46,12 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 def library(folder: Path, *, abi: str = "ACKCLOCK_CONTROLLER_ABI", needs: str = "0", broken: str = "", sets: str = ""):
     """A library written against the header, with a hook of its own."""
-    text = LIBRARY.replace("BROKEN", broken).replace("= NEEDS,", f"= {needs},").replace("= ABI,", f"= {abi},").replace("SET\n", f"{sets}\n")
+    text = (
+        LIBRARY.replace("BROKEN", broken)
+        .replace("= NEEDS,", f"= {needs},")
+        .replace("= ABI,", f"= {abi},")
+        .replace("SET\n", f"{sets}\n")
+    )
     (folder / "mine.c").write_text(text)
     command = ["cc", "-shared", "-fPIC", "-w", "-I", HERE / "include", "-o", folder / "mine.so", folder / "mine.c"]
     subprocess.run(command, check=True)
