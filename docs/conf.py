@@ -99,6 +99,7 @@ docs/glossary
 :glob:
 docs/reference/scenario
 docs/reference/tables
+docs/reference/controller-contract
 docs/controllers
 docs/reference/python
 docs/reference/python-results

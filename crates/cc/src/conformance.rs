@@ -447,11 +447,19 @@ impl<C: CongestionControl> Path<C> {
     /// An ACK for a segment, which shows that another one is lost or not, before the congestion states are settled.
     fn hear(&mut self, lost: bool) -> Result<AckSample, Violation> {
         let mut ack = self.sample(1, true, false);
-        ack.newly_lost = u32::from(lost);
-        self.lost += u64::from(ack.newly_lost);
         self.cc.on_sample(&mut self.window, &ack);
         self.look("on_sample")?;
+        self.lose_one(&mut ack, lost);
         Ok(ack)
+    }
+
+    /// Loss detection finds a segment lost, or none.
+    fn lose_one(&mut self, ack: &mut AckSample, lost: bool) {
+        ack.newly_lost = u32::from(lost);
+        self.lost += u64::from(ack.newly_lost);
+        if let Some(rate) = &mut ack.rate {
+            rate.total_lost = self.lost;
+        }
     }
 
     /// A loss shows.

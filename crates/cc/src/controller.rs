@@ -49,8 +49,8 @@ pub use compound::Compound;
 pub(crate) use contract::tests;
 use contract::{beta_from_permille, scale};
 pub use contract::{
-    AckSample, Arrival, CongestionControl, FieldRow, Hook, HookRow, NeedRow, Needs, RateSample, FIELDS,
-    HOOKS, MAX_VARS, NEEDS,
+    AckSample, Arrival, CongestionControl, FieldRow, Hook, HookRow, HookText, NeedRow, Needs, RateSample,
+    FIELDS, HOOKS, HOOK_TEXTS, MAX_VARS, NEEDS,
 };
 pub use copa::Copa;
 use copa::CopaOptions;

@@ -163,17 +163,17 @@ fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDic
 /// The contract of a controller: rows of hooks, fields and needs, and the names of the congestion states.
 #[pyfunction]
 fn contract(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    use ackclock_cc::controller::{FIELDS, HOOKS, NEEDS};
+    use ackclock_cc::controller::{FIELDS, HOOKS, HOOK_TEXTS, NEEDS};
 
     let (hooks, fields, needs) = (PyList::empty(py), PyList::empty(py), PyList::empty(py));
-    for row in HOOKS {
+    for (row, text) in HOOKS.iter().zip(HOOK_TEXTS) {
         let dict = PyDict::new(py);
         dict.set_item("name", row.name)?;
         dict.set_item("own", row.own)?;
-        dict.set_item("about", row.about)?;
-        dict.set_item("linux", row.linux)?;
+        dict.set_item("about", text.about)?;
+        dict.set_item("linux", text.linux)?;
         dict.set_item("after", row.after)?;
-        dict.set_item("arguments", row.arguments)?;
+        dict.set_item("arguments", text.arguments)?;
         dict.set_item("answer", row.answer)?;
         dict.set_item("required", row.required)?;
         dict.set_item("is_event", row.is_event)?;

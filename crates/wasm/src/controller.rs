@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use ackclock_cc::controller::own::{seconds, variables, Bridge, Every, Own, OwnWindow, Said, Told, Value};
-use ackclock_cc::controller::{Custom, Hook, Maker, Needs, FIELDS, NEEDS};
+use ackclock_cc::controller::{Custom, Hook, Maker, Needs, FIELDS};
 use ackclock_cc::{AckSample, RateSample};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -85,8 +85,7 @@ impl JsBridge {
             1 => Every::Ack,
             n => Every::Acks(n),
         };
-        let numbers = NEEDS.iter().filter(|row| row.bit.is_none()).count();
-        let names = told(&slots[3 + numbers..]);
+        let names = told(&slots[3 + Needs::NUMBERS..]);
         let vars = match names.is_empty() {
             true => &[],
             false => variables(names.split(',').map(str::to_string).collect())?,

@@ -240,3 +240,77 @@ def test_every_hook_and_field_stands_in_every_language():
         assert hasattr(_engine.Rate if row["part"] == "rate" else _engine.Ack, row["name"])
     own = [row["name"] for row in CONTRACT["fields"] if row["part"] != "rate"]
     assert len(own) == len(set(own)), "no field of an ACK hides another"
+
+
+def witness(*, control: bool) -> tuple[type, dict[tuple[str, str], int]]:
+    """A class with every hook, and which one it heard right after which."""
+    heard: dict[tuple[str, str], int] = {}
+
+    class Witness(Reno):
+        wants_rate = True
+        before = ""
+
+        def note(self, name):
+            pair = (self.before, name)
+            heard[pair] = heard.get(pair, 0) + 1
+            self.before = name
+
+    def hook(row):
+        def method(self, *told):
+            self.note(row["name"])
+            if row["own"] in ("on_ack", "on_congestion_event"):
+                return getattr(Reno, row["own"])(self, *told)
+            if row["own"] == "on_mark_event":
+                return Reno.on_congestion_event(self, *told)
+            if row["own"] == "undo_cwnd":
+                return max(told[0].cwnd, told[0].prior_cwnd)
+            if row["own"] == "min_cwnd":
+                return told[0]
+            if row["own"] == "on_control":
+                told[0].cwnd = 20
+            return {"bool": row["own"] == "on_ecn"}.get(row["answer"])
+
+        return method
+
+    left_out = set() if control else {"on_control", "holds_back"}
+    for row in EVENTS:
+        if row["own"] not in left_out:
+            setattr(Witness, row["own"], hook(row))
+    return Witness, heard
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_a_sender_calls_hooks_in_orders_that_the_table_has(control):
+    own, heard = witness(control=control)
+    lossy = {"kind": "bernoulli", "p": "4 %"}
+    marking = {"kind": "codel", "ecn": True}
+    bursts = {"workload": {"kind": "bursts", "bytes": "60 kB", "pause": "1500 ms"}}
+    for link, flow in (
+        ({"loss": lossy}, {}),
+        ({"loss": lossy}, {"stack": {"sack": False}}),
+        ({"loss": lossy}, bursts),
+        ({"loss": lossy}, {"profile": "linux-2.6"}),
+        ({"queue": marking}, {"stack": {"ecn": "ask"}}),
+        ({}, bursts),
+    ):
+        text = {
+            "duration": "8 s",
+            "network": {"bottleneck": {"rate": "5 Mbit/s", "delay": "20 ms", **link}},
+            "flows": [{"congestion_control": "custom:own", **flow}],
+        }
+        run(Scenario.from_dict(text), controllers={"own": own})
+    after = {row["name"]: row["after"] for row in EVENTS}
+    broken = [pair for pair in heard if pair[0] not in after[pair[1]] and "begin" not in after[pair[1]]]
+    assert not broken
+    called = {name for _, name in heard}
+    assert {
+        "on_negotiated",
+        "on_syn_acked",
+        "on_start",
+        "ssthresh",
+        "min_cwnd",
+        "on_timer",
+        "on_totals",
+        "on_tx_start",
+    } < called
+    assert ("on_control" in called, "on_ack" in called, "on_restart" in called) == (control, not control, not control)

@@ -67,6 +67,7 @@ impl<C: CongestionControl> Path<C> {
                 Hook::ssthresh => match event.before {
                     Some(Hook::on_timer) => true,
                     Some(Hook::reduces) => event.yes,
+                    None => self.state <= CaState::Cwr, // a timer of loss detection's strikes
                     _ => {
                         settled
                             && event.ack.is_some_and(|ack| ack.newly_lost > 0)
@@ -112,8 +113,8 @@ impl<C: CongestionControl> Path<C> {
                 let segments = self.stream.below(4) as u32;
                 let mut ack = self.sample(segments, limited, marked);
                 self.cc.on_sample(&mut self.window, &ack);
-                ack.newly_lost = u32::from(self.stream.below(20) == 0);
-                self.lost += u64::from(ack.newly_lost);
+                let lost = self.stream.below(20) == 0;
+                self.lose_one(&mut ack, lost);
                 event.ack = Some(ack);
             }
             Hook::on_ecn => {
@@ -182,6 +183,7 @@ impl<C: CongestionControl> Path<C> {
                     return Err(self.broken("application-limited", name, found));
                 }
             }
+            Hook::on_totals => self.cc.on_totals(self.delivered, self.lost, now),
             Hook::reduces => event.yes = self.cc.reduces(),
             Hook::on_control => {
                 let ack = event.ack.expect("invariant: an ACK");

@@ -40,7 +40,7 @@ macro_rules! hooks {
                 /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
                 /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
                 fn ssthresh(self: &mut Self, window: &Window, in_flight: u32) -> u32 { (window.cwnd / 2).max(2) } required
-                    ["ssthresh", after on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces, own "on_congestion_event"] ;
+                    ["ssthresh", after on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces begin, own "on_congestion_event"] ;
                 /// Asked in its place if a mark is the reason and not a loss.
                 fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
                     ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
@@ -266,20 +266,25 @@ pub struct HookRow {
     pub name: &'static str,
     /// Its name in Python and JavaScript.
     pub own: &'static str,
-    /// About it.
-    pub about: &'static str,
-    /// What Linux has for it; empty: nothing.
-    pub linux: &'static str,
     /// Hooks that may be called right before it; "begin": it may be the first one of an event.
     pub after: &'static [&'static str],
-    /// Names and types of what it is told.
-    pub arguments: &'static [(&'static str, &'static str)],
     /// Type of its answer; empty: none.
     pub answer: &'static str,
     /// A controller must have it. Of `on_ack` and `on_control` one is enough.
     pub required: bool,
     /// It belongs to an event of the connection; else it is what the controller says of itself.
     pub is_event: bool,
+}
+
+/// What is written of a hook, apart from what a run needs.
+#[derive(Clone, Copy, Debug)]
+pub struct HookText {
+    /// About it.
+    pub about: &'static str,
+    /// What Linux has for it; empty: nothing.
+    pub linux: &'static str,
+    /// Names and types of what it is told.
+    pub arguments: &'static [(&'static str, &'static str)],
 }
 
 /// What one field is.
@@ -368,13 +373,17 @@ macro_rules! contract {
             hook: Hook::$hook,
             name: stringify!($hook),
             own: own_name!($hook $($own)?),
-            about: concat!($($about, "\n"),+),
-            linux: $linux,
             after: &[$(stringify!($before)),+],
-            arguments: &[$((stringify!($arg), stringify!($type))),*],
             answer: concat!($(stringify!($answer))?),
             required: is_required!($($required)?),
             is_event: matches!(stringify!($section).as_bytes(), b"events"),
+        },)*)*];
+
+        /// Their texts, in the same order.
+        pub const HOOK_TEXTS: &[HookText] = &[$($(HookText {
+            about: concat!($($about, "\n"),+),
+            linux: $linux,
+            arguments: &[$((stringify!($arg), stringify!($type))),*],
         },)*)*];
     };
 }
@@ -526,6 +535,9 @@ macro_rules! wishes {
         ];
 
         impl Needs {
+            /// How many needs are numbers.
+            pub const NUMBERS: usize = [$(stringify!($number)),*].len();
+
             /// The flags as the bits of the C interface.
             pub fn of_bits(bits: u32) -> Needs {
                 Needs { $($flag: bits & 1 << $bit != 0,)* ..Needs::default() }
