@@ -179,6 +179,9 @@ impl Bridge for JsBridge {
     }
 
     fn copied(&self) -> Result<JsBridge, String> {
+        if self.has == 0 {
+            return Err("found no controller that goes on".to_string());
+        }
         let mut slots = [0.0; SLOTS];
         // SAFETY: the page writes within the slots.
         let instance = unsafe { copy(self.instance, slots.as_mut_ptr()) };
