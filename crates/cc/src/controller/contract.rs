@@ -2,6 +2,8 @@
 //! connection around it. From these tables come the trait and its dispatch (`controller.rs`), the hooks' legal orders in the test of conformance,
 //! the structures of the C interface (`crates/native`), the bridges to Python and JavaScript (`own.rs`), and, by `tools/contract.py`, the header
 //! of C, the file of Rust for users, the names in the page and a page of the documentation. Each controller stands in its own file.
+//!
+//! Length: three tables, and what is made of their rows here.
 
 use std::ops::Deref;
 

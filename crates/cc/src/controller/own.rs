@@ -3,6 +3,8 @@
 //!
 //! Units: windows in segments, times in seconds, rates in bytes per second. A [`Bridge`] calls; Python's is `crates/python/src/controller.rs`, that
 //! of the page `crates/wasm/src/controller.rs`.
+//!
+//! Length: an adapter, and a conversion for each type of the contract.
 
 use std::sync::Mutex;
 
