@@ -18,6 +18,8 @@
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
 //! the rules on application limits, reductions, marks and growth do not apply; undo may not lower cwnd. A window that
 //! never grows need not grow again.
+//!
+//! Length: a sender in outline, whose every step asks for some of the rules.
 
 mod drawn;
 mod witness;
