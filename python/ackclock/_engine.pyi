@@ -76,6 +76,9 @@ class Library:
 
     def __new__(cls, path: str, options: str, file: str) -> Library: ...
     @property
+    def reads(self) -> list[str]:
+        """Names of the files that its controllers read."""
+    @property
     def name(self) -> str: ...
     @property
     def __name__(self) -> str: ...
