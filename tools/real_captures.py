@@ -264,9 +264,13 @@ def make(folder: Path, name: str, kind: Kind) -> None:
         run(f"ip link add v{own} netns {s} type veth peer name w{own} netns {r}")
         run(f"ip link set a{own} netns {r}; ip link set b{own} netns {d}")
         run(f"ip -n {s} addr add 10.77.0.1/24 dev v{own}; ip -n {s} link set v{own} up")
-        run(f"ip -n {r} addr add 10.77.0.2/24 dev w{own}; ip -n {r} link set w{own} up; ip -n {r} addr add 10.77.1.1/32 dev a{own}")
+        run(
+            f"ip -n {r} addr add 10.77.0.2/24 dev w{own}; ip -n {r} link set w{own} up; ip -n {r} addr add 10.77.1.1/32 dev a{own}"
+        )
         run(f"ip -n {r} link set a{own} up txqueuelen 10000; ip -n {r} route add 10.77.2.0/24 dev a{own}")
-        run(f"ip -n {d} addr add 10.77.2.1/32 dev b{own}; ip -n {d} link set b{own} up txqueuelen 10000; ip -n {d} route add default dev b{own}")
+        run(
+            f"ip -n {d} addr add 10.77.2.1/32 dev b{own}; ip -n {d} link set b{own} up txqueuelen 10000; ip -n {d} route add default dev b{own}"
+        )
         run(f"ip -n {s} route add default via 10.77.0.2; ip netns exec {r} sysctl -qw net.ipv4.ip_forward=1")
         if not kind.card:
             run(f"ip netns exec {s} ethtool -K v{own} tso off gso off >/dev/null")
@@ -275,7 +279,23 @@ def make(folder: Path, name: str, kind: Kind) -> None:
         os.close(b)
         for space, device, at in ((s, f"v{own}", "sender"), (r, f"a{own}", "mirror"), (d, f"b{own}", "receiver")):
             file = folder / f"{name}.{at}.pcap"
-            command = ["ip", "netns", "exec", space, "tcpdump", "-i", device, "-s", "96", "-w", str(file), "-U", "-B", "8192", "tcp"]
+            command = [
+                "ip",
+                "netns",
+                "exec",
+                space,
+                "tcpdump",
+                "-i",
+                device,
+                "-s",
+                "96",
+                "-w",
+                str(file),
+                "-U",
+                "-B",
+                "8192",
+                "tcp",
+            ]
             captures.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         time.sleep(1.0)
         sender = child(lambda: serve(kind, 5001, folder / f"{name}.jsonl"), s)
@@ -363,8 +383,13 @@ def judge(folder: Path) -> None:
             lines = []
             for one in (real, told):
                 whole = sum(one.values()) or 1.0
-                lines.append(", ".join(f"{name} {value / whole:.0%}" for name, value in one.items() if value / whole >= 0.02))
-            print(f"| {journal.stem}.{at} | {right:.1%} | {unclear:.1%} | {1 - right - unclear:.1%} | {lines[0]} | {lines[1]} | {sentence} |", flush=True)
+                lines.append(
+                    ", ".join(f"{name} {value / whole:.0%}" for name, value in one.items() if value / whole >= 0.02)
+                )
+            print(
+                f"| {journal.stem}.{at} | {right:.1%} | {unclear:.1%} | {1 - right - unclear:.1%} | {lines[0]} | {lines[1]} | {sentence} |",
+                flush=True,
+            )
 
 
 def main() -> int:

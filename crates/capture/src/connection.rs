@@ -83,15 +83,38 @@ impl Connection {
         Some(done - syn)
     }
 
-    /// Where it was captured: the part of the handshake's round trip that lies behind the capture.
+    /// Where it was captured: the part of the handshake's round trip that lies behind the capture. A host that answers late within a short round trip
+    /// is told by what its packets have not met yet: a router, or the padding of short frames.
     pub fn place(&self) -> Place {
-        let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else { return Place::Unknown };
+        let [Some(syn), Some(answer), Some(done)] = self.handshake_ns else {
+            return self.fresh().unwrap_or(Place::Unknown);
+        };
         let (far, near) = ((answer - syn).max(0), (done - answer).max(0));
         match far as f64 / ((far + near) as f64).max(1.0) {
             share if share >= 0.9 => Place::Client,
             share if share <= 0.1 => Place::Server,
-            _ => Place::Between,
+            _ => self.fresh().unwrap_or(Place::Between),
         }
+    }
+
+    /// The end whose packets alone have not been on the way yet.
+    fn fresh(&self) -> Option<Place> {
+        let routed = self.ways.each_ref().map(|way| way.ttl.map(|ttl| !matches!(ttl, 64 | 128 | 255)));
+        let places = [Place::Client, Place::Server];
+        match (routed, self.ways.each_ref().map(|way| way.unpadded)) {
+            ([Some(false), Some(true)], [_, false]) | ([Some(false), Some(false)], [true, false]) => {
+                Some(places[0])
+            }
+            ([Some(true), Some(false)], [false, _]) | ([Some(false), Some(false)], [false, true]) => {
+                Some(places[1])
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether both SYNs were seen with all their options: else the scale of windows is not known.
+    pub fn is_scaled(&self) -> bool {
+        self.ways.iter().all(|way| way.syn_whole)
     }
 
     /// Whether the peers of this segment begin another connection of the same ports.
@@ -212,6 +235,14 @@ pub struct Connections {
     pub backwards: u64,
     /// Frames without a time.
     pub without_time: u64,
+    /// Type of the first of them.
+    pub unknown_link: Option<u16>,
+    /// Segments that are in the file a second time, as of a capture on several devices of a host.
+    pub copies: u64,
+    /// Whether these were left out.
+    pub without_copies: bool,
+    /// How far the clock ran back at most, nanoseconds.
+    pub back_ns: i64,
     /// Frames that the capturing program says it has missed.
     pub dropped: u64,
     /// Whether the file ends within a frame.
@@ -220,21 +251,78 @@ pub struct Connections {
 
 type Key = (u32, End, End);
 
-/// Read a capture.
+/// Part of the segments that are there twice, from which on the file is one of copies: a network makes fewer.
+const COPIED: u64 = 4;
+
+/// Copies come within this time: a router's queue lies between them at most.
+const COPIED_WITHIN_NS: i64 = 1_000_000_000;
+
+/// What tells a copy: its ends, numbers and identification, and when it was seen. Memory: [`Seen::ROOM`] entries, a newer one in the place of an older one.
+struct Seen(Vec<(u64, i64)>);
+
+impl Seen {
+    const ROOM: usize = 1 << 12;
+
+    /// Whether the same packet was there before. A host gives what it sends again another identification; without one, the timestamp tells, of data.
+    fn holds(&mut self, seg: &Segment, interface: u32, t_ns: i64) -> bool {
+        if seg.ip_id == 0 && (seg.timestamps.is_none() || seg.payload == 0) {
+            return false;
+        }
+        let mut mixed = 0xcbf2_9ce4_8422_2325u64;
+        let mut mix =
+            |value: u64| mixed = (mixed ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+        mix(u64::from(seg.seq) << 32 | u64::from(seg.ack));
+        mix(u64::from(seg.ip_id) << 48 | u64::from(seg.window) << 32 | u64::from(seg.payload));
+        mix(u64::from(seg.flags) << 48
+            | u64::from(seg.from.port) << 32
+            | u64::from(seg.to.port) << 16
+            | u64::from(interface & 0xffff));
+        let (value, echo) = seg.timestamps.unwrap_or_default();
+        mix(u64::from(value) << 32 | u64::from(echo));
+        let place = &mut self.0[mixed as usize % Seen::ROOM];
+        let within = if seg.ip_id == 0 { COPIED_WITHIN_NS / 1000 } else { COPIED_WITHIN_NS };
+        let copy = place.0 == mixed && (0..within).contains(&t_ns.saturating_sub(place.1));
+        if !copy {
+            *place = (mixed, t_ns);
+        }
+        copy
+    }
+}
+
+/// Read a capture. One that holds most segments twice is read again without the second ones.
 ///
-/// `rows_of` is the connection (its place in the result) whose packets are wanted, at most `most_rows` of them; `go_on` is asked now and
+/// `input` opens it; `rows_of` is the connection (its place in the result) whose packets are wanted, at most `most_rows` of them; `go_on` is asked now and
 /// then, with the number of bytes read.
 ///
 /// # Errors
 /// If the file cannot be read, is none, holds too much, or `go_on` says no.
-pub fn read(
-    input: impl Read,
+pub fn read<R: Read>(
+    mut input: impl FnMut() -> std::io::Result<R>,
     rows_of: Option<usize>,
     most_rows: usize,
     mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<Connections, Error> {
+    let found = read_once(input()?, rows_of, most_rows, false, &mut go_on)?;
+    if found.copies * COPIED < found.segments || found.copies < COPIED {
+        return Ok(found);
+    }
+    read_once(input()?, rows_of, most_rows, true, go_on)
+}
+
+/// Read a capture in one go, perhaps `without_copies`.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_once(
+    input: impl Read,
+    rows_of: Option<usize>,
+    most_rows: usize,
+    without_copies: bool,
+    mut go_on: impl FnMut(u64) -> bool,
+) -> Result<Connections, Error> {
+    let mut seen = Seen(vec![(0, i64::MIN / 2); Seen::ROOM]);
     let mut frames = Frames::open(input)?;
-    let mut found = Connections::default();
+    let mut found = Connections { without_copies, ..Connections::default() };
     let mut known: BTreeMap<Key, usize> = BTreeMap::new();
     let mut last_ns = i64::MIN;
     loop {
@@ -242,10 +330,14 @@ pub fn read(
             return Err(Error::Stopped);
         }
         let Some(frame) = frames.next()? else { break };
-        found.backwards += u64::from(frame.t_ns < last_ns);
+        if frame.t_ns < last_ns {
+            found.backwards += 1;
+            found.back_ns = found.back_ns.max(last_ns.saturating_sub(frame.t_ns));
+        }
         last_ns = frame.t_ns;
         let (t_ns, interface) = (frame.t_ns, frame.interface);
-        let seg = match decode(frame.link, frame.bytes, frame.on_wire) {
+        let link = frame.link;
+        let seg = match decode(link, frame.bytes, frame.on_wire) {
             Content::Tcp(seg) => seg,
             Content::Other => continue,
             Content::Fragment => {
@@ -258,10 +350,17 @@ pub fn read(
             }
             Content::UnknownLink => {
                 found.unknown_links += 1;
+                found.unknown_link.get_or_insert(link);
                 continue;
             }
         };
         found.segments += 1;
+        if seen.holds(&seg, interface, t_ns) {
+            found.copies += 1;
+            if without_copies {
+                continue;
+            }
+        }
         let key = (interface, seg.from.min(seg.to), seg.from.max(seg.to));
         let at = match known.get(&key) {
             Some(&at) if !found.all[at].is_over_for(&seg, t_ns) => at,

@@ -1,6 +1,6 @@
 //! Captures of TCP, read as one reads a stranger's file: streaming, with bounded memory, every length checked.
 //!
-//! [`mod@file`] takes pcap and pcapng apart into frames, [`packet`] a frame into what TCP sees of it, [`ranges`] are sets of sequence
+//! [`mod@file`] takes pcap and pcapng apart into frames, [`packet`] a frame into what TCP sees of it ([`layers`] is what lies around IP), [`ranges`] are sets of sequence
 //! space, [`way`] is the scoreboard of one direction and [`counts`] what it comes to, and [`connection`] joins both and finds the connections of a file.
 //!
 //! What was lost is told from SACK, DSACK and timestamps, not from thresholds of time: a retransmission is counted as a loss unless a
@@ -9,11 +9,12 @@
 pub mod connection;
 pub mod counts;
 pub mod file;
+pub mod layers;
 pub mod packet;
 pub mod ranges;
 pub mod way;
 
-pub use connection::{read, Connection, Connections, Place, Row};
+pub use connection::{read, read_once, Connection, Connections, Place, Row};
 pub use file::{Frame, Frames};
 
 /// What can be wrong with a file. The texts say what was found and what is allowed.

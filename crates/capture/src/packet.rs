@@ -2,6 +2,7 @@
 //!
 //! Sources: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293, RFC 7323, RFC 2018.
 
+use crate::layers::{behind_link, behind_tunnel, is_known};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// FIN, SYN, ... as in the header, the lowest bits of bytes 12 and 13.
@@ -52,6 +53,12 @@ pub struct Segment {
     pub ip_id: u16,
     /// The ECN field of the IP header: 0 cannot be marked (Not-ECT), 3 is marked (CE).
     pub ecn: u8,
+    /// Hops that it may still take.
+    pub ttl: u8,
+    /// Bytes of its frame on the wire, of Ethernet; else 0.
+    pub frame: u32,
+    /// Whether its options were cut off.
+    pub cut: bool,
     /// Maximum segment size, of a SYN.
     pub mss: Option<u16>,
     /// Shift of windows, of a SYN; at most 14.
@@ -82,54 +89,37 @@ pub enum Content {
     UnknownLink,
 }
 
-const MOST_TAGS: usize = 4;
+const MOST_TUNNELS: u32 = 4;
 const MOST_EXTENSIONS: usize = 8;
 const TCP: u8 = 6;
 
 /// Take a frame apart.
 pub fn decode(link: u16, bytes: &[u8], on_wire: u32) -> Content {
     let Some(at) = behind_link(link, bytes) else {
-        return match link {
-            0 | 1 | 12 | 14 | 101 | 108 | 113 | 228 | 229 | 276 => Content::Other,
-            _ => Content::UnknownLink,
-        };
+        return if is_known(link) { Content::Other } else { Content::UnknownLink };
     };
-    let Some(ip) = bytes.get(at..) else { return Content::Short };
-    let wire = on_wire.saturating_sub(at as u32);
-    match ip.first().map(|b| b >> 4) {
-        Some(4) => ipv4(ip, wire),
-        Some(6) => ipv6(ip, wire),
+    let Some(packet) = bytes.get(at..) else { return Content::Short };
+    let mut content = ip(packet, on_wire.saturating_sub(at as u32), MOST_TUNNELS);
+    if let (1, Content::Tcp(seg)) = (link, &mut content) {
+        seg.frame = on_wire;
+    }
+    content
+}
+
+fn ip(b: &[u8], wire: u32, tunnels: u32) -> Content {
+    match b.first().map(|b| b >> 4) {
+        Some(4) => ipv4(b, wire, tunnels),
+        Some(6) => ipv6(b, wire, tunnels),
         Some(_) => Content::Other,
         None => Content::Short,
     }
 }
 
-/// Where IP begins, if it does.
-fn behind_link(link: u16, bytes: &[u8]) -> Option<usize> {
-    let ether = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
-    let is_ip = |kind: u16| matches!(kind, 0x0800 | 0x86dd);
-    match link {
-        1 => {
-            let mut at = 12;
-            for _ in 0..=MOST_TAGS {
-                match ether(at)? {
-                    0x8100 | 0x88a8 | 0x9100 => at += 4,
-                    kind if is_ip(kind) => return Some(at + 2),
-                    _ => return None,
-                }
-            }
-            None
-        }
-        12 | 14 | 101 | 228 | 229 => Some(0),
-        // the family, in the order of the machine that captured; its numbers differ between systems
-        0 | 108 => {
-            let four: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
-            let family = u32::from_le_bytes(four).min(u32::from_be_bytes(four));
-            matches!(family, 2 | 10 | 24 | 28 | 30).then_some(4)
-        }
-        113 => is_ip(ether(14)?).then_some(16),
-        276 => is_ip(ether(0)?).then_some(20),
-        _ => None,
+/// What is within another protocol of IP's payload.
+fn within(protocol: u8, b: &[u8], wire: u32, tunnels: u32) -> Content {
+    match behind_tunnel(protocol, b).and_then(|at| Some((at, b.get(at..)?))) {
+        Some((at, inner)) if tunnels > 0 => ip(inner, wire.saturating_sub(at as u32), tunnels - 1),
+        _ => Content::Other,
     }
 }
 
@@ -141,7 +131,7 @@ fn u32_at(b: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 
-fn ipv4(ip: &[u8], wire: u32) -> Content {
+fn ipv4(ip: &[u8], wire: u32, tunnels: u32) -> Content {
     if ip.len() < 20 {
         return Content::Short;
     }
@@ -153,7 +143,7 @@ fn ipv4(ip: &[u8], wire: u32) -> Content {
         return Content::Fragment;
     }
     if ip[9] != TCP {
-        return Content::Other;
+        return within(ip[9], ip.get(header..).unwrap_or(&[]), wire.saturating_sub(header as u32), tunnels);
     }
     // a host that leaves the cutting to its card writes 0 where 16 bits are too few
     let total = match u32::from(u16_at(ip, 2)) {
@@ -163,10 +153,10 @@ fn ipv4(ip: &[u8], wire: u32) -> Content {
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
     let Some(length) = total.checked_sub(header as u32) else { return Content::Short };
     let Some(rest) = ip.get(header..) else { return Content::Short };
-    tcp(rest, length, address(12), address(16), u16_at(ip, 4), ip[1] & 3)
+    tcp(rest, length, address(12), address(16), u16_at(ip, 4), (ip[1] & 3, ip[8]))
 }
 
-fn ipv6(ip: &[u8], wire: u32) -> Content {
+fn ipv6(ip: &[u8], wire: u32, tunnels: u32) -> Content {
     if ip.len() < 40 {
         return Content::Short;
     }
@@ -191,15 +181,15 @@ fn ipv6(ip: &[u8], wire: u32) -> Content {
         next = head[0];
     }
     if next != TCP {
-        return Content::Other;
+        return within(next, ip.get(at..).unwrap_or(&[]), wire.saturating_sub(at as u32), tunnels);
     }
     let Some(length) = payload.checked_sub(at as u32 - 40) else { return Content::Short };
     let Some(rest) = ip.get(at..) else { return Content::Short };
-    tcp(rest, length, address(8), address(24), 0, ip[1] >> 4 & 3)
+    tcp(rest, length, address(8), address(24), 0, (ip[1] >> 4 & 3, ip[7]))
 }
 
 /// `length`: bytes of header and payload on the wire.
-fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ecn: u8) -> Content {
+fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, (ecn, ttl): (u8, u8)) -> Content {
     if b.len() < 20 {
         return Content::Short;
     }
@@ -217,6 +207,9 @@ fn tcp(b: &[u8], length: u32, from: IpAddr, to: IpAddr, ip_id: u16, ecn: u8) -> 
         payload: length - header,
         ip_id,
         ecn,
+        ttl,
+        frame: 0,
+        cut: b.len() < header as usize,
         mss: None,
         wscale: None,
         sack_permitted: false,

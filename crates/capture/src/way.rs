@@ -18,6 +18,9 @@ pub const MOST_SETTLED: usize = 1 << 10;
 /// Without a round trip to compare with, a hole that is filled within this time was reordered, not lost (Wireshark takes 3 ms, too).
 const REORDERED_WITHIN_NS: i64 = 3_000_000;
 
+/// Ethernet pads what is shorter, without its check sequence.
+const SHORTEST_FRAME: u32 = 60;
+
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     start: i64,
@@ -53,6 +56,14 @@ pub struct Way {
     pub sack_permitted: bool,
     /// Whether this side's SYN can be marked (ECT), as that of a sender which needs exact marks.
     pub syn_ect: bool,
+    /// Whether this side's SYN was seen with all its options: else its scale, MSS and SACK are not known.
+    pub syn_whole: bool,
+    /// Hops that this side's first packet could still take.
+    pub ttl: Option<u8>,
+    /// Whether a frame of this side's was shorter than Ethernet allows on the wire: it has not been there yet.
+    pub unpadded: bool,
+    /// Offset of a byte sent into a closed window, which asks whether it has opened.
+    refused: Option<i64>,
     /// Whether this side writes timestamps.
     pub timestamps: bool,
     /// The sequence number of offset 0.
@@ -121,7 +132,10 @@ impl Way {
             return (Kind::Reset, at);
         }
         let start = self.offset(seg.seq, syn);
+        self.ttl.get_or_insert(seg.ttl);
+        self.unpadded |= (1..SHORTEST_FRAME).contains(&seg.frame);
         if syn {
+            self.syn_whole = !seg.cut;
             self.counts.syn_again += u64::from(self.nxt > 0);
             self.nxt = self.nxt.max(1);
             self.mss = seg.mss;
@@ -144,6 +158,15 @@ impl Way {
             return (kind, start);
         }
         if end - from == 1 && !is(flags::FIN) && end == self.nxt && self.una == self.nxt {
+            return (Kind::Probe, start);
+        }
+        if end - from == 1
+            && !is(flags::FIN)
+            && self.last_window == Some(0)
+            && self.edge.is_some_and(|edge| start >= edge)
+        {
+            // a byte of data behind a closed window (BSD, Solaris, Windows): it is refused as a rule, and sent again when the window has opened
+            self.refused = Some(start);
             return (Kind::Probe, start);
         }
         let count = self.segments(end - from, peer_mss);
@@ -315,7 +338,12 @@ impl Way {
         let window = u64::from(seg.window) << shift;
         let pure = seg.payload == 0 && !is(flags::SYN) && !is(flags::FIN);
         if ack > self.nxt {
-            self.counts.unseen_bytes += ack - self.nxt;
+            let taken = self.refused.take().is_some_and(|at| at == self.nxt && ack == at + 1);
+            if taken {
+                self.counts.bytes += 1;
+            } else {
+                self.counts.unseen_bytes += ack - self.nxt;
+            }
             self.nxt = ack;
         }
         let mut kind = match () {

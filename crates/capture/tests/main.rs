@@ -125,7 +125,7 @@ fn pcapng(segs: &[Seg]) -> Vec<u8> {
 }
 
 fn found(bytes: &[u8]) -> Connections {
-    read(bytes, Some(0), 1000, |_| true).expect("a capture")
+    read(|| Ok(bytes), Some(0), 1000, |_| true).expect("a capture")
 }
 
 /// 1,000 bytes each, with timestamps in ms; SYN of the client at offset 0 has the number 99, that of the server 4,294,967,290.
@@ -349,12 +349,12 @@ fn what_is_no_capture_is_refused_in_a_line() {
         (b"\xd4\xc3\xb2\xa1\x02\x00", "ends within its header"),
         (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x00\x00\x00\x00", "byte-order magic"),
     ] {
-        let error = read(bytes, None, 0, |_| true).expect_err("refused").to_string();
+        let error = read(|| Ok(bytes), None, 0, |_| true).expect_err("refused").to_string();
         assert!(error.contains(says), "{error}");
     }
     let mut long = pcap(&Talk::new().segs);
     long[24 + 8..24 + 12].copy_from_slice(&300_000u32.to_le_bytes());
-    let error = read(&long[..], None, 0, |_| true).expect_err("refused").to_string();
+    let error = read(|| Ok(&long[..]), None, 0, |_| true).expect_err("refused").to_string();
     assert_eq!(error, "frame 1: found 300000 captured bytes; allowed: at most 262144");
 }
 
@@ -369,7 +369,7 @@ fn a_capture_that_was_killed_holds_what_it_holds() {
 #[test]
 fn who_asks_may_stop() {
     let whole = pcap(&Talk::new().segs);
-    assert!(matches!(read(&whole[..], None, 0, |_| false), Err(Error::Stopped)));
+    assert!(matches!(read(|| Ok(&whole[..]), None, 0, |_| false), Err(Error::Stopped)));
 }
 
 proptest! {
@@ -379,7 +379,7 @@ proptest! {
         let mut file = if ng { pcapng(&Talk::new().segs) } else { pcap(&Talk::new().segs) };
         file.truncate(if ng { 28 + 44 } else { 24 });
         file.extend(&bytes);
-        let _ = read(&file[..], Some(0), 100, |_| true);
+        let _ = read(|| Ok(&file[..]), Some(0), 100, |_| true);
     }
 
     /// Captures of which a few bytes were changed; headers among them.
@@ -391,7 +391,7 @@ proptest! {
             let at = at.index(file.len());
             file[at] = value;
         }
-        let _ = read(&file[..], Some(0), 100, |_| true);
+        let _ = read(|| Ok(&file[..]), Some(0), 100, |_| true);
     }
 
     /// Segments in any order with any numbers: no count runs away, and nothing is lost that was not sent again.

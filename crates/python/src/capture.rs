@@ -33,9 +33,12 @@ pub fn read_capture<'py>(
             Some(call) => call.call1(py, (bytes,)).map(drop),
             None => Ok(()),
         };
-        ackclock_capture::read(File::open(path)?, connection, most_packets, |bytes| {
-            !interrupt.comes(&asked, |py| tell(py, bytes))
-        })
+        ackclock_capture::read(
+            || File::open(path),
+            connection,
+            most_packets,
+            |bytes| !interrupt.comes(&asked, |py| tell(py, bytes)),
+        )
     })?;
     interrupt.check()?;
     let found = found.map_err(|error| match error {
@@ -52,10 +55,14 @@ pub fn read_capture<'py>(
         ("backwards", found.backwards),
         ("without_time", found.without_time),
         ("dropped", found.dropped),
+        ("copies", found.copies),
+        ("unknown_link", found.unknown_link.map_or(0, u64::from)),
+        ("back_ns", found.back_ns.unsigned_abs()),
     ] {
         dict.set_item(name, number)?;
     }
     dict.set_item("cut", found.cut)?;
+    dict.set_item("without_copies", found.without_copies)?;
     dict.set_item("begins_ns", found.all.iter().map(|one| one.span_ns.0).min())?;
     let begins_ns = found.all.iter().map(|one| one.span_ns.0).min().unwrap_or(0);
     let made = vec![connections(&found.all, begins_ns), packets(&found, begins_ns)];
@@ -155,6 +162,7 @@ fn connections(all: &[Connection], begins_ns: i64) -> Table {
         ("syn_ect", flag(&|one, w| one.ways[w].syn_ect)),
         ("mss", of(&|one, w| maybe(one.ways[w].mss.map(f64::from)))),
         ("wscale", of(&|one, w| maybe(one.ways[w].wscale.map(f64::from)))),
+        ("scale_known", flag(&|one, _| one.is_scaled())),
         ("sack", flag(&|one, _| one.ways.iter().all(|way| way.sack_permitted))),
         ("timestamps", flag(&|one, w| one.ways[w].timestamps)),
     ];

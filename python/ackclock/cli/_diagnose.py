@@ -14,6 +14,7 @@ from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._options import Json, file_name, whole_number
 from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.formats.capture import end
 from ackclock.text import seconds, share
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ PLACES = {
     "sender": "at the sender",
     "receiver": "at the receiver",
     "between": "on the way",
-    "unknown": "nobody knows where",
+    "unknown": "at a place that nothing tells",
 }
 
 
@@ -277,11 +278,13 @@ def _show_identity(identity: Identity) -> None:
 
 
 def _show(found: Diagnosis) -> None:
+    if found.answer is not None:
+        _terminal.say(str(found.answer))
     _terminal.say(found.sentence)
     row = found.connection
     _terminal.say(
-        f"connection {row['connection']}: {row['bytes'] / 1e6:,.3f} MB from {row['from_address']}:{row['from_port']} "
-        f"to {row['to_address']}:{row['to_port']}, captured {PLACES[found.at]}; the capture has missed {share(found.missed)} of the data"
+        f"connection {row['connection']}: {row['bytes'] / 1e6:,.3f} MB from {end(row['from_address'], row['from_port'])} "
+        f"to {end(row['to_address'], row['to_port'])}, captured {PLACES[found.at]}; the capture has missed {share(found.missed)} of the data"
     )
     if found.refused or found.path is None:
         return

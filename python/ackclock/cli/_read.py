@@ -78,6 +78,10 @@ def read(
         _files.write(csv, table.write_csv(), f"--csv {csv}")
     if plot is not None:
         _files.write(plot, _drawn(found, wanted, plot.suffix[1:], span), f"--plot {plot}")
+    if not found.facts["segments"]:
+        raise InputError(
+            f"{capture}: found {found.facts['frames']:,} frames, and no TCP{_why(found)}; allowed: a capture of TCP"
+        )
     if as_json:
         shown = found.connections if connection is None else _only(found, connection)
         _terminal.show_json({"file": found.facts, "connections": shown.to_dicts()})
@@ -178,12 +182,14 @@ def _show(found: Capture, connection: int | None) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
+    from ackclock.formats.capture import end as end_of
+
     lasts = (row["last_data_s"] or 0.0) - (row["first_data_s"] or 0.0)
     ms = [None if row[key] is None else row[key] * 1e3 for key in ("rtt_min_s", "rtt_mean_s")]
     return [
         str(row["connection"]),
-        f"{row['from_address']}:{row['from_port']}",
-        f"{row['to_address']}:{row['to_port']}",
+        end_of(row["from_address"], row["from_port"]),
+        end_of(row["to_address"], row["to_port"]),
         f"{row['begins_s']:.3f} s",
         f"{row['bytes'] / 1e6:,.3f}",
         f"{row['bytes'] * 8 / lasts / 1e6:,.3f}" if lasts > 0 else "",
@@ -192,6 +198,14 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['lost']:,}",
         f"{row['spurious']:,}",
     ]
+
+
+def _why(found: Capture) -> str:
+    """Why a capture has no segments of TCP, as far as it tells."""
+    facts = found.facts
+    if facts["unknown_links"]:
+        return f" ({facts['unknown_links']:,} frames of link layer {facts['unknown_link']}, which is not known here)"
+    return f" ({facts['short']:,} frames are cut within their headers)" if facts["short"] else ""
 
 
 def warnings(found: Capture) -> list[str]:
@@ -212,12 +226,16 @@ def warnings(found: Capture) -> list[str]:
     for key, text in (
         ("short", "frames are cut within their headers: capture with a snap length of at least 96 bytes"),
         ("fragments", "fragments of IP are left out"),
-        ("unknown_links", "frames have a link layer that is not known here"),
+        ("unknown_links", f"frames have a link layer that is not known here, number {facts['unknown_link']}"),
         ("without_time", "frames carry no time and are left out"),
         ("backwards", "frames are earlier than the one before: the clock was set, or several captures were joined"),
     ):
         if facts[key]:
             said.append(f"{facts[key]:,} {text}")
+    if facts["without_copies"]:
+        said.append(
+            f"{facts['copies']:,} segments are in the file a second time (same identification, numbers and timestamps): they are left out"
+        )
     if facts["cut"]:
         said.append("the file ends within a frame, as when a capture is killed")
     return said

@@ -15,8 +15,10 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
 from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
+from ackclock.diagnose._answer import Answer, answer
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
+from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, EITHER, notes, together
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "Answer",
     "Candidate",
     "Cause",
     "Diagnosis",
@@ -117,6 +120,8 @@ class Diagnosis:
         Its transmissions, and which were lost; None if refused.
     notes
         What the capture does not tell, or tells only roughly.
+    answer
+        Where the limit is, what would change it, how sure that is; None if refused.
     """
 
     connection: dict[str, Any]
@@ -131,6 +136,7 @@ class Diagnosis:
     replay: Replay | None = field(default=None, repr=False)
     sent: Sent | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    answer: Answer | None = None
 
     @property
     def paced(self) -> bool:
@@ -190,6 +196,7 @@ class Diagnosis:
             "captured_at": self.at,
             "missed_share": self.missed,
             "refused": self.refused or None,
+            "answer": None if self.answer is None else {**asdict(self.answer), "told": str(self.answer)},
             "sentence": self.sentence,
             "idle_s": self.idle_s,
             "causes": [asdict(cause) for cause in self.causes],
@@ -259,7 +266,17 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         (found.connections["connection"] == row["connection"]) & (found.connections["way"] != row["way"])
     )
     mss = _segment(found.packets, server, other["mss"][0] if other.height else None)
-    packets = found.packets
+    asked = ask(found.packets, row, found.facts, server=server, mss=mss)
+    packets, row = asked.packets, asked.row
+    if asked.refused:
+        return Diagnosis(
+            connection=row,
+            at=at,
+            missed=missed,
+            refused=asked.refused,
+            sentence=f"No conclusion: {asked.refused}.",
+            mss=mss,
+        )
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
@@ -272,13 +289,15 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     if at == "receiver":
         turned = as_sent(packets, server=server, mss=mss, whole=missed == 0)
         moved = None if turned is None else turned.packets
-        why = "its timestamps do not tell when packets left" if turned is None else ""
+        why = "the timestamps in the capture do not tell when packets left" if turned is None else ""
         blurred, trip = (0.0, None) if turned is None else (turned.tick_s, turned.trip_s)
         if turned is not None and turned.repairs is not None:
             repairs, unknown, counted = turned.repairs, turned.unknown, True
     else:
         moved = packets if at == "sender" else None
-        why = f"it was taken {'on the way' if at == 'between' else 'nobody knows where'}"
+        why = (
+            "the capture was taken on the way" if at == "between" else "nothing in the capture tells where it was taken"
+        )
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
         return Diagnosis(
@@ -311,7 +330,12 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     causes = _weighed(held, together(played.carried, played.paced, unqueued, played.level), path)
     said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
-    told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row)}." if said else "Nothing was sent."
+    closed = _closed(played)
+    told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else "Nothing was sent."
+    life = sum(played.seconds.values())
+    where = answer(
+        causes, path, row, level=played.level, closed=closed, idle=played.seconds["idle"] / life if life else 0.0
+    )
     return Diagnosis(
         connection=row,
         at=at,
@@ -324,7 +348,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         mss=mss,
         replay=played,
         sent=shown,
-        notes=notes(
+        answer=where,
+        notes=asked.notes
+        + notes(
             played,
             path,
             at=at,
@@ -346,16 +372,35 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
     return tuple(made)
 
 
-def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any]) -> str:
+def _closed(played: Replay) -> bool:
+    """Whether the receiver's window shrank to less than half in most of the time in which it held the sender back: its application reads slowly."""
+    largest, shut, held = 0, 0.0, 0.0
+    for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):
+        offered = now.room + now.nxt - now.una
+        largest = max(largest, offered)
+        if cause == "rwnd":
+            held += then.t - now.t
+            shut += then.t - now.t if offered < largest / 2 else 0.0
+    return shut > held / 2
+
+
+def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: bool = False) -> str:
     """What stands behind the first cause."""
     if not causes:
         return ""
     least = "" if path.identified else "at least "
     could = "" if path.rate_bps is None else f"the path carries {least}{told_rate(path.rate_bps)}"
     first = causes[0].name
+    if first == "rwnd" and closed:
+        seconds = causes[0].seconds / max(causes[0].share, 1e-9)
+        took = told_rate(8 * row["bytes"] / seconds)
+        return f", which was closed or small most of that time: its application took {took}"
     if first == "rwnd" and path.base_rtt_s:
         window = row["most_in_flight"]
-        bound = told_rate(8 * window / path.base_rtt_s)
+        most = 8 * window / path.base_rtt_s
+        bound = told_rate(most)
+        if path.identified and path.rate_bps and most > path.rate_bps:
+            return f", {window:,} bytes, and a queue stood: {could}"
         return f": {window:,} bytes in a round trip of {told_seconds(path.base_rtt_s)} make at most {bound}" + (
             f", where {could}" if could and path.identified else ""
         )

@@ -31,6 +31,9 @@ SEEDS = 8
 SENDER = "flows.0."
 """Keys of what the sender does, or the application's host: the mirror tells of them."""
 
+SEEN = 0.1
+"""Share of the time in which the application was seen to wait, from which on the mirror, which repeats its writes, tells what a sender would do."""
+
 SAME = 0.05
 """Of the time of the transfer: by which the change over both paths may differ."""
 
@@ -114,8 +117,10 @@ def what_if(
     path = fit if fit is not None and fit.holds else None
     if mirror is not None and not (mirror.holds and (path is None or mirror.error < path.error)):
         mirror = None
+    if mirror is not None and _waits_for_nobody(mirror):
+        mirror = None
     if path is None and mirror is None:
-        raise InputError(f"found a model that is {'not there' if fit is None else fit.wrong}")
+        raise InputError(f"found a model that is {'not there' if fit is None else fit.wrong or 'not there'}")
     work: list[tuple[Fit, str, Scenario]] = []
     for one in (mirror, path):
         if one is not None:
@@ -136,6 +141,12 @@ def what_if(
         if progress is not None:
             progress((at + 1) / len(work))
     return tuple(made)
+
+
+def _waits_for_nobody(mirror: Fit) -> bool:
+    """Whether its application writes when the captured one seemed to, although that was hardly seen to wait: then no change could let a sender send earlier."""
+    waited = next((one.capture for one in mirror.quantities if one.name == "application" and one.unit == "share"), 0.0)
+    return mirror.scenario.flows[0].workload.kind == "writes" and waited < SEEN
 
 
 def _of_sender(keys: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock._results.limits import CAUSES
 from ackclock.diagnose._change import NOW
 from ackclock.diagnose._notes import label as cause_label
+from ackclock.formats.capture import end
 from ackclock.plot import interactive
 from ackclock.plot.limits import live_limits
 from ackclock.plot.style import GREY, OKABE_ITO
@@ -68,10 +69,10 @@ def page(
     return Page(
         title=f"Why is {name} slow?" if name else "Why is this transfer slow?",
         summary=(
-            f"Connection {row['connection']} of the capture: {row['bytes'] / 1e6:,.3f} MB from {row['from_address']}:{row['from_port']} to "
-            f"{row['to_address']}:{row['to_port']}, captured {told}. The capture has missed {share(found.missed)} of the data."
+            f"Connection {row['connection']} of the capture: {row['bytes'] / 1e6:,.3f} MB from {end(row['from_address'], row['from_port'])} to "
+            f"{end(row['to_address'], row['to_port'])}, captured {told}. The capture has missed {share(found.missed)} of the data."
         ),
-        conclusion=found.sentence,
+        conclusion=found.sentence if found.answer is None else f"{found.answer} {found.sentence}",
         sections=tuple(sections),
         scenarios={} if fit is None else {"path.toml": fit.scenario.to_toml()},
         command=command,
@@ -97,7 +98,7 @@ def _causes(found: Diagnosis) -> list[Section]:
         ),
     )
     limits = found.limits()
-    blocks: list[Block] = [table, *(paragraph(note) for note in found.notes)]
+    blocks: list[Block] = [table, *(paragraph(note.replace("`", "")) for note in found.notes)]
     if limits.height > 1:
         blocks.append(
             Live(
@@ -149,7 +150,12 @@ def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
             "receiver's window, least and most",
             NONE if None in windows else f"{windows[0]:,.0f} to {windows[1]:,.0f} bytes",
         ),
-        ("SACK, timestamps", f"{'yes' if row['sack'] else 'no'}, {'yes' if row['timestamps'] else 'no'}"),
+        (
+            "SACK, timestamps",
+            ", ".join(
+                "not told" if row[name] is None else "yes" if row[name] else "no" for name in ("sack", "timestamps")
+            ),
+        ),
     ]
 
 
@@ -160,7 +166,7 @@ def _which(identity: Identity | None) -> list[Section]:
     if identity.candidates:
         blocks += [_candidates(identity), _flights(identity)]
     if identity.left_out:
-        told = "; ".join(f"{name} {why}" for name, why in identity.left_out)
+        told = "; ".join(f"{name} {why}" for name, why in identity.left_out).replace("`", "")
         blocks.append(paragraph(f"Left out: {told}."))
     return [Section(title="Which congestion control", blocks=tuple(blocks))]
 

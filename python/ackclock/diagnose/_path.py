@@ -22,8 +22,14 @@ LEAST_PACKETS, STRETCH = 100, 20
 HALF, TIGHT = 0.5, 2e-3
 """Of the pieces, by bytes: those that agree best, and how far apart they are where they tell the rate."""
 
+AGREE = 0.1
+"""How far apart the half may be that agrees best: beyond it the pieces tell no rate, and what the transfer itself carried is a lower bound."""
+
 PLACE = 0.7
-"""Of the pieces, by bytes, from the slowest on, where they do not."""
+"""Of the pieces, by bytes, from the slowest on, where they do not agree to `TIGHT`."""
+
+OPEN = 0.5
+"""Part of the largest window so far: below it the receiver's application sets the pace, not the path."""
 
 LEAST_SPAN_S = 0.01
 """Over which a rate is taken, at least: times of captures are not exact."""
@@ -142,8 +148,11 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
     stands = base + max(STANDS_S, 0.1 * base)
     pieces: list[tuple[float, int]] = []  # bit/s, bytes
     first: Instant | None = None
+    largest = 0
     for now in found.instants:
-        if now.expired:
+        offered = now.room + now.nxt - now.una
+        largest = max(largest, offered)
+        if now.expired or offered < OPEN * largest:
             first = None
         if now.rtt is None:
             continue
@@ -155,17 +164,25 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
             carried = now.delivered - first.delivered
             pieces.append((8 * carried / (now.t - first.t), carried))
             first = now
+        if now.una >= now.nxt:  # nothing in flight: what comes next begins anew
+            first = None
     whole = sum(carried for _, carried in pieces)
     if whole < LEAST_PACKETS * mss:
         return _most(found, base, mss), False
     pieces.sort()
-    return _agreed(pieces, whole), True
+    rate, width = _agreed(pieces, whole)
+    most = _most(found, base, mss)
+    if width > AGREE or (
+        most is not None and most > (1 + AGREE) * rate and max(now.rtt or 0.0 for now in found.instants) < 2 * stands
+    ):
+        return most, False
+    return rate, True
 
 
-def _agreed(pieces: list[tuple[float, int]], whole: int) -> float:
-    """The rate that pieces in ascending order tell."""
+def _agreed(pieces: list[tuple[float, int]], whole: int) -> tuple[float, float]:
+    """The rate that pieces in ascending order tell, and how far apart the half is that agrees best."""
     best = pieces
-    narrowest = TIGHT
+    narrowest, apart = TIGHT, float("inf")
     end = inside = 0
     share = PLACE * whole
     for start, (least, carried) in enumerate(pieces):
@@ -175,14 +192,15 @@ def _agreed(pieces: list[tuple[float, int]], whole: int) -> float:
         if inside < HALF * whole:
             break
         width = pieces[end - 1][0] / least - 1
+        apart = min(apart, width)
         if width < narrowest:
             narrowest, best, share = width, pieces[start:end], inside / 2
         inside -= carried
     for rate, carried in best:
         share -= carried
         if share <= 0:
-            return rate
-    return best[-1][0]
+            return rate, apart
+    return best[-1][0], apart
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:

@@ -47,8 +47,11 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
     if full.height < LEAST_FULL:
         return True
     marked = (pl.col("flags") & PSH) > 0
-    if (full["length"] > mss).any():
-        return float(full.select(marked.mean()).item()) < MARKED
+    several = full.filter(pl.col("length") > mss)
+    if (
+        not several.is_empty()
+    ):  # one of a single segment has no mark of that kind, and what it has then tells nothing either
+        return float(several.select(marked.mean()).item()) < MARKED
     last = (
         (pl.col("timestamp") != pl.col("timestamp").shift(-1)) | (pl.col("echo") != pl.col("echo").shift(-1))
         if apart is None

@@ -6,9 +6,12 @@ shows that it was for nothing; no threshold of time is involved.
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 import os
 import stat
+import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +25,15 @@ if TYPE_CHECKING:
 
     from ackclock.formats.measured import Measured
 
-__all__ = ["Capture", "is_capture", "measured", "read_capture"]
+__all__ = ["Capture", "end", "is_capture", "measured", "read_capture"]
 
 MAGICS = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
 """How a capture begins."""
+
+GZIP, ZSTD = bytes.fromhex("1f8b"), bytes.fromhex("28b52ffd")
+
+MOST_UNPACKED = 1 << 33
+"""Bytes that a packed capture may hold: as a file they stand in the folder for temporary ones while it is read."""
 
 MOST_MISSED = 0.01
 """Share of a connection's data that a capture may have missed; beyond it, what it tells of losses is not to be trusted."""
@@ -67,13 +75,19 @@ class Capture:
         return int(row["unseen_bytes"]) / max(1, int(row["bytes"]) + int(row["unseen_bytes"]))
 
 
+def end(address: str, port: int) -> str:
+    """An address and a port, in one word: of IPv6 in brackets (RFC 3986)."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def is_capture(path: Path) -> bool:
     """Whether a plain file begins as a capture does."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False
         with path.open("rb") as file:
-            return file.read(4) in MAGICS
+            begins = file.read(4)
+        return begins in MAGICS or (begins[:2] == GZIP and _opened(path))
     except OSError:
         return False
 
@@ -92,7 +106,8 @@ def read_capture(
     Parameters
     ----------
     path
-        A plain file, pcap or pcapng, of Ethernet (with or without VLANs), Linux cooked, loopback or raw IP.
+        A plain file, pcap or pcapng, perhaps packed with gzip, of Ethernet, Linux cooked, PPP, Cisco HDLC, 802.11, netfilter's log, loopback or raw IP; with VLANs, PPPoE, MPLS, and in
+        tunnels of GRE, IP, VXLAN, Geneve or GTP-U.
     connection
         Number of the connection whose packets are wanted, too; at most 10 million rows of them.
     anonymise
@@ -110,19 +125,63 @@ def read_capture(
     InputError
         If it is no capture, a broken one, or has no such connection.
     """
+    path = Path(path)
+    size = max(1, _size(path))
+    with path.open("rb") as file:
+        begins = file.read(4)
+    if begins == ZSTD:
+        raise InputError(
+            f"{path}: found a file packed with zstd; allowed: a capture, plain or packed with gzip (`zstd -d` unpacks it)"
+        )
+    if begins[:2] == GZIP:
+        with tempfile.TemporaryDirectory(prefix="ackclock-") as folder:
+            plain = Path(folder) / path.stem
+            _unpack(path, plain)
+            return _read(plain, path, max(1, _size(plain)), connection, anonymise, progress)
+    return _read(path, path, size, connection, anonymise, progress)
+
+
+def _opened(path: Path) -> bool:
+    """Whether a file packed with gzip holds a capture."""
+    try:
+        with gzip.open(path) as file:
+            return file.read(4) in MAGICS
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def _unpack(path: Path, to: Path) -> None:
+    whole = 0
+    try:
+        with gzip.open(path) as file, to.open("wb") as out:
+            while part := file.read(1 << 20):
+                whole += len(part)
+                if whole > MOST_UNPACKED:
+                    raise InputError(f"{path}: found more than {MOST_UNPACKED:,} bytes in it; allowed: at most so many")
+                out.write(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: found a gzip file that cannot be unpacked ({error}); allowed: a whole one") from None
+
+
+def _read(
+    path: Path,
+    shown: Path,
+    size: int,
+    connection: int | None,
+    anonymise: bool,
+    progress: Callable[[float], None] | None,
+) -> Capture:
     import polars as pl
 
     from ackclock import _engine
 
-    path = Path(path)
-    size = max(1, _size(path))
     tell = None if progress is None else lambda read: progress(min(1.0, read / size))
     try:
         made = _engine.read_capture(os.fspath(path), connection, progress=tell)
     except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{shown}: {error}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
     tables: dict[str, pl.DataFrame] = {
         name: pl.DataFrame([series(column, *values) for column, values in columns.items()])
         for name, columns in made.pop("tables").items()
@@ -132,11 +191,13 @@ def read_capture(
     count = connections.height // 2
     if connection is not None and not 0 <= connection < count:
         allowed = f"0 to {count - 1}" if count else "none, the capture holds no TCP"
-        raise InputError(f"{path}: found connection {connection}; allowed: {allowed}")
+        raise InputError(f"{shown}: found connection {connection}; allowed: {allowed}")
     if anonymise:
         connections = _without_addresses(connections)
     packets = None if connection is None else tables["packets"]
-    return Capture(name=path.stem, connections=connections, packets=packets, facts={k: int(v) for k, v in made.items()})
+    return Capture(
+        name=shown.stem, connections=connections, packets=packets, facts={k: int(v) for k, v in made.items()}
+    )
 
 
 def _size(path: Path) -> int:

@@ -162,6 +162,8 @@ def parse(text: str, path: Path) -> Measured:
             if "event" in first or {"start", "intervals", "end"} & set(first):
                 return iperf3.read(text, name=path.stem)
             return qlog.read(text, name=path.stem)
+        if text.lstrip()[:1] == "[" and text.lstrip()[1:2] in ("{", ""):
+            return qlog.read(text, name=path.stem)
         return ss.read(text, name=path.stem)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

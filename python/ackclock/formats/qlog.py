@@ -320,15 +320,64 @@ def read(text: str, *, name: str) -> Measured:
 
 def _traces(text: str) -> Iterator[Mapping[str, Any]]:
     if text.startswith(SEPARATOR):
-        head, *events = (DECODER.decode(record.strip()) for record in text.split(SEPARATOR)[1:])
-        yield {**head.get("trace", {}), "events": events}
+        yield from _sequence([DECODER.decode(record.strip()) for record in text.split(SEPARATOR)[1:]])
         return
-    whole = DECODER.decode(text.strip())
+    whole, ends = DECODER.raw_decode(text.strip())
+    if text.strip()[
+        ends:
+    ].strip():  # an object each line (NDJSON), as drafts have it, or JSON-SEQ that has lost its separators
+        yield from _sequence([DECODER.decode(line) for line in text.splitlines() if line.strip()])
+        return
+    if isinstance(whole, list):
+        whole = {"traces": whole}
     if "traces" not in whole:
         raise InputError(
             f"found {', '.join(map(quote, list(whole)[:4]))}; allowed: an object with traces (qlog), or intervals (iperf3)"
         )
-    yield from (trace for trace in whole["traces"] if "events" in trace)
+    yield from (_named(trace) for trace in whole["traces"] if "events" in trace)
+
+
+def _sequence(records: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """A head, and an event in each record."""
+    head, *events = records
+    yield _named({**head.get("trace", {}), "events": events})
+
+
+RENAMED = {"cwnd": "congestion_window", "metric_update": "metrics_updated", "latest_rtt": "latest_rtt"}
+"""Names of drafts 00 and 01 -> today's."""
+
+UNITS_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+def _named(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A trace whose events have names and times in ms: those of drafts 00 and 01 are arrays, and `event_fields` says of what."""
+    events = trace["events"]
+    fields = [str(one).lower() for one in trace.get("event_fields", ())]
+    if not any(isinstance(event, list) for event in events):
+        return trace
+    if not fields:
+        raise InputError(
+            "found events as arrays without event_fields; allowed: both (qlog draft 00 and 01), or events as objects"
+        )
+    unit = UNITS_MS.get(str(trace.get("configuration", {}).get("time_units", "ms")), 1.0)
+    common = trace.get("common_fields", {})
+    made: list[dict[str, Any]] = []
+    at = 0.0
+    for event in events:
+        told = {**common, **dict(zip(fields, event, strict=False))}
+        if "delta_time" in fields:
+            at += float(told["delta_time"])
+        else:
+            at = float(told.get("relative_time", told.get("time", 0.0)))
+        kind = str(told.get("event", told.get("event_type", ""))).lower()
+        data = told.get("data", {})
+        data = {RENAMED.get(key, key): value for key, value in data.items()} if isinstance(data, Mapping) else {}
+        for key in ("min_rtt", "smoothed_rtt", "rtt_variance"):
+            if key in data:
+                data[key] = float(data[key]) * unit
+        category = str(told.get("category", "")).lower()
+        made.append({"time": at * unit, "name": f"{category}:{RENAMED.get(kind, kind)}", "data": data})
+    return {**trace, "events": made}
 
 
 def _metrics_of(trace: Mapping[str, Any], flow: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -372,7 +421,7 @@ def _rates(trace: Mapping[str, Any], flow: int, zero: float) -> list[dict[str, A
         data = event.get("data", {})
         if _kind(event) == "packet_sent" and "header" in data:
             raw = data.get("raw", {})
-            length = raw.get("payload_length", raw.get("length", 0))
+            length = raw.get("payload_length", raw.get("length", data["header"].get("packet_size", 0)))
             sent.setdefault(_space(data["header"]), {})[int(data["header"].get("packet_number", -1))] = int(length)
     spaces = {space: _Unacknowledged(payload) for space, payload in sent.items()}
     parts: dict[int, int] = {}

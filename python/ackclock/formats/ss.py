@@ -134,6 +134,8 @@ def _look(
         return  # the same look again
     rows.append(row)
     words = line.split()
+    far = ends.split()[1]
+    words = words[words.index(far) + 1 :] if far in words else words  # `ss -O` has the ends on the same line
     # after the flags `ts`, `sack`, `ecn` comes the controller's name, the last word before the first pair
     labels[ends] = next((word for word, after in pairwise(words) if ":" in after and ":" not in word), "tcp")
 

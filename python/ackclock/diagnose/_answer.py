@@ -1,0 +1,174 @@
+"""Where the limit is, before any share: the network, the server, the client, an application, or not told; what would change it, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ackclock.text import rate as told_rate
+from ackclock.text import share as told_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ackclock.diagnose import Cause, Path
+
+__all__ = ["Answer", "answer"]
+
+SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
+"""Share of the time of the first cause, from which on it is sure, and likely; and by how much it must exceed the next one of another place."""
+
+FULL = 0.2
+"""Part of what the path carries that was left, below which it was full."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """Where the limit is.
+
+    Parameters
+    ----------
+    where
+        `network`, `server`, `client`, `application` (of the end that sends) or `not told`.
+    what
+        What is there.
+    helps
+        What would change it.
+    sure
+        `sure`, `likely` or `not told`.
+    """
+
+    where: str
+    what: str
+    helps: str
+    sure: str
+
+    def __str__(self) -> str:
+        head = f"{self.where[:1].upper()}{self.where[1:]}"
+        head = head if self.where == "not told" else f"The {head[:1].lower()}{head[1:]}"
+        return f"{head}{' (likely)' if self.sure == 'likely' else ''}: {self.what}; {self.helps}."
+
+
+def answer(
+    causes: tuple[Cause, ...], path: Path, row: Mapping[str, Any], *, level: bool, closed: bool, idle: float
+) -> Answer:
+    """The answer.
+
+    Parameters
+    ----------
+    causes, path
+        What was found.
+    row
+        The direction.
+    level
+        As much is in flight in every round trip.
+    closed
+        The receiver has shut its window, or offers less than half of what it did.
+    idle
+        Share of the life in which nothing was to be sent.
+    """
+    sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
+    if not causes:
+        return Answer(where="not told", what="nothing was sent", helps="capture a transfer", sure="not told")
+    parts = {cause.name: cause.share for cause in causes}
+    lost = {cause.name: cause for cause in causes}
+    window = parts.get("cwnd", 0.0) + parts.get("pacing", 0.0)
+    repair = parts.get("recovery", 0.0) + parts.get("timeout", 0.0)
+    held = [lost[name] for name in ("cwnd", "pacing") if name in lost]
+    spare = 1.0
+    if path.identified and path.rate_bps and held:
+        could = path.rate_bps / 8 * sum(one.seconds for one in held)
+        spare = sum(one.lost_bytes or 0.0 for one in held) / could if could else 1.0
+    full = window if path.identified and spare < FULL else 0.0
+    found = {
+        "network": full + repair,
+        "window": window - full,
+        "rwnd": parts.get("rwnd", 0.0),
+        "application": parts.get("application", 0.0),
+    }
+    order = sorted(found, key=lambda name: -found[name])
+    first, most = order[0], found[order[0]]
+    sure = "sure" if most >= SURE else "likely"
+    if most < LIKELY or most - found[order[1]] < CLOSE:
+        both = " and ".join(f"{_place(name, sender, receiver)} ({told_share(found[name])})" for name in order[:2])
+        return Answer(
+            where="not told",
+            what=f"no single limit: {both}",
+            helps="the table says what held the sender back and for how long",
+            sure="not told",
+        )
+    told = told_share(most)
+    carries = told_rate(path.wire_bps) if path.wire_bps else ""
+    if first == "network" and full >= repair:
+        return Answer(
+            where="network",
+            what=f"a bottleneck of {carries} with headers, full for {told_share(full)} of the time",
+            helps="nothing at either end would make it faster",
+            sure=sure,
+        )
+    if first == "network":
+        segments = f"{row['lost']:,} of {row['segments']:,} segments"
+        return Answer(
+            where="network",
+            what=f"the repair of losses took {told} of the time ({segments})",
+            helps="fewer losses, or another congestion control",
+            sure=sure,
+        )
+    if first == "rwnd":
+        why = (
+            f"its application reads too slowly, and its window was closed or small for {told} of the time"
+            if closed
+            else f"its receive buffer limits the sender for {told} of the time"
+        )
+        helps = (
+            "a reader that takes the data faster"
+            if closed
+            else "a larger receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF)"
+        )
+        return Answer(where=receiver, what=why, helps=helps, sure=sure)
+    if first == "application":
+        what = (
+            f"the {sender} had no more data for {told} of the time that it was not idle"
+            if idle > 0.1
+            else f"the {sender} had no more data for {told} of the time"
+        )
+        return Answer(
+            where="application",
+            what=what,
+            helps="a program that writes sooner or more (notsent of ss -ti at the sender would be 0)",
+            sure=sure,
+        )
+    if (
+        path.losses_random > (path.losses_full + path.losses_between + path.losses_random) / 2
+        and path.losses_random > 1
+    ):
+        return Answer(
+            where="network",
+            what=f"{path.losses_random:,} losses at an empty queue keep the {sender}'s window small, for {told} of the time",
+            helps="fewer losses, or a congestion control that does not take them for congestion",
+            sure="likely",
+        )
+    if path.identified and path.rate_bps:
+        thing = "its congestion window or its send buffer" if level else "its congestion window"
+        return Answer(
+            where=sender,
+            what=f"{thing} held it back for {told} of the time, and {told_share(spare)} of the {carries} that the path carries stayed unused",
+            helps="a larger window: a longer transfer, a higher initial window, another congestion control"
+            + (", a larger send buffer" if level else ""),
+            sure=sure,
+        )
+    return Answer(
+        where="not told",
+        what=f"the {sender}'s congestion window, pacing or send buffer held it back for {told} of the time, and no queue shows where the path is full",
+        helps="ss -tin at the sender tells them apart (cwnd, pacing_rate, sndbuf_limited, notsent)",
+        sure="not told",
+    )
+
+
+def _place(name: str, sender: str, receiver: str) -> str:
+    return {
+        "network": "the network",
+        "window": f"the {sender}'s window or pacing",
+        "rwnd": f"the {receiver}'s window",
+        "application": f"the {sender}'s application",
+    }[name]
