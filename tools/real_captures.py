@@ -358,12 +358,14 @@ def told_by(file: Path) -> tuple[dict[str, float], str, Any]:
     return made, found.sentence, found
 
 
-def judged(real: dict[str, float], told: dict[str, float], *, either: bool) -> tuple[float, float]:
-    """Share of the time that is told rightly, and that is not told; `either`: the window and the send buffer are told as one."""
+def judged(
+    real: dict[str, float], told: dict[str, float], *, either: bool, buffered: bool = False
+) -> tuple[float, float]:
+    """Share of the time that is told rightly, and that is not told; the send buffer is told as one with the window (`either`) or the application (`buffered`)."""
     real, told = dict(real), dict(told)
-    if either:
+    if either or buffered:
         for one in (real, told):
-            one["window"] += one.pop("sndbuf", 0.0)
+            one["application" if buffered else "window"] += one.pop("sndbuf", 0.0)
     whole, said = sum(real.values()) or 1.0, sum(told.values())
     if not said:
         return 0.0, 1.0
@@ -379,7 +381,9 @@ def judge(folder: Path) -> None:
         real = truth([json.loads(line) for line in journal.read_text().splitlines()])
         for at in ("sender", "mirror", "receiver"):
             told, sentence, found = told_by(folder / f"{journal.stem}.{at}.pcap")
-            right, unclear = judged(real, told, either=found.level)
+            right, unclear = judged(
+                real, told, either=found.level, buffered=found.replay is not None and found.replay.buffered
+            )
             lines = []
             for one in (real, told):
                 whole = sum(one.values()) or 1.0

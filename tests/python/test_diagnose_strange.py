@@ -120,10 +120,7 @@ def test_a_capture_of_single_segments_with_marks_of_packets_does_not_blame_the_a
 def test_without_the_scale_of_windows_the_receivers_window_is_not_blamed(first, tmp_path, cut):
     rows = frames(first)
     plain = diagnose(first)
-    if isinstance(cut, str):
-        rows = rows[3:]
-    else:
-        rows = [(t, frame[:cut], whole) for t, frame, whole in rows]
+    rows = rows[3:] if isinstance(cut, str) else [(t, frame[:cut], whole) for t, frame, whole in rows]
     found = diagnose(written(tmp_path / "cut.pcap", rows, link_of(first)))
     assert shares(found).get("rwnd", 0) < 0.05
     assert found.causes[0].name == plain.causes[0].name
@@ -137,7 +134,7 @@ def lowered(frame: bytes, at: int) -> bytes:
     return bytes(made)
 
 
-@pytest.mark.parametrize("apart, lower", [(2, False), (6, False), (40, True)])
+@pytest.mark.parametrize(("apart", "lower"), [(2, False), (6, False), (40, True)])
 def test_copies_are_no_retransmissions(first, tmp_path, apart, lower):
     ip_at = 14 if link_of(first) == 1 else 0
     rows = [

@@ -21,7 +21,7 @@ from ackclock.diagnose._curve import Sent, sent
 from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
-from ackclock.diagnose._notes import ANY, BOTH, EITHER, notes, together
+from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
@@ -330,11 +330,18 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     causes = _weighed(held, together(played.carried, played.paced, unqueued, played.level), path)
     said = sentence(held).replace(CAUSES["pacing"], (ANY if unqueued else BOTH) if played.paced else CAUSES["pacing"])
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
+    said = said.replace(CAUSES["application"].split(",")[0], BUFFERED) if played.buffered else said
     closed = _closed(played)
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else "Nothing was sent."
     life = sum(played.seconds.values())
     where = answer(
-        causes, path, row, level=played.level, closed=closed, idle=played.seconds["idle"] / life if life else 0.0
+        causes,
+        path,
+        row,
+        level=played.level,
+        buffered=played.buffered,
+        closed=closed,
+        idle=played.seconds["idle"] / life if life else 0.0,
     )
     return Diagnosis(
         connection=row,

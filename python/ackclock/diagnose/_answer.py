@@ -50,7 +50,14 @@ class Answer:
 
 
 def answer(
-    causes: tuple[Cause, ...], path: Path, row: Mapping[str, Any], *, level: bool, closed: bool, idle: float
+    causes: tuple[Cause, ...],
+    path: Path,
+    row: Mapping[str, Any],
+    *,
+    level: bool,
+    buffered: bool,
+    closed: bool,
+    idle: float,
 ) -> Answer:
     """The answer.
 
@@ -62,6 +69,8 @@ def answer(
         The direction.
     level
         As much is in flight in every round trip.
+    buffered
+        The application may have waited for room in its send buffer.
     closed
         The receiver has shut its window, or offers less than half of what it did.
     idle
@@ -126,6 +135,14 @@ def answer(
             else "a larger receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF)"
         )
         return Answer(where=receiver, what=why, helps=helps, sure=sure)
+    if first == "application" and buffered:
+        what = f"the {sender}'s application or its send buffer held it back for {told} of the time: it wrote each time behind an ACK"
+        return Answer(
+            where=sender,
+            what=what,
+            helps="sndbuf_limited of ss -ti tells which; a larger send buffer (net.ipv4.tcp_wmem, SO_SNDBUF), or a program that writes sooner",
+            sure="likely",
+        )
     if first == "application":
         what = (
             f"the {sender} had no more data for {told} of the time that it was not idle"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ackclock.diagnose._path import Path
     from ackclock.diagnose._replay import Replay
 
-__all__ = ["ANY", "BOTH", "EITHER", "label", "notes", "together"]
+__all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
 """What held a paced sender back: which of the two, a capture does not show."""
@@ -22,6 +22,9 @@ ANY = "pacing, the congestion window or a queue in the sender's host"
 """The same where no queue stood on the path: what leaves a queue in the host leaves at a pace, too."""
 EITHER = "the congestion window or the send buffer"
 """What held a sender back that has as much in flight in every round trip."""
+
+BUFFERED = "the application or its send buffer"
+"""What held a sender back whose application writes behind ACKs, up to the same amount in flight."""
 
 WORTH_TELLING = 0.01
 """Share of the time: as near as causes are told otherwise."""
@@ -148,6 +151,11 @@ def notes(
         made.append(
             "As much is in flight in every round trip, and nothing is lost: a send buffer does that (`net.ipv4.tcp_wmem`, `SO_SNDBUF`), and so does a congestion "
             "window that does not grow. The capture does not tell them apart; `sndbuf_limited` of `ss -ti` at the sender does."
+        )
+    if played.buffered:
+        made.append(
+            "The application wrote each time shortly behind an ACK, and each time until as much was in flight: a full send buffer wakes its program like that. The "
+            "capture does not tell both apart; `sndbuf_limited` of `ss -ti` at the sender does."
         )
     if path.rate_bps is not None and not path.identified:
         made.append("No queue stood for long: the rate is a lower bound, and so is what was lost to each cause.")

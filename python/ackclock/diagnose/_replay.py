@@ -11,7 +11,7 @@ from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
-from ackclock.diagnose._waits import Instant, causes_of, is_level, is_paced, last_departures
+from ackclock.diagnose._waits import Instant, causes_of, is_buffered, is_level, is_paced, last_departures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +46,8 @@ class Replay:
     paced: bool = False
     level: bool = False
     """Not paced, and as much in flight in every round trip."""
+    buffered: bool = False
+    """The application may have waited for room in the send buffer."""
     acks: int = 0
     gap: float = 0.0
     """Up to which packets are of one instant, s."""
@@ -366,6 +368,7 @@ class _Sender:
             recoveries=self.recoveries,
             timeouts=self.timeouts,
             paced=paced,
+            buffered=is_buffered(self.done, causes),
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Instant", "causes_of", "is_level", "is_paced", "last_departures"]
+__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures"]
 
 BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
@@ -23,6 +23,9 @@ PACED = 0.3
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
 """Round trips, in so many of which as much is in flight, to a segment."""
+
+LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
+"""Writes that show a full send buffer; within which time behind an ACK the program is awake, s; and at most which part of the time between two ACKs."""
 
 DRAINED = 0.5
 """Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
@@ -157,6 +160,30 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
         return False
     usual = median(held)
     return sum(abs(flight - usual) <= mss for flight in held) >= LEVEL * len(held)
+
+
+def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
+    """Whether the application writes each time shortly behind an ACK, and each time so much that as much is in flight: a full send buffer wakes its
+    program like that, and no program with a pace of its own writes so.
+    """
+    behind: list[float] = []
+    filled: list[int] = []
+    apart: list[float] = []
+    heard: float | None = None
+    for now, then, cause in zip(instants, instants[1:], causes, strict=False):
+        if now.acked:
+            if heard is not None:
+                apart.append(now.t - heard)
+            heard = now.t
+        if cause == "application" and then.new and now.una < now.nxt and heard is not None:
+            behind.append(then.t - heard)
+            filled.append(then.nxt - then.delivered)
+    if len(behind) < LEAST_WAKES:
+        return False
+    soon = min(WAKES_S, SOON * median(apart))
+    usual = median(filled)
+    near = sum(abs(flight - usual) <= usual / 4 for flight in filled)
+    return sum(one <= soon for one in behind) >= LEVEL * len(behind) and near >= LEVEL * len(filled)
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
