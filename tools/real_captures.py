@@ -194,7 +194,7 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
     now_left = 0
     """Of the block that is being written."""
     asked = not kind.answer
-    sample = begins
+    sample, full = begins, False
     while left or now_left:
         now = time.monotonic()
         if now >= sample:
@@ -212,10 +212,13 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
         if not now_left:
             time.sleep(min(max(due - now, 0), 2e-3))
             continue
+        if full and not select.select([], [sock], [], max(sample - now, 0))[1]:
+            continue  # as a program that waits until there is room for a third
         try:
             now_left -= sock.send(block[:now_left])
+            full = False
         except BlockingIOError:
-            select.select([], [sock], [], max(sample - now, 1e-4))
+            full = True
         if not now_left:
             due = time.monotonic() + (0 if kind.answer else kind.pause_s)
             asked = not kind.answer

@@ -112,7 +112,7 @@ def test_a_capture_of_single_segments_with_marks_of_packets_does_not_blame_the_a
             cut[tcp + 13] = cut[tcp + 13] | PSH if marked % 2 else cut[tcp + 13] & ~PSH
         made.append((t, bytes(cut), whole))
     plain, found = diagnose(first), diagnose(written(tmp_path / "marks.pcap", made, link_of(first)))
-    assert shares(found).get("application", 0) < 0.05
+    assert shares(found).get("application", 0) == pytest.approx(shares(plain).get("application", 0), abs=0.02)
     assert found.causes[0].name == plain.causes[0].name
 
 
@@ -151,8 +151,8 @@ def test_copies_are_no_retransmissions(first, tmp_path, apart, lower):
 
 
 def test_a_clock_that_was_set_back_is_said(first, tmp_path):
-    rows = frames(first)
-    rows = [*rows[:200], *((t - 500_000, frame, whole) for t, frame, whole in rows[200:])]
+    rows = [(t + US, frame, whole) for t, frame, whole in frames(first)]
+    rows = [*rows[:200], *((t - 300_000, frame, whole) for t, frame, whole in rows[200:])]
     found = diagnose(written(tmp_path / "back.pcap", rows, link_of(first)))
     assert found.path is None
     assert "the clock of the capture runs back" in found.refused

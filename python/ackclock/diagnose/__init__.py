@@ -401,7 +401,7 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     if first == "rwnd" and closed:
         seconds = causes[0].seconds / max(causes[0].share, 1e-9)
         took = told_rate(8 * row["bytes"] / seconds)
-        return f", which was closed or small most of that time: its application took {took}"
+        return f"; the receiver's window was closed or small for most of that: its application took {took}"
     if first == "rwnd" and path.base_rtt_s:
         window = row["most_in_flight"]
         most = 8 * window / path.base_rtt_s

@@ -176,7 +176,7 @@ def answer(
         )
     return Answer(
         where="not told",
-        what=f"the {sender}'s congestion window, pacing or send buffer held it back for {told} of the time, and no queue shows where the path is full",
+        what=f"the {sender}'s congestion window, pacing, send buffer or a program that writes at a pace held it back for {told} of the time, and no queue shows where the path is full",
         helps="ss -tin at the sender tells them apart (cwnd, pacing_rate, sndbuf_limited, notsent)",
         sure="not told",
     )

@@ -140,8 +140,9 @@ def notes(
         )
     if played.paced and not path.identified:
         made.append(
-            "Packets leave at a pace, and no queue stood on the path: a capture does not tell a set rate, the congestion window and a queue in the sender's "
-            "own host apart. All count together; `tc -s qdisc` at the sender shows that queue."
+            "Packets leave at a pace, and no queue stood on the path: a capture does not tell a set rate, the congestion window, a queue in the sender's "
+            "own host and a program that writes full segments at a pace apart. All count together; `tc -s qdisc` at the sender shows that queue, `notsent` of "
+            "`ss -ti` whether the program had written more."
         )
     elif played.paced:
         made.append(

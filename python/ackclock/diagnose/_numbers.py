@@ -70,8 +70,10 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
     """
     if len(own) < 2 or not any(row[10] for row in own):
         return None
-    made = [int(own[0][10])]
-    for row in own[1:]:
+    # Linux gives a SYN/ACK the number 0, and the connection behind it one of its own
+    shakes = next((i for i, row in enumerate(own) if row[2] != "syn" or row[10]), 0)
+    made = [int(own[shakes][10]) - shakes + i for i in range(shakes + 1)]
+    for row in own[shakes + 1 :]:
         high = made[-1]
         made.append(high + ((row[10] - high + WRAP // 2) % WRAP) - WRAP // 2)
     order = sorted(range(len(own)), key=lambda i: made[i])

@@ -210,6 +210,8 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
+    if len(points) < 2:  # each segment has an ACK of its own: none was held back
+        points = [(now.t, now.delivered) for now in found.instants if now.acked >= mss]
     best, first = 0.0, 0
     for t, delivered in points:
         while t - points[first][0] > span:

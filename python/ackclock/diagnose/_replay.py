@@ -161,7 +161,7 @@ class _Sender:
             return
         if not self.established and length == 0:
             self.established = True  # the ACK of the SYN-ACK
-        if length == 0:
+        if length == 0 or kind == "probe":
             return
         end = seq + length
         if kind in ("retransmission", "needless", "late") and seq < self.nxt:

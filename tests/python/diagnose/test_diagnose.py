@@ -243,7 +243,7 @@ def test_nothing_is_concluded_from_the_receiver_without_timestamps(tmp_path):
     found = diagnose(path)
     assert found.at == "receiver"
     assert found.causes == ()
-    assert found.sentence.startswith("No conclusion: its timestamps do not tell when packets left")
+    assert found.sentence.startswith("No conclusion: the timestamps in the capture do not tell when packets left")
     assert "capture at the sender" in found.sentence
 
 
