@@ -350,3 +350,33 @@ def test_an_end_of_ipv6_stands_in_brackets():
 
     assert end("2001:db8::1", 5001) == "[2001:db8::1]:5001"
     assert end("10.0.0.1", 80) == "10.0.0.1:80"
+
+
+def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
+    """As of a Windows client: the window, the rate, pauses, the first flight; and of a sender's waits, nothing."""
+    scenario = ackclock.load("first").set_all(
+        {"flows.0.workload": {"kind": "transfer", "bytes": "400 kB"}, "flows.0.stack.timestamps": False}
+    )
+    ackclock.run(scenario, pcap=tmp_path / "a.pcapng", pcap_at="receiver", snaplen=96)
+    found = diagnose(tmp_path / "a.pcapng")
+    assert found.refused
+    assert found.answer is not None
+    assert found.answer.where == "not told"
+    told = " ".join(found.notes)
+    assert "400,000 bytes" in told
+    assert "The receiver's window" in told
+    assert "first flight" in told
+
+
+@pytest.mark.parametrize("ttl", [(64, 57), (57, 64)])
+def test_hops_tell_the_place_where_a_host_answers_late(tmp_path, ttl):
+    """Within a round trip of 0.1 ms a handshake's times do not tell."""
+    made = Hand()
+    made.add(0, 0, 0, 0, 0, 65535, SYN, mss(1460), ttl=ttl[0])
+    made.add(6e-5, 1, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=ttl[1])
+    made.add(1e-4, 0, 1, 1, 0, 65535, ACK, ttl=ttl[0])
+    for i in range(20):
+        made.add(2e-3 * (i + 1), 0, 1 + 1460 * i, 1, 1460, 65535, ACK, ttl=ttl[0])
+        made.add(2e-3 * (i + 1) + 8e-5, 1, 1, 1 + 1460 * (i + 1), 0, 65535, ACK, ttl=ttl[1])
+    row = read_capture(made.write(tmp_path / "near.pcap")).with_data().row(0, named=True)
+    assert row["captured_at"] == ("client" if ttl[0] == 64 else "server")

@@ -18,6 +18,9 @@ const LOOK_EVERY: u64 = 1 << 14;
 /// A pause after which a SYN begins another connection, although the one before was not closed.
 const FORGOTTEN_NS: i64 = 60_000_000_000;
 
+/// A host answers a packet within this time, even a late one.
+const LATE_NS: i64 = 500_000;
+
 /// Where a capture was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -93,7 +96,8 @@ impl Connection {
         match far as f64 / ((far + near) as f64).max(1.0) {
             share if share >= 0.9 => Place::Client,
             share if share <= 0.1 => Place::Server,
-            _ => self.fresh().unwrap_or(Place::Between),
+            _ if far.min(near) <= LATE_NS => self.fresh().unwrap_or(Place::Between),
+            _ => Place::Between,
         }
     }
 
@@ -102,12 +106,8 @@ impl Connection {
         let routed = self.ways.each_ref().map(|way| way.ttl.map(|ttl| !matches!(ttl, 64 | 128 | 255)));
         let places = [Place::Client, Place::Server];
         match (routed, self.ways.each_ref().map(|way| way.unpadded)) {
-            ([Some(false), Some(true)], [_, false]) | ([Some(false), Some(false)], [true, false]) => {
-                Some(places[0])
-            }
-            ([Some(true), Some(false)], [false, _]) | ([Some(false), Some(false)], [false, true]) => {
-                Some(places[1])
-            }
+            ([Some(false), Some(true)], _) | ([Some(false), Some(false)], [true, false]) => Some(places[0]),
+            ([Some(true), Some(false)], _) | ([Some(false), Some(false)], [false, true]) => Some(places[1]),
             _ => None,
         }
     }

@@ -287,6 +287,8 @@ def _show(found: Diagnosis) -> None:
         f"to {end(row['to_address'], row['to_port'])}, captured {PLACES[found.at]}; the capture has missed {share(found.missed)} of the data"
     )
     if found.refused or found.path is None:
+        for note in found.notes:
+            _terminal.say(note)
         return
     from rich.table import Table
 

@@ -25,6 +25,7 @@ from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, togethe
 from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
+from ackclock.diagnose._seen import seen
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
@@ -121,7 +122,7 @@ class Diagnosis:
     notes
         What the capture does not tell, or tells only roughly.
     answer
-        Where the limit is, what would change it, how sure that is; None if refused.
+        Where the limit is, what would change it, how sure that is; None if nothing is told at all.
     """
 
     connection: dict[str, Any]
@@ -298,10 +299,18 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         why = (
             "the capture was taken on the way" if at == "between" else "nothing in the capture tells where it was taken"
         )
+    facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
         return Diagnosis(
-            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+            connection=row,
+            at=at,
+            missed=missed,
+            refused=refused,
+            sentence=f"No conclusion: {refused}.",
+            mss=mss,
+            notes=asked.notes + facts,
+            answer=where,
         )
     if (at == "receiver" and not counted) or missed > 0:
         moved, repairs = with_repairs(
@@ -320,7 +329,14 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             "and what a sender waits for shows only beside it: capture at the sender"
         )
         return Diagnosis(
-            connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.", mss=mss
+            connection=row,
+            at=at,
+            missed=missed,
+            refused=refused,
+            sentence=f"No conclusion: {refused}.",
+            mss=mss,
+            notes=asked.notes + facts,
+            answer=where,
         )
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)

@@ -120,7 +120,7 @@ def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFr
         least = max(math.ceil(math.log2(most)), 0) if most > 0 else 0
         if least <= LARGEST_SHIFT:
             room = look["offered"].cast(pl.Float64) * 2**least - flight
-            if float((room < mss).mean()) >= AT_EDGE:  # type: ignore[arg-type]
+            if float((room < mss).mean()) >= AT_EDGE:
                 shift, window = least, "inferred"
     scaled = pl.when((pl.col("from_server") != server) & ~syn).then(pl.col("window") * 2**shift).otherwise("window")
     return packets.with_columns(window=scaled.cast(packets.schema["window"])), window

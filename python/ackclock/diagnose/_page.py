@@ -82,7 +82,8 @@ def page(
 
 def _causes(found: Diagnosis) -> list[Section]:
     if found.refused or found.path is None:
-        return []
+        told = tuple(paragraph(note.replace("`", "")) for note in found.notes)
+        return [Section(title="What the capture tells", blocks=told)] if told else []
     table = Table(
         caption=f"Share of the time that it was not idle ({seconds(found.idle_s)}). MB lost to a cause: what the path could have carried in its time, "
         "without what it did.",

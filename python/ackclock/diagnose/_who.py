@@ -61,6 +61,9 @@ FIRST_OFF = 3
 
 HOPELESS = 1e6
 
+NAMED = 0.1
+"""Part by which the flight of the best may be off, beyond which nobody is named: a host that paces, cuts or wakes otherwise than ours looks like another."""
+
 FAR = 1.5
 """How many times as far from its own runs as these are from each other a capture may be."""
 
@@ -141,7 +144,8 @@ class Identity:
             off = next(one for one in self.candidates if one.name == self.nearest)
             return (
                 f"None of the {len(self.candidates)} congestion controls that are known here: {self.nearest} comes nearest, "
-                f"and its flight is {off.distance * 100:.1f} % off."
+                f"and its flight is {off.distance * 100:.1f} % off. It may still be one of them, in a host that paces, cuts packets or is late otherwise than ours: "
+                "that cannot be told here."
             )
         said = f"The congestion control was {_or(self.names)}"
         if len(self.names) > 1:
@@ -386,7 +390,7 @@ def _judged(
     ]
     same = [name for name in order if _same(runs[best], runs[name])]
     others = [name for name in order if name not in same and ratios[name] < DECIDED]
-    far = distance[best] > FAR * (most[best] + floor)
+    far = distance[best] > FAR * (most[best] + floor) or distance[best] > NAMED
     curves = {"": np.exp(own.logs), **{name: np.exp(made[0].logs) for name, made in runs.items() if made}}
     return Identity(
         names=() if far else tuple(same),
