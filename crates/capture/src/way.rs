@@ -1,5 +1,7 @@
 //! One direction of a connection: what was sent, what the other side has told of its arrival, and what follows from both.
 //!
+//! Length: one scoreboard, whose parts share its positions.
+//!
 //! Positions are offsets: 0 is the SYN, 1 the first byte of data. Memory is bounded: [`MOST_OUTSTANDING`] segments that wait for their
 //! ACK, [`MOST_SETTLED`] retransmitted ones that a DSACK may still name, and [`crate::ranges::MOST`] holes.
 

@@ -416,3 +416,57 @@ proptest! {
         }
     }
 }
+
+/// Frames of all link layers with bytes drawn near those that begin a layer: an answer each, whatever it is. `ACKCLOCK_FRAMES` says how many.
+#[test]
+fn frames_of_any_bytes_have_an_answer() {
+    use ackclock_capture::packet::{decode, Content};
+    const LINKS: [u16; 19] =
+        [0, 1, 1, 9, 12, 50, 51, 101, 104, 105, 108, 113, 127, 166, 228, 229, 239, 276, 129];
+    const WORDS: [&[u8]; 18] = [
+        &[8, 0],
+        &[0x86, 0xdd],
+        &[0x81, 0],
+        &[0x88, 0x64],
+        &[0x88, 0x47],
+        &[0x65, 0x58],
+        &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0],
+        &[0x45, 0, 0, 0x60, 0, 1, 0, 0, 64, 47],
+        &[0x45, 0, 0, 0x60, 0, 1, 0, 0, 64, 17],
+        &[0x45, 0, 0, 0x60, 0, 1, 0, 0, 64, 4],
+        &[0x45, 0, 0, 0x60, 0, 1, 0, 0, 64, 6],
+        &[0x60, 0, 0, 0, 0, 0x40, 41, 64],
+        &[0xff, 3, 0, 0x21],
+        &[0x12, 0xb5, 0x12, 0xb5, 0, 60, 0, 0, 8],
+        &[0x17, 0xc1, 0x17, 0xc1, 0, 60, 0, 0, 0x3f],
+        &[0x08, 0x68, 0x08, 0x68, 0, 60, 0, 0, 0x34, 0xff],
+        &[0, 0x60, 0, 9],
+        &[0x50, 0x10, 0xff, 0xff],
+    ];
+    let count = std::env::var("ACKCLOCK_FRAMES").ok().and_then(|n| n.parse().ok()).unwrap_or(50_000u64);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut segments = 0;
+    for _ in 0..count {
+        let mut frame = Vec::with_capacity(160);
+        if draw() % 2 == 0 {
+            frame.extend([0; 12]);
+        }
+        while frame.len() < (draw() % 140) as usize {
+            if draw() % 4 == 0 {
+                frame.extend(draw().to_le_bytes().iter().take((draw() % 9) as usize));
+            } else {
+                frame.extend(WORDS[(draw() % WORDS.len() as u64) as usize]);
+            }
+        }
+        let link = LINKS[(draw() % LINKS.len() as u64) as usize];
+        let on_wire = frame.len() as u32 + (draw() % 2000) as u32;
+        segments += u64::from(matches!(decode(link, &frame, on_wire), Content::Tcp(_)));
+    }
+    assert!(segments > count / 100_000, "{segments} segments of {count} frames");
+}

@@ -261,6 +261,7 @@ def diagnose(
 
 
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
+    # Length: one look after the other, each of what the ones before have left
     assert found.packets is not None
     server = row["way"] == "server"
     other = found.connections.filter(

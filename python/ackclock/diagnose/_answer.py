@@ -76,6 +76,7 @@ def answer(
     idle
         Share of the life in which nothing was to be sent.
     """
+    # Length: a sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
     if not causes:
         return Answer(where="not told", what="nothing was sent", helps="capture a transfer", sure="not told")
