@@ -74,13 +74,14 @@ def answer(
     closed
         The receiver has shut its window, or offers less than half of what it did.
     idle
-        Share of the life in which nothing was to be sent.
+        Share of the life in which nothing was to be sent and nothing was outstanding: the application's, here.
     """
     # Length: a sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
     if not causes:
         return Answer(where="not told", what="nothing was sent", helps="capture a transfer", sure="not told")
-    parts = {cause.name: cause.share for cause in causes}
+    parts = {cause.name: cause.share * (1 - idle) for cause in causes}
+    parts["application"] = parts.get("application", 0.0) + idle
     lost = {cause.name: cause for cause in causes}
     window = parts.get("cwnd", 0.0) + parts.get("pacing", 0.0)
     repair = parts.get("recovery", 0.0) + parts.get("timeout", 0.0)
@@ -145,11 +146,8 @@ def answer(
             sure="likely",
         )
     if first == "application":
-        what = (
-            f"the {sender} had no more data for {told} of the time that it was not idle"
-            if idle > 0.1
-            else f"the {sender} had no more data for {told} of the time"
-        )
+        idly = f", {told_share(idle)} with nothing outstanding" if idle > 0.1 else ""
+        what = f"the {sender} had no more data for {told} of the time{idly}"
         return Answer(
             where="application",
             what=what,

@@ -22,7 +22,7 @@ LEAST_PACKETS, STRETCH = 100, 20
 HALF, TIGHT = 0.5, 2e-3
 """Of the pieces, by bytes: those that agree best, and how far apart they are where they tell the rate."""
 
-AGREE = 0.1
+AGREE = 0.06
 """How far apart the half may be that agrees best: beyond it the pieces tell no rate, and what the transfer itself carried is a lower bound."""
 
 PLACE = 0.7
