@@ -22,7 +22,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Never
 
-from ackclock import _native
+from ackclock import _native, _wall
 from ackclock._files import reads
 from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote, said
 
@@ -75,6 +75,11 @@ class OwnClass:
         UnavailableError
             If the file has changed since the scenario was compiled.
         """
+        _wall.note(Path(self.file).name)
+        with _wall.doing(f"loading {self.file}"):
+            return self._loaded()
+
+    def _loaded(self) -> Callable[[], Any]:
         if self.is_compiled:
             return _native.load(self.file, self.options, self.digest)  # type: ignore[no-any-return]
         if _digest(self.file) != self.digest:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackclock import _child, _engine
+from ackclock import _child, _engine, _wall
 from ackclock._files import regular
 from ackclock.errors import InputError, UnavailableError, shown
 
@@ -112,8 +112,10 @@ def load(file: str | Path) -> Stack:
         if known == str(path):
             return stack
     digest = hashlib.sha256(regular(path, LARGEST)).hexdigest()
+    _wall.note(path.name)
     try:
-        name, version, controllers = _engine.load_stack(str(path))
+        with _wall.doing(f"loading {path}"):
+            name, version, controllers = _engine.load_stack(str(path))
     except ValueError as error:
         raise InputError(f"{shown(str(file))}: {shown(str(error))}") from None
     stack = Stack(name=name, version=version, controllers=tuple(controllers), digest=digest, file=str(path))
