@@ -25,7 +25,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes longer to import than all of this
     from typing import Any
 
-__all__ = ["Page", "alone", "behind", "doing", "forget", "heard", "limit_s", "needed", "note", "ran"]
+__all__ = [
+    "Page",
+    "alone",
+    "behind",
+    "doing",
+    "ended",
+    "endless",
+    "forget",
+    "heard",
+    "limit_s",
+    "needed",
+    "note",
+    "ran",
+]
 
 ROOMS, ROOM = 64, 128
 """Threads that have a room on the page, and its bytes: as `crates/core/src/calls.rs` has them."""
@@ -119,8 +132,8 @@ class Page:
 
     def __init__(self, file: int = -1) -> None:
         self._memory = mmap.mmap(file, SIZE)
-        self._since: dict[int, tuple[int, int]] = {}
-        self._ticks = 0
+        self._since: dict[int, tuple[int, float]] = {}
+        self._passed_s = 0.0
 
     @property
     def doing(self) -> str:
@@ -143,7 +156,7 @@ class Page:
         struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
 
     def use(self) -> None:
-        """This process, the child, notes its calls here from now on, and ends with its parent."""
+        """Let this process, the child, note its calls here from now on, and end with its parent."""
         global _page  # noqa: PLW0603 - a process has one
         from ackclock import _engine
 
@@ -156,17 +169,19 @@ class Page:
         found = sorted({text for _, inside, text in self._rooms() if inside})
         return " or ".join(found[:3]) or self.doing
 
-    def stuck(self) -> str:
-        """Where a call has gone on for longer than allowed; empty if none has. To be asked every `TICK_S`."""
-        self._ticks += 1
+    def stuck(self, tick_s: float = TICK_S) -> str:
+        """Where a call has gone on for longer than allowed; empty if none has. To be asked every `tick_s` seconds, which are counted: a
+        process that was stopped for a while has not been in its call.
+        """
+        self._passed_s += tick_s
         (count,) = struct.unpack_from("<Q", self._memory, DOING)
         calls = [(number, inside, text) for number, inside, text in self._rooms()]
         calls.append((count, bool(count % 2), self.doing))
         for at, (number, inside, text) in enumerate(calls):
-            known, since = self._since.get(at, (-1, 0))
+            known, since = self._since.get(at, (-1, 0.0))
             if number != known:
-                self._since[at] = (number, self._ticks)
-            elif inside and (self._ticks - since) * TICK_S > limit_s():
+                self._since[at] = (number, self._passed_s)
+            elif inside and self._passed_s - since > limit_s():
                 return text
         return ""
 
@@ -290,7 +305,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
             if stuck := page.stuck():
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-                return _said(f"{stuck}: found no end after {limit_s():g} s; allowed: a call that returns (ACKCLOCK_CALL_LIMIT=SECONDS)")
+                return _said(endless(stuck))
     os.set_blocking(answer, False)
     said = b""
     with suppress(OSError):
@@ -300,21 +315,28 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         return code
     if code in (INTERRUPTED, -signal.SIGINT, -signal.SIGTERM) and asked:
         return INTERRUPTED
-    return _said(_ended(page, said, code))
+    return _said(ended(page, said, code))
 
 
-def _ended(page: Page, said: bytes, code: int) -> str:
-    how = f"exit code {code}" if code >= 0 else _name(-code)
+def endless(where: str) -> str:
+    """What is said of a call that does not come back."""
+    return f"{where}: found no end after {limit_s():g} s; allowed: a call that returns (ACKCLOCK_CALL_LIMIT=SECONDS)"
+
+
+def ended(page: Page, said: bytes, code: int) -> str:
+    """What is said of a process that ended with this code, and this word, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
-    return f"{where}: found an end of the process ({how}){after}; allowed: own code that returns, or raises an exception"
+    return (
+        f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"
+    )
 
 
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def how(code: int) -> str:
+    """In words: an exit code, or below zero the number of a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
 
 def _said(message: str) -> int:

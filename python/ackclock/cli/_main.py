@@ -120,7 +120,11 @@ def _fail(message: str, code: int) -> int:
     try:
         sys.stderr.write(f"ackclock: {message}\n")
         sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):  # no one is reading, or own code has closed it; the exit code still tells
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # no one is reading, or own code has closed it; the exit code still tells
         with suppress(OSError):
             _discard(2)
     return code
