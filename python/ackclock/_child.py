@@ -25,6 +25,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess, Popen, TimeoutExpired
 from typing import IO, Any
@@ -142,6 +143,7 @@ def start(
     cwd: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: int | IO[Any] | None = DEVNULL,
+    memory: int | None = None,
     **options: Any,
 ) -> Popen[Any]:
     """Start a process.
@@ -158,6 +160,8 @@ def start(
         Its variables; None: `environment()`; with leave, those of this process.
     stdin
         Nothing, unless something is given.
+    memory
+        Bytes of address space that it may take, and each of its children.
     options
         Of `subprocess.Popen`; none of them runs a shell.
 
@@ -173,7 +177,19 @@ def start(
     if not leave:
         cwd = NOWHERE if cwd is None else os.path.abspath(cwd)
         env = environment() if env is None else env
-    return Popen([place, *arguments], cwd=cwd, env=env, stdin=stdin, shell=False, **options)
+    process = Popen([place, *arguments], cwd=cwd, env=env, stdin=stdin, shell=False, **options)
+    if memory is not None:
+        _bound(process.pid, memory)
+    return process
+
+
+def _bound(process: int, memory: int) -> None:
+    """Bound a process that has just begun, where the system can do that from outside."""
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):
+            resource.prlimit(process, resource.RLIMIT_AS, (memory, memory))
 
 
 def run(

@@ -327,9 +327,7 @@ def ended(page: Page, said: bytes, code: int) -> str:
     """What is said of a process that ended with this code, and this word, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
-    return (
-        f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"
-    )
+    return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"
 
 
 def how(code: int) -> str:

@@ -167,14 +167,21 @@ def _opened(answer: tuple[str, Any]) -> Done:
 
 def serve(tasks: str, answers: str, page: str) -> None:
     """Make the tasks that come in until there are none."""
-    from ackclock.sweep.task import compute
-
     global _serves  # noqa: PLW0603 - this process does nothing else
     _serves = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if int(page) >= 0:
         _wall.Page(int(page)).use()
-    with os.fdopen(int(tasks), "rb") as given, os.fdopen(int(answers), "wb") as back:
+    try:
+        _serve(int(tasks), int(answers))
+    except BaseException:  # what own code has done to this process has no end, and a traceback is no answer
+        os._exit(1)
+
+
+def _serve(tasks: int, answers: int) -> None:
+    from ackclock.sweep.task import compute
+
+    with os.fdopen(tasks, "rb") as given, os.fdopen(answers, "wb") as back:
         while len(head := given.read(8)) == 8:
             task = pickle.loads(given.read(struct.unpack("<Q", head)[0]))
             answer: tuple[str, Any]
