@@ -25,7 +25,6 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, CompletedProcess, Popen, TimeoutExpired
 from typing import IO, Any
@@ -73,6 +72,9 @@ sys.argv = [target, *arguments]
 getattr(sys.modules[module], function)(*arguments)
 """
 """Program of a process of ours. The modules to come first are loaded before the path of the user's own process is put in place."""
+
+SHELL = "/bin/sh"
+"""Bounds the memory of a program before it begins: a process of many threads cannot do that for its child."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -177,19 +179,10 @@ def start(
     if not leave:
         cwd = NOWHERE if cwd is None else os.path.abspath(cwd)
         env = environment() if env is None else env
-    process = Popen([place, *arguments], cwd=cwd, env=env, stdin=stdin, shell=False, **options)
-    if memory is not None:
-        _bound(process.pid, memory)
-    return process
-
-
-def _bound(process: int, memory: int) -> None:
-    """Bound a process that has just begun, where the system can do that from outside."""
-    import resource
-
-    if hasattr(resource, "prlimit"):
-        with suppress(OSError, ValueError):
-            resource.prlimit(process, resource.RLIMIT_AS, (memory, memory))
+    whole = [place, *arguments]
+    if memory is not None and os.path.exists(SHELL):
+        whole = [SHELL, "-c", f'ulimit -v {memory // 1024}; exec "$@"', SHELL, *whole]
+    return Popen(whole, cwd=cwd, env=env, stdin=stdin, shell=False, **options)
 
 
 def run(

@@ -163,6 +163,7 @@ def test_what_was_found_is_compared_with_what_the_code_does(tmp_path, capsys):
     assert len([line for line in said.splitlines() if line.startswith("ackclock: ")]) == 1
 
 
+@pytest.mark.deep
 def test_an_evaluation_does_not_show_the_verdict_of_other_weights(tmp_path, capsys):
     (tmp_path / "c.py").write_text(WEIGHED)
     (tmp_path / "weights.txt").write_text("1.0")
