@@ -1,4 +1,6 @@
 //! An end of a flow whose stack is in a library.
+//!
+//! Length: every call of the simulator, and what is held against the answers.
 
 use std::fmt::Write;
 use std::sync::Arc;
