@@ -73,6 +73,9 @@ getattr(sys.modules[module], function)(*arguments)
 """
 """Program of a process of ours. The modules to come first are loaded before the path of the user's own process is put in place."""
 
+SHELL = "/bin/sh"
+"""Bounds the memory of a program before it begins: a process of many threads cannot do that for its child."""
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -142,6 +145,7 @@ def start(
     cwd: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: int | IO[Any] | None = DEVNULL,
+    memory: int | None = None,
     **options: Any,
 ) -> Popen[Any]:
     """Start a process.
@@ -158,6 +162,8 @@ def start(
         Its variables; None: `environment()`; with leave, those of this process.
     stdin
         Nothing, unless something is given.
+    memory
+        Bytes of address space that it may take, and each of its children.
     options
         Of `subprocess.Popen`; none of them runs a shell.
 
@@ -173,7 +179,10 @@ def start(
     if not leave:
         cwd = NOWHERE if cwd is None else os.path.abspath(cwd)
         env = environment() if env is None else env
-    return Popen([place, *arguments], cwd=cwd, env=env, stdin=stdin, shell=False, **options)
+    whole = [place, *arguments]
+    if memory is not None and os.path.exists(SHELL):
+        whole = [SHELL, "-c", f'ulimit -v {memory // 1024}; exec "$@"', SHELL, *whole]
+    return Popen(whole, cwd=cwd, env=env, stdin=stdin, shell=False, **options)
 
 
 def run(

@@ -16,17 +16,20 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from importlib.machinery import SourceFileLoader
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
-from ackclock import _native
+from ackclock import _files, _native, _wall
 from ackclock._files import reads
+from ackclock._reads import Source, content, heard
+from ackclock._reads import digest as digest_of
+from ackclock._reads import named as declared
 from ackclock.errors import InputError, ScenarioError, UnavailableError, one_of, quote, said
 
-__all__ = ["OwnClass", "anchored", "classes", "copied", "described", "named", "refuse", "short"]
+__all__ = ["OwnClass", "Source", "anchored", "classes", "copied", "described", "named", "planned", "refuse", "short"]
 
 _NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<compiled>.+\.(?:c|rs))")
 FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
@@ -34,6 +37,9 @@ FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
 
 LARGEST = 2**20
 """Bytes of a file."""
+
+MOST_MODULES = 32
+"""Files whose modules are kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +54,15 @@ class OwnClass:
         Keyword arguments of the class, or parameters of the module, as JSON.
     digest
         Hash of the file when the scenario was compiled; of C, with the compiler's version.
+    whole
+        Hash of what else the code reads, when its runs were planned; None: they are kept nowhere.
     """
 
     file: str
     name: str
     options: str
     digest: str
+    whole: str | None = None
 
     @property
     def key(self) -> str:
@@ -75,23 +84,75 @@ class OwnClass:
         UnavailableError
             If the file has changed since the scenario was compiled.
         """
+        _wall.note(Path(self.file).name)
+        with _wall.doing(f"loading {self.file}"):
+            return self._loaded()
+
+    def planned(self) -> OwnClass:
+        """The same, which knows what else its code reads now: to find that, the code is run, or compiled.
+
+        Raises
+        ------
+        InputError, UnavailableError
+            As `load`.
+        """
+        _wall.note(Path(self.file).name)
+        with _wall.doing(f"loading {self.file}"):
+            return replace(self, whole=self._whole())
+
+    def _whole(self) -> str:
+        """Found once for each state of what was read."""
+        key = (self.file, self.name, self.options, self.digest)
+        known = _wholes.get(key)
+        if known is None or any(content(path) != was for path, was in known[1].items()):
+            while len(_wholes) >= MOST_MODULES:
+                _wholes.pop(next(iter(_wholes)))
+            paths, more = self._read()
+            whole = digest_of(paths, Path(self.file).parent, more)
+            known = _wholes[key] = (whole, {path: content(path) for path in paths})
+        return known[0]
+
+    def _read(self) -> tuple[list[str], dict[str, str]]:
+        """What it reads beside its file, and variables of the environment."""
+        folder = Path(self.file).parent
+        if self.is_compiled:
+            return _native.depends(self.file)
+        made = self._class()
+        _, read = _module(self.file, self.digest)
+        with (
+            heard(folder) as later,
+            suppress(Exception, SystemExit, GeneratorExit),
+        ):  # the run says what is wrong with it
+            made(**json.loads(self.options))
+        data = declared(getattr(made, "reads", ()), folder, whose=f"{self.file}:{self.name}")
+        return sorted({path for path in (*read, *later, *data) if path != self.file}), {}
+
+    def _loaded(self) -> Callable[[], Any]:
+        if self.whole is not None and self._whole() != self.whole:
+            raise UnavailableError(
+                f"{self.file}: found other data or modules than when the runs were planned; start them again"
+            )
         if self.is_compiled:
             return _native.load(self.file, self.options, self.digest)  # type: ignore[no-any-return]
-        if _digest(self.file) != self.digest:
-            raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
-        module = _module(self.file, self.digest)
-        made = getattr(module, self.name, None)
-        if not isinstance(made, type):
-            found = "nothing" if made is None else quote(repr(made))
-            there = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
-            allowed = one_of(self.name, there) if there else "a class, of which the file has none"
-            raise InputError(f"{self.file}:{self.name}: found {found} of this name; allowed: {allowed}")
+        made = self._class()
         options = json.loads(self.options)
         if not options:
             return made
         with_options = partial(made, **options)
         with_options.__name__ = made.__name__  # type: ignore[attr-defined]
         return with_options
+
+    def _class(self) -> type:
+        if _digest(self.file) != self.digest:
+            raise UnavailableError(f"{self.file}: found other code than when the runs were planned; start them again")
+        module, _ = _module(self.file, self.digest)
+        made = getattr(module, self.name, None)
+        if not isinstance(made, type):
+            found = "nothing" if made is None else quote(repr(made))
+            there = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
+            allowed = one_of(self.name, there) if there else "a class, of which the file has none"
+            raise InputError(f"{self.file}:{self.name}: found {found} of this name; allowed: {allowed}")
+        return made
 
 
 def named(text: object) -> bool:
@@ -146,6 +207,11 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
     return OwnClass(file=file, name=found["name"], options=written, digest=_digest(file))
 
 
+def planned(own: Iterable[OwnClass]) -> str:
+    """What runs depend on beside the files that their scenarios name; empty if that is all. Own code is run to find out."""
+    return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
+
+
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
     """What the engine calls, by the name that the compiled scenario has for it."""
     return {one.key: one.load() for one in own}
@@ -194,27 +260,34 @@ def _digest(file: str) -> str:
         ) from None
 
 
-class Source(SourceFileLoader):
-    """Takes no bytecode: that of a file which was changed within a second, and kept its size, is of the code before."""
+_wholes: dict[tuple[str, ...], tuple[str, dict[str, str | None]]] = {}
+"""By code: hash of what it reads, and the content of each file at that time."""
 
-    def path_stats(self, path: str) -> Never:  # noqa: ARG002 - as in the class above
-        raise OSError
+_modules: dict[tuple[str, str], tuple[Any, dict[str, str | None]]] = {}
+"""By file and digest: the module, and what it read, with the content at that time."""
 
 
-@lru_cache(maxsize=32)
-def _module(file: str, digest: str) -> Any:
-    """Import a file, once for each state of it."""
+def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
+    """Import a file, once for each state of it and of what it reads; with that."""
+    known = _modules.get((file, digest))
+    if known is not None and all(content(path) == was for path, was in known[1].items()):
+        return known
     name = f"_ackclock_own_{digest}"
     spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, file))
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that its dataclasses and pickles find it
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:  # sys.exit at the end of a program, too
-        sys.modules.pop(name, None)
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise InputError(f"{file}: cannot be imported ({said(error)})") from error
-    return module
+    with heard(Path(file).parent) as read:
+        sys.modules[name] = module  # so that its dataclasses and pickles find it
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as error:  # sys.exit at the end of a program, too
+            sys.modules.pop(name, None)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise InputError(f"{file}: cannot be imported ({said(error)})") from error
+    while len(_modules) >= MOST_MODULES:
+        _modules.pop(next(iter(_modules)))
+    _modules[file, digest] = (module, {path: content(path) for path in read if path != file})
+    _files.reads(*read)
+    return _modules[file, digest]

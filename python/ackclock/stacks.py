@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ackclock import _child, _engine
+from ackclock import _child, _engine, _wall
 from ackclock._files import regular
 from ackclock.errors import InputError, UnavailableError, shown
 
@@ -33,6 +33,9 @@ LARGEST = 2**30
 
 PATIENCE_S = 120.0
 """Wall time that one check may take; the longest takes about a second of CPU."""
+
+SHORT_S = 10.0
+"""... once one of them has found no end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,8 +115,10 @@ def load(file: str | Path) -> Stack:
         if known == str(path):
             return stack
     digest = hashlib.sha256(regular(path, LARGEST)).hexdigest()
+    _wall.note(path.name)
     try:
-        name, version, controllers = _engine.load_stack(str(path))
+        with _wall.doing(f"loading {path}"):
+            name, version, controllers = _engine.load_stack(str(path))
     except ValueError as error:
         raise InputError(f"{shown(str(file))}: {shown(str(error))}") from None
     stack = Stack(name=name, version=version, controllers=tuple(controllers), digest=digest, file=str(path))
@@ -213,14 +218,17 @@ def check(file: str | Path, *, controllers: Sequence[str] = (), checks: Sequence
     for wanted in controllers:
         if wanted not in stack:
             raise InputError(f"--controller: found {shown(wanted)}; allowed: {', '.join(stack)}")
+    patience_s = PATIENCE_S
     for controller in controllers or stack:
         for what, about in _engine.stack_checks():
             if checks and what not in checks:
                 continue
-            holds, text = _apart(path, controller, what)
+            holds, text = _apart(path, controller, what, patience_s=patience_s)
             if holds and what == "repeats":
-                again, second = _apart(path, controller, what, pauses=True)
+                again, second = _apart(path, controller, what, pauses=True, patience_s=patience_s)
                 holds, text = again and second == text, _compared(text, second, holds=again)
+            if not holds and text.startswith(NO_END):
+                patience_s = min(patience_s, SHORT_S)
             yield Finding(controller=controller, check=what, about=about, holds=holds, text=text)
 
 
@@ -235,22 +243,25 @@ def _compared(first: str, second: str, *, holds: bool) -> str:
 def _described(path: Path, file: str | Path) -> Sequence[str]:
     """Controllers of the library, from a process of its own: it may do anything when it is loaded."""
     regular(path, LARGEST)
-    holds, said = _told([str(path)])
+    holds, said = _told([str(path)], PATIENCE_S)
     if not holds:
         raise InputError(f"{shown(str(file))}: {shown(said)}")
     return said.split(",")
 
 
-def _apart(path: Path, controller: str, what: str, *, pauses: bool = False) -> tuple[bool, str]:
-    return _told([str(path), controller, what, "pauses" if pauses else ""])
+NO_END = "found no end after "
 
 
-def _told(arguments: Sequence[str]) -> tuple[bool, str]:
+def _apart(path: Path, controller: str, what: str, *, patience_s: float, pauses: bool = False) -> tuple[bool, str]:
+    return _told([str(path), controller, what, "pauses" if pauses else ""], patience_s)
+
+
+def _told(arguments: Sequence[str], patience_s: float) -> tuple[bool, str]:
     """One line of JSON from a process; or how it ended without."""
     try:
-        done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=PATIENCE_S)
+        done = _child.run(_child.python("ackclock.stacks:answer", *arguments), timeout=patience_s)
     except _child.TimeoutExpired:
-        return False, f"found no end after {PATIENCE_S:.0f} s; allowed: a result"
+        return False, f"{NO_END}{patience_s:.0f} s; allowed: a result"
     try:
         holds, text = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
@@ -276,4 +287,5 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
 
 def answer(*arguments: str) -> None:
     """What a child of `check` is started for; one line of JSON."""
+    _engine.end_with_parent()
     sys.stdout.write(json.dumps(_answer(arguments)) + "\n")

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _wall
 from ackclock.errors import InputError, one_of, quote, said
 
 if TYPE_CHECKING:
@@ -78,9 +79,14 @@ def get(name: str) -> Study:
 def _of_package(entry: EntryPoint) -> Study:
     from ackclock.study import Study, plugin
 
+    if entry.name not in _ours():
+        _wall.note(f"study {entry.name}")
     try:
-        found: Any = entry.load()
-    except (Exception, SystemExit) as error:
+        with _wall.doing(f"importing {entry.value}"):
+            found: Any = entry.load()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise InputError(f"{entry.name}: cannot be imported ({said(error)})") from error
     if isinstance(found, Study):
         return found

@@ -77,6 +77,21 @@ pub struct Sample {
     pub mtu: u16,
 }
 
+/// What an end wrote and got, for the other one.
+#[derive(Clone, Copy, Debug)]
+pub struct Accounts {
+    /// Bytes that its application wrote; none: without an end, or it stopped.
+    pub written: Option<u64>,
+    /// It writes no more.
+    pub closes: bool,
+    /// It gave up.
+    pub failed: bool,
+    /// Bytes of the datagrams that arrived.
+    pub arrived: u64,
+    /// Bytes of the application that are here, as the stack says.
+    pub received: u64,
+}
+
 /// A line of an end's trace: an ACK that was processed, or a datagram with data that left.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -142,6 +157,13 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn set_trace(&mut self, on: bool);
     /// The rows kept so far.
     fn take_trace(&mut self) -> Vec<Row>;
+
+    /// What the other end's reports are held against; none: this stack is believed.
+    fn accounts(&self) -> Option<Accounts> {
+        None
+    }
+    /// The connection is over: hold what this end reported against its peer, and accuse it where the two cannot be.
+    fn hold_against(&self, _peer: &Accounts) {}
 }
 
 /// Makes the ends of a flow.
@@ -164,6 +186,7 @@ pub struct Carried(Arc<Mutex<Places>>);
 struct Places {
     places: Vec<Vec<u8>>,
     free: Vec<u32>,
+    fault: Option<String>,
 }
 
 impl Carried {
@@ -195,6 +218,16 @@ impl Carried {
     /// The datagram will not arrive.
     pub fn lose(&self, datagram: &Opaque) {
         self.all().free.push(datagram.place);
+    }
+
+    /// A stack reports what cannot be, which ends the run; the first one is told.
+    pub fn accuse(&self, said: String) {
+        self.all().fault.get_or_insert(said);
+    }
+
+    /// What was told first.
+    pub fn fault(&self) -> Option<String> {
+        self.all().fault.clone()
     }
 
     /// Datagrams on their way.

@@ -3,6 +3,7 @@
 //! their fields and no behaviour: no I/O, no clock, no protocol, no network element.
 
 pub mod accecn;
+pub mod calls;
 pub mod datagram;
 pub mod digest;
 pub mod distribution;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use ackclock_cc::controller::own::{variables, ABSURD};
 use ackclock_cc::controller::{Custom, Hook, Maker, Needs};
 use ackclock_cc::{AckSample, Arrival, CongestionControl, Window};
+use ackclock_core::calls;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Stream, Time};
 
@@ -84,7 +85,10 @@ impl NativeController {
         }
         let host = made.host();
         // SAFETY: the library keeps what the host is, not where this structure lies.
-        made.cc = hooks.open.map_or(std::ptr::null_mut(), |open| unsafe { open(&host) });
+        made.cc = {
+            let _call = calls::enter(library.name, "open", Time::ZERO);
+            hooks.open.map_or(std::ptr::null_mut(), |open| unsafe { open(&host) })
+        };
         if made.cc.is_null() {
             made.fail("open", "it has no memory".to_string());
         }
@@ -105,9 +109,16 @@ impl NativeController {
     fn close(&mut self) {
         let cc = std::mem::replace(&mut self.cc, std::ptr::null_mut());
         if let (Some(close), false) = (self.library.hooks.close, cc.is_null()) {
+            let _call = self.begins("close");
             // SAFETY: an open controller, closed once.
             unsafe { close(cc) }
         }
+    }
+
+    /// A call of the library, until it is dropped.
+    #[inline]
+    fn begins(&self, hook: &'static str) -> calls::Call {
+        calls::enter(self.library.name, hook, self.run.now)
     }
 
     /// Why a hook failed, as the library says it.
@@ -245,10 +256,12 @@ macro_rules! called {
                 if let Some(hook) = $me.library.hooks.$hook.filter(|_| !$me.cc.is_null()) {
                     $(let mut $arg = Lent::new($arg);)*
                     $(let mut answer = <$answer as Answer>::start(Hook::$hook);)?
+                    let call = $me.begins(stringify!($hook));
                     // SAFETY: an open controller; windows and answers to write and ACKs to read, which outlive the call.
                     let status = unsafe {
                         hook($me.cc $(, $arg.pass())* $(, &mut answer as *mut <$answer as Answer>::C)?)
                     };
+                    drop(call);
                     if $me.went(stringify!($hook), status) {
                         $($me.counts(stringify!($hook), $arg.back());)*
                         $(if let Some(answer) = $me.counts(stringify!($hook), <$answer as Answer>::read(answer)) {
@@ -266,6 +279,7 @@ macro_rules! called {
 
             fn vars(&self, values: &mut [f64]) {
                 if let Some(hook) = self.library.hooks.variables_of.filter(|_| !self.cc.is_null()) {
+                    let _call = self.begins("variables");
                     let mut known = [f64::NAN; ackclock_cc::controller::MAX_VARS];
                     // SAFETY: an open controller, and room for as many numbers as it may have names.
                     if unsafe { hook(self.cc, known.as_mut_ptr()) } == 0 {
@@ -292,8 +306,10 @@ macro_rules! called {
                     report: self.report.clone(),
                 };
                 let host = made.host();
+                let call = self.begins("copy");
                 // SAFETY: an open controller; the library keeps what the host is, not where this structure lies.
                 made.cc = unsafe { copy(self.cc, &host) };
+                drop(call);
                 match made.cc.is_null() {
                     true => Err(self.said()),
                     false => Ok(Box::new(made)),

@@ -9,6 +9,7 @@ use ackclock_cc::controller::own::{
 };
 use ackclock_cc::controller::{Custom, Hook, Maker, Needs, HOOKS};
 use ackclock_cc::{AckSample, RateSample};
+use ackclock_core::calls;
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -212,6 +213,8 @@ pub struct PyBridge {
     object: Option<Py<PyAny>>,
     window: Option<Py<PyWindow>>,
     class: String,
+    /// Of the last ACK.
+    last: Time,
     methods: Methods,
     /// Most arguments of those in [`AT_FIRST`].
     most: [usize; AT_FIRST.len()],
@@ -266,10 +269,12 @@ fn made(class: &Py<PyAny>, slot: &Slot) -> Own<PyBridge> {
         if failed(slot) {
             return Own::new(bridge, Said::default());
         }
+        let call = calls::enter(&bridge.class, "__init__", Time::ZERO);
         let said = class.bind(py).call0().and_then(|object| {
             let said = bridge.bind(&object)?;
             Ok(said)
         });
+        drop(call);
         let said = said.unwrap_or_else(|error| {
             bridge.fail("__init__", Time::ZERO, error);
             Said::default()
@@ -285,6 +290,7 @@ impl PyBridge {
             object: None,
             window: None,
             class,
+            last: Time::ZERO,
             methods,
             most: [usize::MAX; AT_FIRST.len()],
             slot: slot.clone(),
@@ -381,7 +387,9 @@ impl Bridge for PyBridge {
         let (Some(method), Some(shared)) = (&self.methods[hook as usize], &self.window) else {
             return Ok(0.0);
         };
+        self.last = told.ack.as_ref().map_or(self.last, |ack| ack.now);
         Python::attach(|py| {
+            let _call = calls::enter(&self.class, hook.own(), self.last);
             let (method, shared) = (method.bind(py), shared.bind(py));
             shared.borrow_mut().0 = *window;
             let returned = match &told.ack {
@@ -409,6 +417,7 @@ impl Bridge for PyBridge {
 
     fn vars(&self, names: &[&str], values: &mut [f64]) {
         let Some(object) = &self.object else { return };
+        let _call = calls::enter(&self.class, "variables", self.last);
         Python::attach(|py| {
             for (value, name) in values.iter_mut().zip(names) {
                 if let Ok(known) = object.bind(py).getattr(*name).and_then(|x| x.extract::<f64>()) {
@@ -421,6 +430,7 @@ impl Bridge for PyBridge {
     /// By its method `copy`, else by `copy.deepcopy`.
     fn copied(&self) -> Result<PyBridge, String> {
         let object = self.object.as_ref().ok_or("found none")?;
+        let _call = calls::enter(&self.class, "copy", self.last);
         Python::attach(|py| {
             let copied = match &self.methods[Hook::copied as usize] {
                 Some(method) => method.call0(py),

@@ -1,11 +1,13 @@
 //! Ends what the engine does: Ctrl-C, where the interpreter has to be asked for it, and a flag that others set.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyKeyboardInterrupt;
+use ackclock_core::calls;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
 /// A flag that ends the runs to which it was given, once and for all.
@@ -125,3 +127,35 @@ impl Hooked {
 
 /// How often the interpreter is asked.
 const EVERY: Duration = Duration::from_millis(100);
+
+/// Note calls of users' code on this page, memory that another process reads, from now on: `calls` says what stands where.
+#[pyfunction]
+#[allow(unsafe_code, reason = "memory of Python's, which stays for the life of the process")]
+pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
+    const BYTES: usize = calls::ROOMS * calls::WORDS * 8;
+    let place = page.buf_ptr().cast::<AtomicU64>();
+    if page.readonly() || page.len_bytes() < BYTES || !page.is_c_contiguous() || !place.is_aligned() {
+        return Err(PyValueError::new_err(format!("page: allowed: {BYTES} bytes that can be written")));
+    }
+    std::mem::forget(page); // it is held, so that Python neither moves nor frees the memory
+                            // SAFETY: aligned memory of this length, which is held for ever; others touch it through atomics or not at all.
+    let words = unsafe { std::slice::from_raw_parts(place, BYTES / 8) };
+    calls::share(words);
+    Ok(())
+}
+
+/// This process ends when the thread that started it does, where the system can do that.
+#[pyfunction]
+#[allow(unsafe_code, reason = "a call of the system")]
+pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        extern "C" {
+            fn prctl(option: std::ffi::c_int, ...) -> std::ffi::c_int;
+        }
+        const PR_SET_PDEATHSIG: std::ffi::c_int = 1;
+        const SIGKILL: std::ffi::c_ulong = 9;
+        // SAFETY: an option that takes a number.
+        unsafe { prctl(PR_SET_PDEATHSIG, SIGKILL) };
+    }
+}

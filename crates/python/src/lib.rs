@@ -42,7 +42,7 @@ mod _engine {
     #[pymodule_export]
     use super::controller::{PyAck, PyRate, PyWindow};
     #[pymodule_export]
-    use super::interrupt::PyStop;
+    use super::interrupt::{end_with_parent, share_calls, PyStop};
     #[pymodule_export]
     use super::many::{run_batch, run_many};
     #[pymodule_export]

@@ -52,6 +52,11 @@ impl Freight {
         }
     }
 
+    /// What a stack reported that cannot be.
+    pub fn fault(&self) -> Option<String> {
+        self.0.fault()
+    }
+
     /// Datagrams whose bytes wait.
     pub fn held(&self) -> usize {
         self.0.held()

@@ -114,6 +114,11 @@ impl World {
         self.net.freight = freight.clone();
     }
 
+    /// What a stack of others reported that cannot be, if one did.
+    pub fn fault(&self) -> Option<String> {
+        self.net.freight.fault()
+    }
+
     /// Datagrams of others' stacks whose bytes wait.
     pub fn freight(&self) -> usize {
         self.net.freight.held()

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use ackclock_core::foreign::hash;
 use ackclock_core::Stream;
 
+use crate::audit::Audit;
 use crate::library::{Instance, Library, State};
 
 const MS: u64 = 1_000_000;
@@ -25,6 +26,7 @@ pub const CHECKS: &[(&str, &str)] = &[
     ("deadlines", "nothing leaves before the deadline, and the next deadline is later"),
     ("clock", "the same packets from another time on"),
     ("repeats", "the same packets in another process, with pauses of real time in between"),
+    ("numbers", "what it reports is what the path carried"),
     ("instances", "the same packets beside other instances"),
     ("threads", "no threads"),
     ("junk", "10,000 datagrams of junk are survived"),
@@ -45,6 +47,7 @@ pub fn check(
         "deadlines" => on.deadlines(),
         "clock" => on.clock(),
         "repeats" => on.repeats(pauses),
+        "numbers" => on.numbers(),
         "instances" => on.instances(),
         "threads" => on.threads(),
         "junk" => on.junk(),
@@ -90,6 +93,8 @@ struct Path {
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
+    /// Of each end, where what it reports is looked at.
+    audits: Option<[Audit; 2]>,
 }
 
 impl On<'_> {
@@ -117,6 +122,7 @@ impl On<'_> {
             opened: None,
             early: None,
             looks_early: false,
+            audits: None,
         })
     }
 
@@ -205,6 +211,23 @@ impl On<'_> {
             }
         }
         Ok(format!("{:016x}", path.digest))
+    }
+
+    /// A transfer with losses, to its end: at each step the reports of both ends, and in the end one against the other.
+    fn numbers(&self) -> Result<String, String> {
+        let mut path = self.transfer(LOSSY, 0, 1, SMALL)?;
+        path.audits = Some([Audit::new(0), Audit::new(0)]);
+        path.run(60 * SECOND, |path| path.ends[1].peer_finished() && path.ends[0].state() == State::Closed)?;
+        path.all_of(SMALL)?;
+        match (path.ends[1].peer_finished(), path.ends[0].sample().acked) {
+            (false, _) => {
+                Err(format!("peer_finished: found no end of {SMALL} bytes; allowed: one, when all are here"))
+            }
+            (_, acked) if acked != u64::MAX && acked != SMALL => Err(format!(
+                "acked: found {acked} of {SMALL} bytes in the end; allowed: all, or ACK_STACK_NONE"
+            )),
+            _ => Ok(format!("{} steps, {SMALL} bytes", path.steps)),
+        }
     }
 
     fn instances(&self) -> Result<String, String> {
@@ -300,6 +323,9 @@ impl Path {
         for side in [0, 1] {
             while let Some((len, mark)) = self.ends[side].transmit(self.now, &mut self.scratch)? {
                 self.put(side, len, mark);
+                if let Some(audits) = &mut self.audits {
+                    audits[side].leaves(self.now, len as u64 + self.header)?;
+                }
                 if self.wire[1 - side].len() > 100_000 {
                     return Err(
                         "transmit: found 100,000 datagrams at one time; allowed: what a window holds"
@@ -311,11 +337,26 @@ impl Path {
                 self.opened = Some(self.now - self.start);
             }
         }
+        self.audit()?;
         if self.looks_early {
             self.look_early(0)?;
             self.look_early(1)?;
         }
         Ok(())
+    }
+
+    /// What both ends report now, where that is looked at.
+    fn audit(&mut self) -> Result<(), String> {
+        let Some(audits) = &mut self.audits else { return Ok(()) };
+        for (audit, (end, who)) in audits.iter_mut().zip(self.ends.iter().zip(["client", "server"])) {
+            let said = audit.look(end, &end.state(), &end.sample(), self.now, true);
+            said.map_err(|said| format!("{who}, {said}"))?;
+        }
+        let [client, server] = &*audits;
+        let wrote = client.accounts(Some(SMALL), true, matches!(self.ends[0].state(), State::Failed(_)));
+        let read = server.accounts(Some(0), false, matches!(self.ends[1].state(), State::Failed(_)));
+        client.against(&wrote, &read).map_err(|said| format!("client, {said}"))?;
+        server.against(&read, &wrote).map_err(|said| format!("server, {said}"))
     }
 
     /// So much is there, no less and no more.
@@ -390,6 +431,9 @@ impl Path {
                 while self.wire[side].front().is_some_and(|(at, ..)| *at <= self.now) {
                     let Some((_, ecn, bytes)) = self.wire[side].pop_front() else { break };
                     self.ends[side].datagram(self.now, ecn, &bytes);
+                    if let Some(audits) = &mut self.audits {
+                        audits[side].arrives(bytes.len());
+                    }
                 }
                 if self.ends[side].deadline() <= self.now {
                     self.ends[side].timer(self.now);

@@ -1,16 +1,19 @@
 //! An end of a flow whose stack is in a library.
+//!
+//! Length: every call of the simulator, and what is held against the answers.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
 use ackclock_core::datagram::{Datagram, DatagramEndpoint, Opaque};
-use ackclock_core::foreign::{hash, Carried, Failure, Foreign, Maker, Row, Sample, Stats};
+use ackclock_core::foreign::{hash, Accounts, Carried, Failure, Foreign, Maker, Row, Sample, Stats};
 use ackclock_core::options::{Options, Value};
 use ackclock_core::packet::Ecn;
 use ackclock_core::schema::Refusal;
 use ackclock_core::{Span, Stream, Time};
 
 use crate::abi::{Told, NONE};
+use crate::audit::Audit;
 use crate::library::{loaded, Instance, Library, State};
 
 /// How both ends of a flow are set up.
@@ -117,9 +120,11 @@ impl Maker for Recipe {
             carried: carried.clone(),
             instance: None,
             scratch: Vec::new(),
+            audit: Audit::new(0),
             waiting: 0,
             written: 0,
             forever: false,
+            endless: false,
             closes: false,
             state: State::Opening,
             is_established: false,
@@ -145,11 +150,14 @@ struct End {
     carried: Carried,
     /// There once the connection is opened, or its first datagram is here.
     instance: Option<Instance>,
+    audit: Audit,
     scratch: Vec<u8>,
     /// Bytes written before that.
     waiting: u64,
     written: u64,
     forever: bool,
+    /// It wrote without an end, or stopped: how much is not known.
+    endless: bool,
     closes: bool,
     state: State,
     is_established: bool,
@@ -171,6 +179,7 @@ struct End {
 impl End {
     fn open(&mut self, now: Time) {
         let Recipe { library, controller, options, .. } = &self.recipe;
+        self.audit = Audit::new(now.0);
         match Instance::open(library, !self.opens, controller, options, &self.seed, now.0) {
             Ok(mut instance) => {
                 if self.waiting > 0 {
@@ -186,11 +195,19 @@ impl End {
             }
             Err(_) => self.failure = Some(Failure::Refused),
         }
-        self.look(now);
+        self.look(now, false);
     }
 
-    /// What it says after a call.
-    fn look(&mut self, now: Time) {
+    /// The library reports what cannot be: this ends the run.
+    #[cold]
+    fn accuse(&mut self, now: Time, said: &str) {
+        let library = self.recipe.library;
+        self.carried.accuse(format!("stack {} at {:.6} s: {said}", library.name, now.as_secs()));
+        self.failure.get_or_insert(Failure::Error);
+    }
+
+    /// What it says after a call; `settled`: nothing more leaves now.
+    fn look(&mut self, now: Time, settled: bool) {
         let Some(instance) = &self.instance else { return };
         let state = instance.state();
         self.is_established |= state != State::Opening && !matches!(state, State::Failed(_));
@@ -200,6 +217,10 @@ impl End {
         self.state = state;
         let window = known(self.told.window);
         self.told = instance.sample();
+        let held = self.audit.look(instance, &self.state, &self.told, now.0, settled);
+        if let Err(said) = held {
+            self.accuse(now, &said);
+        }
         self.reductions += u64::from(known(self.told.window) < window);
         self.set_deadline(now);
     }
@@ -218,7 +239,7 @@ impl End {
     fn call(&mut self, now: Time, action: impl FnOnce(&mut Instance)) {
         if let Some(instance) = &mut self.instance {
             action(instance);
-            self.look(now);
+            self.look(now, false);
         }
     }
 
@@ -296,7 +317,7 @@ impl Foreign for End {
     }
 
     fn write_forever(&mut self, now: Time) {
-        self.forever = true;
+        (self.forever, self.endless) = (true, true);
         self.call(now, |instance| instance.write(now.0, NONE));
     }
 
@@ -308,7 +329,7 @@ impl Foreign for End {
 
     fn stop_writing(&mut self, now: Time) {
         self.waiting = 0;
-        self.forever = false;
+        (self.forever, self.endless) = (false, true);
         self.close(now);
     }
 
@@ -324,11 +345,12 @@ impl Foreign for End {
         let carried = self.carried.clone();
         self.in_vain = 0;
         carried.take(datagram, |bytes| {
+            self.audit.arrives(bytes.len());
             if let Some(instance) = &mut self.instance {
                 instance.datagram(now.0, ecn as u8, bytes);
             }
         });
-        self.look(now);
+        self.look(now, false);
         self.note_ack(now, &before);
     }
 
@@ -403,6 +425,18 @@ impl Foreign for End {
     fn take_trace(&mut self) -> Vec<Row> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
+
+    fn accounts(&self) -> Option<Accounts> {
+        let written = (!self.endless).then_some(self.written);
+        Some(self.audit.accounts(written, self.closes, self.failure.is_some()))
+    }
+
+    fn hold_against(&self, peer: &Accounts) {
+        let held = self.accounts().map_or(Ok(()), |own| self.audit.against(&own, peer));
+        if let Err(said) = held {
+            self.carried.accuse(format!("stack {}: {said}", self.recipe.library.name));
+        }
+    }
 }
 
 impl DatagramEndpoint for End {
@@ -424,20 +458,28 @@ impl DatagramEndpoint for End {
         let (len, mark) = match self.instance.as_mut()?.transmit(now.0, &mut self.scratch) {
             Ok(Some(sent)) => sent,
             Ok(None) => {
-                self.look(now);
+                self.look(now, true);
                 return None;
             }
-            Err(_) => {
+            Err(said) => {
+                self.accuse(now, &said);
                 self.failure = Some(Failure::Error);
                 self.instance = None; // nothing of it can be relied on
                 self.deadline = Time::NEVER;
                 return None;
             }
         };
-        let (sent, has_data) = (&self.scratch[..len], mark & 4 != 0);
+        let has_data = mark & 4 != 0;
         self.number += 1;
         self.pieces += u64::from(has_data);
         self.bytes += len as u64;
+        if let Err(said) = self.audit.leaves(now.0, len as u64 + u64::from(self.recipe.library.header)) {
+            self.accuse(now, &said);
+            self.instance = None;
+            self.deadline = Time::NEVER;
+            return None;
+        }
+        let sent = &self.scratch[..len];
         let opaque = Opaque {
             number: self.number,
             hash: hash(sent),

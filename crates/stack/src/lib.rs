@@ -4,6 +4,7 @@
 //! Libraries stay loaded until the process ends. Nothing in a scenario can load one: a flow names a stack that is there, or is refused.
 
 mod abi;
+mod audit;
 pub mod check;
 mod end;
 mod library;

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
+use ackclock_core::{calls, Time};
+
 use crate::abi::{Open, Raw, Table, Told, ABI};
 
 /// Bytes of a reason.
@@ -48,6 +50,9 @@ struct Functions {
     sample: unsafe extern "C" fn(*const Raw, *mut Told),
     close: unsafe extern "C" fn(*mut Raw),
 }
+
+/// Controllers of a library.
+const MOST_CONTROLLERS: usize = 100;
 
 static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
@@ -107,6 +112,9 @@ fn read(table: &Table) -> Result<Library, String> {
     word("version", &version)?;
     let controllers: Vec<String> =
         text("controllers", table.controllers)?.split(',').map(|name| name.trim().to_string()).collect();
+    if controllers.len() > MOST_CONTROLLERS {
+        return Err(format!("controllers: found {}; allowed: at most {MOST_CONTROLLERS}", controllers.len()));
+    }
     for controller in &controllers {
         word("controllers", controller)?;
     }
@@ -151,6 +159,7 @@ unsafe impl Send for Instance {}
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        let _call = self.begins("close", 0);
         // SAFETY: it was made by `open`, and nobody has it any more.
         unsafe { (self.library.functions.close)(self.raw.as_ptr()) }
     }
@@ -162,6 +171,11 @@ fn reason(bytes: &[u8; REASON]) -> String {
 }
 
 impl Instance {
+    /// A call of the library, until it is dropped.
+    fn begins(&self, function: &'static str, now: u64) -> calls::Call {
+        calls::enter(&self.library.name, function, Time(now))
+    }
+
     /// A client that opens a connection, or a server that waits for one.
     pub fn open(
         library: &'static Library,
@@ -173,6 +187,7 @@ impl Instance {
     ) -> Result<Instance, String> {
         let [controller, options] = [controller, options].map(|text| CString::new(text).unwrap_or_default());
         let mut why = [0u8; REASON];
+        let _call = calls::enter(&library.name, "open", Time(now));
         // SAFETY: text ends with a zero, the seed has 32 bytes, the reason its room.
         let raw = unsafe {
             (library.functions.open)(
@@ -192,17 +207,20 @@ impl Instance {
     }
 
     pub fn datagram(&mut self, now: u64, ecn: u8, bytes: &[u8]) {
+        let _call = self.begins("datagram", now);
         // SAFETY: as many bytes as are told.
         unsafe { (self.library.functions.datagram)(self.raw.as_ptr(), now, ecn, bytes.as_ptr(), bytes.len()) }
     }
 
     pub fn timer(&mut self, now: u64) {
+        let _call = self.begins("timer", now);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.timer)(self.raw.as_ptr(), now) }
     }
 
     /// The next datagram, in `into`, and its mark; or what the library did wrong.
     pub fn transmit(&mut self, now: u64, into: &mut Vec<u8>) -> Result<Option<(usize, u8)>, String> {
+        let _call = self.begins("transmit", now);
         if into.len() < ROOM + CANARY.len() {
             into.resize(ROOM, 0);
             into.extend_from_slice(&CANARY);
@@ -221,31 +239,37 @@ impl Instance {
     }
 
     pub fn deadline(&self) -> u64 {
+        let _call = self.begins("deadline", 0);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.deadline)(self.raw.as_ptr()) }
     }
 
     pub fn write(&mut self, now: u64, bytes: u64) {
+        let _call = self.begins("write", now);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.write)(self.raw.as_ptr(), now, bytes) }
     }
 
     pub fn finish(&mut self, now: u64) {
+        let _call = self.begins("finish", now);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.finish)(self.raw.as_ptr(), now) }
     }
 
     pub fn received(&self) -> u64 {
+        let _call = self.begins("received", 0);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.received)(self.raw.as_ptr()) }
     }
 
     pub fn peer_finished(&self) -> bool {
+        let _call = self.begins("peer_finished", 0);
         // SAFETY: an instance of this library.
         unsafe { (self.library.functions.peer_finished)(self.raw.as_ptr()) != 0 }
     }
 
     pub fn state(&self) -> State {
+        let _call = self.begins("state", 0);
         let mut why = [0u8; REASON];
         // SAFETY: an instance of this library, and room for the reason.
         let state =
@@ -260,6 +284,7 @@ impl Instance {
     }
 
     pub fn sample(&self) -> Told {
+        let _call = self.begins("sample", 0);
         let mut told = Told::NOTHING;
         // SAFETY: an instance of this library, and a whole struct.
         unsafe { (self.library.functions.sample)(self.raw.as_ptr(), &mut told) }

@@ -32,15 +32,18 @@ from typing import Any
 from ackclock import _child
 from ackclock._files import has_leave, reads
 from ackclock._native import _rust
+from ackclock._reads import named
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 
-__all__ = ["digest", "files", "is_rust", "load", "operations"]
+__all__ = ["depends", "digest", "files", "is_rust", "load", "operations"]
 
 HERE = Path(__file__).parent
 LARGEST = 2**20
 """Bytes of a file."""
 SECONDS = 60
 """Most that the compiler may take for a file."""
+MEMORY = 4 * 2**30
+"""Bytes of address space that the compiler may take."""
 FLAGS = (
     "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
     "-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion",
@@ -51,6 +54,8 @@ _USED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? note: (?:in expa
 _UNKNOWN = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?_?(?P<name>\w+)")
 _WORDS = {"in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32}
 """Words of a file, and what the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
+_INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
+_READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 
 
@@ -115,6 +120,8 @@ def load(file: str, options: str, expected: str) -> Any:
         raise UnavailableError(f"{file}: found other code than when the runs were planned; start them again")
     folder = Path(tempfile.mkdtemp(prefix="ackclock-"))
     try:
+        if not is_rust(file):
+            reads(*depends(file)[0])
         library = (_rust.compiled if is_rust(file) else _compiled)(file, folder)
         try:
             return _engine.Library(str(library), _lines(file, json.loads(options)), Path(file).name)
@@ -122,6 +129,35 @@ def load(file: str, options: str, expected: str) -> Any:
             raise InputError(f"{file}: {shown(str(error))}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def depends(file: str) -> tuple[list[str], dict[str, str]]:
+    """What the file is compiled from beside itself and what stands in its digest, as the compiler says, and variables of the environment
+    that it reads; with the data files that it declares (`ackclock-reads: NAME` in a comment).
+    """
+    with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
+        try:
+            found, more = _rust.depends(file, Path(place)) if is_rust(file) else (_depends(file, Path(place)), {})
+        except InputError:  # whoever loads it says what is wrong with it
+            found, more = [], {}
+    known = {str(path.resolve()) for path in files(file)}
+    for path in files(file):
+        text = _text(path)
+        found += [str(path.parent / name) for name in _INCBIN.findall(text)]
+        found += named([name.strip() for name in _READS.findall(text)], path.parent, whose=str(path))
+    places = {os.path.realpath(path) for path in found}
+    return sorted(path for path in places - known if not Path(path).is_relative_to(HERE)), more
+
+
+def _depends(file: str, folder: Path) -> list[str]:
+    sources = _sources(file)
+    options = _forwards(sources, folder)
+    found: list[str] = []
+    for path in (path for path in sources if path.suffix == ".c"):
+        rule = folder / "rule"
+        _asked([*FLAGS, *options, "-MM", "-MF", str(rule), str(path)], file)
+        found += _rust.listed(rule.read_text(encoding="utf-8", errors="replace"))
+    return [one for one in found if not one.startswith(f"{folder}{os.sep}")]
 
 
 def _lines(file: str, options: Mapping[str, Any]) -> str:
@@ -141,24 +177,31 @@ def _lines(file: str, options: Mapping[str, Any]) -> str:
 
 def _compiled(file: str, folder: Path) -> Path:
     sources = _sources(file)
+    options = _forwards(sources, folder)
+    main = Path(file)
+    words = set(re.findall(r"\w+", sources[main].decode(errors="replace")))
+    needs = sum(bit for word, bit in _WORDS.items() if word in words)
+    ours = options[2:]
+    objects = [_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, f"-DACKCLOCK_NEEDS={needs}u"], file)]
+    for i, path in enumerate(path for path in sources if path.suffix == ".c"):
+        beside = [] if path == main else ["-DACKCLOCK_BESIDE"]
+        objects.append(_object(path, folder / f"{i}.o", [*options, *beside], file))
+    library = folder / f"{main.stem}.so"
+    whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs"]
+    _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
+    return library
+
+
+def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
+    """Options by which every header that the sources name stands for ours, and where those are."""
     forwards = folder / "include"
+    forwards.mkdir(exist_ok=True)
     for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<"}:
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
         (forwards / name).parent.mkdir(parents=True, exist_ok=True)
         (forwards / name).write_text("#include <ackclock_kernel.h>\n", encoding="utf-8")
-    main = Path(file)
-    words = set(re.findall(r"\w+", sources[main].decode(errors="replace")))
-    needs = sum(bit for word, bit in _WORDS.items() if word in words)
-    ours = ["-I", str(HERE / "include")]
-    objects = [_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, f"-DACKCLOCK_NEEDS={needs}u"], file)]
-    for i, path in enumerate(path for path in sources if path.suffix == ".c"):
-        beside = [] if path == main else ["-DACKCLOCK_BESIDE"]
-        objects.append(_object(path, folder / f"{i}.o", ["-I", str(forwards), *ours, *beside], file))
-    library = folder / f"{main.stem}.so"
-    whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs"]
-    _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
-    return library
+    return ["-I", str(forwards), "-I", str(HERE / "include")]
 
 
 def _object(source: Path, into: Path, options: list[str], file: str) -> Path:
@@ -170,7 +213,7 @@ def _asked(arguments: list[str], file: str) -> None:
     """Run the compiler; its first error in a line."""
     compiler = _compiler(file)[0]
     try:
-        done = _child.run([compiler, *arguments], timeout=SECONDS, env=_child.environment(LC_ALL="C"))
+        done = _child.run([compiler, *arguments], timeout=SECONDS, memory=MEMORY, env=_child.environment(LC_ALL="C"))
     except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:

@@ -8,12 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from ackclock import _child
-from ackclock._files import has_leave
+from ackclock._files import has_leave, reads
 from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
 """What the interface includes."""
+MEMORY = 8 * 2**30
+"""Bytes of address space that the compiler may take; much of it it reserves only."""
 SECONDS = 60
 """Most that the compiler may take for a file."""
 FLAGS = ("--edition", "2021", "-O", "-C", "overflow-checks=on", "--error-format=short", "--cap-lints", "allow")
@@ -56,15 +58,48 @@ def compiled(file: str, folder: Path) -> Path:
     library = folder / f"{Path(file).stem}.so"
     name = re.sub(r"\W", "_", Path(file).stem)
     beside = ["--crate-name", f"own_{name}", "--extern", f"ackclock_controller={crate}"]
-    _asked(["--crate-type", "cdylib", *beside, "-o", str(library), file], file)
+    rule = folder / "rule"
+    _asked(["--crate-type", "cdylib", *beside, "--emit", f"link={library},dep-info={rule}", file], file)
+    reads(*listed(rule.read_text(encoding="utf-8", errors="replace")))
     return library
+
+
+def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """What the file is compiled from, and variables of the environment that it reads, as the compiler says: `include!`, `env!` and their kin."""
+    crate = folder / "libackclock_controller.rmeta"
+    _asked(
+        ["--crate-type", "rlib", "--crate-name", "ackclock_controller", "--emit", f"metadata={crate}", str(INTERFACE)],
+        file,
+    )
+    rule = folder / "rule"
+    beside = ["--crate-name", "own", "--extern", f"ackclock_controller={crate}"]
+    _asked(["--crate-type", "cdylib", *beside, "--emit", f"dep-info={rule}", file], file)
+    text = rule.read_text(encoding="utf-8", errors="replace")
+    more = dict(
+        line.removeprefix("# env-dep:").partition("=")[::2]
+        for line in text.splitlines()
+        if line.startswith("# env-dep:")
+    )
+    return listed(text), more
+
+
+def listed(rules: str) -> list[str]:
+    """The files on the right of rules as `make` has them."""
+    found: list[str] = []
+    for line in rules.replace("\\\n", " ").splitlines():
+        if line.startswith("#"):
+            continue
+        _, colon, right = line.partition(": ")
+        words = re.findall(r"(?:\\.|[^\s\\])+", right) if colon else []
+        found += [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words]
+    return found
 
 
 def _asked(arguments: list[str], file: str) -> None:
     """Run the compiler; its first error in a line."""
     compiler = _compiler(file)[0]
     try:
-        done = _child.run([compiler, *FLAGS, *arguments], timeout=SECONDS)
+        done = _child.run([compiler, *FLAGS, *arguments], timeout=SECONDS, memory=MEMORY)
     except _child.TimeoutExpired:
         raise InputError(f"{file}: found a file that {compiler} compiles for more than {SECONDS} s") from None
     except OSError as error:

@@ -511,6 +511,8 @@ def engine_call(work: Callable[[], Any]) -> Any:
         key, found, allowed = error.args
         raise ScenarioError(key=key, found=found, allowed=allowed) from None
     except ValueError as error:
+        if str(error).startswith("stack "):  # what a library reports cannot be
+            raise InputError(str(error)) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"
         ) from None

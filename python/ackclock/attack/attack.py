@@ -89,11 +89,15 @@ class Attack:
         from ackclock.own import described, named
         from ackclock.sweep.task import engine_identity
 
+        def _identity(name: str) -> list[str]:
+            own = described(name, {}).planned()
+            return [own.digest, *([own.whole] if own.whole else [])]
+
         return {
             "schema": "ackclock.attack-journal/1",
             "engine": engine_identity(),
             "arms": [dict(arm.flow) for arm in self.arms],
-            "own": [described(str(a.flow["congestion_control"]), {}).digest for a in self.arms if named(a.flow["congestion_control"])],
+            "own": [digest for a in self.arms if named(a.flow["congestion_control"]) for digest in _identity(str(a.flow["congestion_control"]))],
             "budget": dict(self.budget.table),
             "objective": self.objective,
             "victim": self.victim,

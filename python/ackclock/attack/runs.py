@@ -112,7 +112,7 @@ class Runs:
     def __post_init__(self) -> None:
         self._number = 0
         self._flows = [self._compiled(arm) for arm in self.arms]
-        self._own = tuple({own for _, owns in self._flows for own in owns})
+        self._own = tuple({own.planned() for _, owns in self._flows for own in owns})
         if self.journal is not None:
             self._recover(self.journal)
 

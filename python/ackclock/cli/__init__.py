@@ -1,30 +1,16 @@
-"""The command `ackclock`. Each command imports what it needs when it runs, so that `--help` is quick."""
+"""The command `ackclock`. Each command imports what it needs when it runs, so that `--help` is quick.
+
+This module imports next to nothing: a command that runs own code is a child of this process, made before anything is loaded.
+"""
 
 from __future__ import annotations
 
-import gc
-import os
-import select
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 
-from ackclock import _files
-from ackclock.cli._app import app
-from ackclock.errors import AckclockError, shown
+from ackclock import _wall
 
 __all__ = ["main"]
-
-INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
-
-LONGEST = 1000
-"""Characters of a message."""
-
-INTERNAL_ERROR = 70
-"""EX_SOFTWARE of sysexits: a defect of ours, distinct from the documented 0 to 3."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        Arguments; None for those of the process.
+        Arguments; None for those of the process, which is then the command's own: one that runs own code does so in a child (`_wall`).
 
     Returns
     -------
@@ -41,136 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         0; 1 if a verdict or check differs from what is recorded; 2 for bad input; 3 if the environment cannot do it;
         130 after Ctrl-C or SIGTERM.
     """
-    _files.begin()
-    _prepare_streams()
-    _heed_sigterm()
-    gc.set_threshold(50_000)  # start-up makes many objects and no garbage; looking for some took a tenth of its time
-    if "_ACKCLOCK_COMPLETE" in os.environ:
-        from ackclock.cli import _complete
 
-        _complete.join_words()
-    try:
-        if sys.stdout is None:
-            return _fail("standard output: found closed; allowed: open", 3)
-        result = app(args=None if argv is None else list(argv), prog_name="ackclock", standalone_mode=False)
-        sys.stdout.flush()
-        if result == INTERRUPTED:  # what typer makes of KeyboardInterrupt
-            return _interrupted()
-        return result if isinstance(result, int) else 0
-    except AckclockError as error:
-        return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _interrupted()
-    except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and error.code in (0, None):  # what the shell asked for is said
-            return 0
-        if isinstance(error, SystemExit) and not _reader_gone():
-            return _fail(f"internal error, please report: SystemExit: {error.code}", INTERNAL_ERROR)
-        # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
-        _discard(1)
-        return 0
-    except OSError as error:
-        if error.filename is not None:
-            return _unforeseen(error)
-        # Files name themselves in their errors; a stream does not.
-        _discard(1)
-        return _fail(f"standard output: cannot be written ({(error.strerror or str(error)).lower()})", 3)
-    except MemoryError:
-        return _fail("out of memory", 3)
-    except ModuleNotFoundError as error:
-        return _fail(f"{error.name} is not installed; run `make setup`", 3)
-    except Exception as error:
-        return _unforeseen(error)
-    finally:
-        _files.end()
+    def carried_out() -> int:
+        from ackclock.cli import _main
 
+        return _main.carry_out(argv)
 
-def _unforeseen(error: Exception) -> int:
-    if type(error).__name__ == "Abort":
-        return _interrupted()
-    if hasattr(error, "format_message"):
-        from ackclock.cli._usage import explain
-
-        return _fail(explain(error), int(getattr(error, "exit_code", 2)))
-    if os.environ.get("ACKCLOCK_DEBUG") == "1":
-        raise error
-    text = str(error).splitlines()[0] if str(error) else ""
-    if place := _in_a_study(error):
-        return _fail(f"{place}: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows all of it)", 2)
-    return _fail(
-        f"internal error, please report: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows where)", INTERNAL_ERROR
-    )
-
-
-def _in_a_study(error: Exception) -> str:
-    """Where in the program of a user's study an error came up; empty if it did not pass through one."""
-    place, step = "", error.__traceback__
-    while step is not None:
-        frame = step.tb_frame
-        if str(frame.f_globals.get("__name__")).startswith("_ackclock_study_"):  # the name that `study.plugin` gives it
-            place = f"{frame.f_code.co_filename}, line {step.tb_lineno}"
-        step = step.tb_next
-    return place
-
-
-def _fail(message: str, code: int) -> int:
-    message = shown(message)
-    if len(message) > LONGEST:  # a name of somebody's fills it
-        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
-    try:
-        sys.stderr.write(f"ackclock: {message}\n")
-        sys.stderr.flush()
-    except OSError:  # no one is reading; the exit code still tells
-        _discard(2)
-    return code
-
-
-def _heed_sigterm() -> None:
-    """Batch systems send SIGTERM before they kill: it ends a command as Ctrl-C does."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end)
-
-
-def _interrupted() -> int:
-    terminal = sys.modules.get("ackclock.cli._terminal")
-    if terminal is not None and terminal.busy():
-        with suppress(KeyboardInterrupt):
-            terminal.end()
-    # Threads that are still at work, in a hook of the user's for example, are not waited for.
-    if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()) or (
-        terminal is not None and terminal.busy()
-    ):
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, AttributeError):
-                stream.flush()
-        os._exit(INTERRUPTED)
-    return INTERRUPTED
-
-
-def _prepare_streams() -> None:
-    """Take what the caller of the process did to the streams: closed ones, encodings that lack our signs."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:  # else the next file to be opened would get this number, and what is printed
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-
-
-def _reader_gone() -> bool:
-    """Whether standard output is a pipe without a reader."""
-    poll = select.poll()
-    poll.register(1, 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
-def _discard(stream: int) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    if argv is None and _wall.needed(sys.argv[1:]) and _wall.alone():
+        return _wall.behind(carried_out)
+    return carried_out()

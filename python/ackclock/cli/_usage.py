@@ -8,7 +8,7 @@ from typing import Any
 from ackclock.errors import one_of, quote
 
 
-def explain(error: Exception) -> str:
+def explain(error: BaseException) -> str:
     """One line for an error that typer raised about the arguments."""
     text = " ".join(str(error.format_message()).split()).rstrip(".")  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)

@@ -120,7 +120,13 @@ def _source(controller: str) -> dict[str, str]:
 
     if not named(controller):
         return {"kind": "built in", "name": controller}
-    return {"kind": "file", "name": short(controller), "sha256": described(controller, {}).digest}
+    own = described(controller, {}).planned()
+    return {
+        "kind": "file",
+        "name": short(controller),
+        "sha256": own.digest,
+        **({"reads": own.whole} if own.whole else {}),
+    }
 
 
 def _row_json(evaluation: Evaluation, found: RowVerdict) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ackclock import _wall
 from ackclock.errors import InputError, quote, said, shown
 from ackclock.own import Source
 from ackclock.study.reading import Reading
@@ -103,8 +104,10 @@ def _program(folder: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _wall.note(str(file))
     try:
-        spec.loader.exec_module(module)
+        with _wall.doing(f"importing {file}"):
+            spec.loader.exec_module(module)
     except BaseException as error:  # sys.exit at the end of a program, too
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):

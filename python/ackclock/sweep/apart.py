@@ -1,17 +1,24 @@
-"""Makes runs in a process of their own, where one of them is suspected of ending it.
+"""Makes runs in processes of their own: those of which one is suspected of ending it, and all in which own code runs.
 
-`answer` is that process: a task comes in on standard input, what became of it goes out on standard output.
+Own code may end its process, or never come back (`_wall`). So each thread that makes such runs has a child, which lives until it is ended by
+one: that run has failed, and the others go on in the next child. `serve` is the child. Tasks and what became of them cross two pipes, so that own
+code has standard input and output to itself.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
+import select
 import signal
-import sys
+import struct
+import threading
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ackclock import _child
+from ackclock import _child, _wall
+from ackclock.errors import AckclockError, InputError, UnavailableError
 
 if TYPE_CHECKING:
     from ackclock import _engine
@@ -19,6 +26,20 @@ if TYPE_CHECKING:
 
 SUSPECT_AFTER = 2
 """Attempts without an outcome from which a run is made apart: the third one may end that process, and no other."""
+
+GIVEN_UP = 8
+"""Processes in a row that the same own code ended: its further runs are not started."""
+
+_here = threading.local()
+"""The child of each thread."""
+_serves = False
+_deaths: dict[tuple[str, ...], int] = {}
+"""By own code: processes that it has ended since a run of it was made."""
+
+
+def wanted(task: Task) -> bool:
+    """Whether the task is to be made in another process than this."""
+    return not _serves and (task.apart or bool(task.own) or bool(task.libraries))
 
 
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
@@ -28,49 +49,146 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
     """
     from ackclock.sweep.task import Done
 
+    codes = tuple(sorted({*(one.key for one in task.own), *(one.digest for one in task.libraries)}))
     count = len(task.runs)
     while True:
-        part = replace(task, runs=task.runs[:count], apart=False)
-        done, why = _made(part, stop)
+        if codes and _deaths.get(codes, 0) >= GIVEN_UP:
+            why = f"not started: own code ended the {GIVEN_UP} processes before"
+            return Done(
+                digests=[None] * len(task.runs), errors=[why] * len(task.runs), metrics={}, tables={}, cpu_s=0.0
+            )
+        done, why = _made(replace(task, runs=task.runs[:count], apart=False), stop, lasts=not task.apart)
         if done is not None:
+            _deaths.pop(codes, None)
             return done
         if stop is not None and stop.is_set():
             return Done(digests=[], errors=[], metrics={}, tables={}, cpu_s=0.0)
         if count == 1:
+            _deaths[codes] = _deaths.get(codes, 0) + 1
+            if task.apart:
+                why = f"the process that made it died three times ({why} at last)"
             return Done(digests=[None], errors=[why], metrics={}, tables={}, cpu_s=0.0)
         count = (count + 1) // 2
 
 
-def command() -> list[str]:
-    """What is started for a task."""
-    return _child.python("ackclock.sweep.apart:answer", leave=True, loads=["ackclock.sweep.task"])
+def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done | None, str]:
+    """What came back, or what the process died of; the child of this thread `lasts` beyond the task."""
+    child = getattr(_here, "child", None) if lasts else None
+    if child is None:
+        child = _Child()
+    _here.child = None
+    try:
+        done, why = child.make(task, stop)
+        if done is not None and lasts:
+            _here.child, child = child, None
+    finally:
+        if child is not None:
+            child.end()
+    return done, why
 
 
-def _made(task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
-    """What came back, or what the process died of."""
-    with _child.start(
-        command(), leave=True, stdin=_child.PIPE, stdout=_child.PIPE, stderr=_child.DEVNULL, start_new_session=True
-    ) as process:
-        given: bytes | None = pickle.dumps(task)
+class _Child:
+    """A process that makes tasks."""
+
+    def __init__(self) -> None:
+        page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
+        if page >= 0:
+            os.ftruncate(page, _wall.SIZE)
+        self._page = _wall.Page(page)
+        theirs_in, self._tasks = os.pipe()
+        self._answers, theirs_out = os.pipe()
+        given = [one for one in (theirs_in, theirs_out, page) if one >= 0]
+        command = _child.python(
+            "ackclock.sweep.apart:serve",
+            str(theirs_in),
+            str(theirs_out),
+            str(page),
+            leave=True,
+            loads=["ackclock.sweep.task"],
+        )
+        try:
+            self._process = _child.start(command, leave=True, pass_fds=given, start_new_session=True)
+        finally:
+            for one in given:
+                os.close(one)
+
+    def make(self, task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
+        """What came back, or why nothing does."""
+        self._owns = bool(task.own or task.libraries)
+        text = pickle.dumps(task)
+        with suppress(BrokenPipeError):
+            _write(self._tasks, struct.pack("<Q", len(text)) + text)
+        said = b""
         while True:
-            try:
-                out, _ = process.communicate(given, timeout=0.1)
-                break
-            except _child.TimeoutExpired:
-                given = None
-                if stop is not None and stop.is_set():
-                    process.kill()
-    if process.returncode == 0:
-        done: Done = pickle.loads(out)  # from our own child
-        return done, ""
-    code = process.returncode
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
-    return None, f"the process that made it died three times ({name} at last)"
+            if stop is not None and stop.is_set():
+                return None, ""
+            if select.select([self._answers], [], [], _wall.TICK_S / 5)[0]:
+                part = os.read(self._answers, 2**20)
+                if not part:
+                    return None, self._died()
+                said += part
+                if len(said) >= 8 and len(said) >= 8 + struct.unpack_from("<Q", said)[0]:
+                    return _opened(pickle.loads(said[8:])), ""  # from our own child
+            elif stuck := self._page.stuck(_wall.TICK_S / 5):
+                return None, _wall.endless(stuck)
+
+    def _died(self) -> str:
+        with suppress(_child.TimeoutExpired):
+            self._process.wait(timeout=10)
+        code = self._process.returncode or 0
+        return _wall.ended(self._page, b"", code) if self._owns else _wall.how(code)
+
+    def end(self) -> None:
+        """Kill it."""
+        for one in (self._tasks, self._answers):
+            with suppress(OSError):
+                os.close(one)
+        self._process.kill()
+        self._process.wait()
+
+    def __del__(self) -> None:
+        if getattr(self, "_process", None) is not None and self._process.returncode is None:
+            self.end()
 
 
-def answer() -> None:
-    """Make the task on standard input; what became of it goes to standard output."""
+def _write(file: int, text: bytes) -> None:
+    while text:
+        text = text[os.write(file, text) :]
+
+
+def _opened(answer: tuple[str, Any]) -> Done:
+    kind, value = answer
+    if kind == "done":
+        return value  # type: ignore[no-any-return]
+    if kind == "unavailable":
+        raise UnavailableError(value)
+    raise InputError(value)
+
+
+def serve(tasks: str, answers: str, page: str) -> None:
+    """Make the tasks that come in until there are none."""
+    global _serves  # noqa: PLW0603 - this process does nothing else
+    _serves = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if int(page) >= 0:
+        _wall.Page(int(page)).use()
+    try:
+        _serve(int(tasks), int(answers))
+    except BaseException:  # what own code has done to this process has no end, and a traceback is no answer
+        os._exit(1)
+
+
+def _serve(tasks: int, answers: int) -> None:
     from ackclock.sweep.task import compute
 
-    done = compute(pickle.load(sys.stdin.buffer))
-    pickle.dump(done, sys.stdout.buffer)
+    with os.fdopen(tasks, "rb") as given, os.fdopen(answers, "wb") as back:
+        while len(head := given.read(8)) == 8:
+            task = pickle.loads(given.read(struct.unpack("<Q", head)[0]))
+            answer: tuple[str, Any]
+            try:
+                answer = "done", compute(task)
+            except AckclockError as error:
+                answer = "unavailable" if error.exit_code == UnavailableError.exit_code else "refused", str(error)
+            text = pickle.dumps(answer)
+            back.write(struct.pack("<Q", len(text)) + text)
+            back.flush()

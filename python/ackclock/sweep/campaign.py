@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ackclock._results.run import MEMORY_LIMIT, check_memory
-from ackclock.errors import AckclockError, UnavailableError
-from ackclock.own import OwnClass
+from ackclock.errors import AckclockError, InputError, UnavailableError
+from ackclock.own import OwnClass, planned
 from ackclock.sweep.apart import SUSPECT_AFTER
-from ackclock.sweep.executors import Executor
+from ackclock.sweep.executors import Executor, Finished
 from ackclock.sweep.store import DONE, FAILED, Store
 from ackclock.sweep.sweep import Cell, Recipe
 from ackclock.sweep.task import Done, Made, Task, engine_identity, frames, needed, needed_stacks, run_keys
@@ -145,16 +145,25 @@ class Campaign:
         # Numbers and texts in lists, no object for each run: there may be millions.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
         self._seeds = [seed for cell in cells for seed in cell.seeds]
-        keys = [key for cell in cells for key in run_keys(cell.hash, cell.seeds, self._engine)]
+        found = {one for cell in cells for one in cell.own}
+        self._own = {one: one.planned() for one in found}
+        reads = [planned(self._own[one] for one in cell.own) for cell in cells]
+        keys = [
+            key
+            for cell, more in zip(cells, reads, strict=True)
+            for key in run_keys(f"{cell.hash}{more}", cell.seeds, self._engine)
+        ]
         hashes = [cells[i].hash for i in self._cell_of]
         self._ids, states = store.plan(recipe.text, keys, hashes, self._seeds, self._engine)
         self.keys = [key.hex() for key in keys]
         if name:
-            store.adopt(name, recipe.text, self._ids, anew=anew)
+            store.adopt(name, recipe.text, self._ids, anew=anew or bool(found))  # runs of other data or modules, too
         if retry:
             store.retry([run for run, state in zip(self._ids, states, strict=True) if state == FAILED])
         self._todo: deque[int] = deque()
         self._done = self._failed = 0
+        self._kept: list[int] = []
+        self._compared = False
         seen: set[int] = set()
         for at, (run, state) in enumerate(zip(self._ids, states, strict=True)):
             if run in seen:
@@ -162,6 +171,7 @@ class Campaign:
             seen.add(run)
             if state == DONE:
                 self._done += 1
+                self._kept.append(at)
             elif state == FAILED and not retry:
                 self._failed += 1
             else:
@@ -217,6 +227,7 @@ class Campaign:
             If the store cannot be written; what was kept before stays.
         """
         self._refuse_large(executor.slots)
+        self._compare(executor)
         tell = progress or (lambda _: None)
         tell(self.status)
         self._started = self._kept_at = time.perf_counter()
@@ -257,6 +268,44 @@ class Campaign:
             self.store.release([self._ids[at] for _, runs in out.values() for at in runs])
         self._keep(tell, wait=False)
         return self.status
+
+    def _compare(self, executor: Executor) -> None:
+        """Make one of the found runs with own code again: its digest is the same, or what was found is of other code.
+
+        Raises
+        ------
+        InputError
+            If the digests differ.
+        """
+        ours = [
+            at
+            for at in self._kept
+            if self._cells[self._cell_of[at]].own or '"stack:' in self._cells[self._cell_of[at]].text
+        ]
+        if not ours or self._compared:
+            return
+        self._compared = True
+        at = min(ours, key=lambda at: self.keys[at])
+        rows = self.store.read(self.recipe.text, "runs")
+        known = dict(rows.select("key", "digest").iter_rows()).get(self.keys[at]) if rows.height else None
+        if known is None:
+            return
+        executor.submit(-1, self._task([at], executor.target_s, apart=False))
+        arrived: list[Finished] = []
+        while not arrived:
+            arrived = executor.wait(0.1)
+        done = arrived[0][1]
+        if isinstance(done, Exception):
+            raise done
+        now = next(iter(done.digests), None)
+        if now != known:
+            who = self._cells[self._cell_of[at]].own
+            said = next((error for error in done.errors if error), f"digest {now}")
+            raise InputError(
+                f"{who[0].file if who else 'own code'}: what was found differs from what the code does now (seed {self._seeds[at]}: "
+                f"found digest {known}, and now {said}); allowed: code of which all that it reads is known (`reads`), without a clock or "
+                "random numbers of its own; or another folder"
+            )
 
     def table(self, table: str = "runs") -> pl.DataFrame:
         """Rows of the runs of this campaign, in the order of cells and seeds.
@@ -302,7 +351,7 @@ class Campaign:
         for at in runs:
             cell = self._cells[self._cell_of[at]]
             text = cell.text
-            own |= dict.fromkeys(cell.own)
+            own |= dict.fromkeys(self._own[one] for one in cell.own)
             places.append((texts.setdefault(text, len(texts)), self._seeds[at]))
         return Task(
             texts=tuple(texts),

@@ -12,7 +12,7 @@ from ackclock import _engine, stacks
 from ackclock._results.columns import Columns, series
 from ackclock._results.run import engine_call
 from ackclock.own import OwnClass, classes
-from ackclock.sweep.apart import compute_apart
+from ackclock.sweep.apart import compute_apart, wanted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,11 +102,11 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
     """Make the runs of a task, on the calling thread; when `stop` is set, the rest of them is left undone."""
     from ackclock.errors import AckclockError, UnavailableError
 
+    if wanted(task):
+        return compute_apart(task, stop)
     stacks.bring(task.libraries)
     if task.engine != (has := needed(engine_identity(task.libraries), task.texts)):
         raise UnavailableError(f"this worker has engine {has}; needed: {task.engine}")
-    if task.apart:
-        return compute_apart(task, stop)
     made = classes(task.own) or None
     started = time.thread_time()
     try:

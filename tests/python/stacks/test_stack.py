@@ -76,7 +76,7 @@ def test_a_stack_that_keeps_the_contract_passes_every_check(toy):
     )
     found = json.loads(done.stdout)
     assert [f["check"] for f in found] == [
-        "round-trips", "capacity", "deadlines", "clock", "repeats", "instances", "threads", "junk",
+        "round-trips", "capacity", "deadlines", "clock", "repeats", "numbers", "instances", "threads", "junk",
     ]  # fmt: skip
     assert all(f["holds"] for f in found), found
 
@@ -99,7 +99,7 @@ def test_what_is_broken_is_a_line_and_exit_code_2(tmp_path):
     assert done.stderr.splitlines() == [
         "FAIL  fixed      round-trips  found 200 ms at a round-trip time of 100 ms; allowed: 1 round trips"
     ]
-    assert len(done.stdout.splitlines()) == 7
+    assert len(done.stdout.splitlines()) == 8
 
 
 def test_what_is_no_library_is_refused(tmp_path, toy):

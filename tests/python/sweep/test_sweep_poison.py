@@ -30,12 +30,15 @@ duration = ["1 s", "1000 h"]
 """
 
 DEADLY = """
-import os, pickle, signal, sys
-from ackclock.sweep.task import compute
-task = pickle.load(sys.stdin.buffer)
-if any(seed == 2 for _, seed in task.runs):
-    os.kill(os.getpid(), signal.SIGABRT)
-pickle.dump(compute(task), sys.stdout.buffer)
+import os, signal, sys
+from ackclock.sweep import apart, task
+made = task.compute
+def deadly(work):
+    if any(seed == 2 for _, seed in work.runs):
+        os.kill(os.getpid(), signal.SIGABRT)
+    return made(work)
+task.compute = deadly
+apart.serve(*sys.argv[1:])
 """
 
 
@@ -43,7 +46,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two runs are done, the third has failed with the signal; `--retry` makes it again."""
-    monkeypatch.setattr(apart, "command", lambda: [sys.executable, "-c", DEADLY])
+    monkeypatch.setattr(apart._child, "python", lambda _, *given, **__: [sys.executable, "-c", DEADLY, *given])
     (tmp_path / "k.toml").write_text(SWEEP.replace("seeds = 8", "seeds = 3"))
     store = tmp_path / "k.sweep"
     assert main(["sweep", "run", str(tmp_path / "k.toml"), "--out", str(store), "--jobs", "1"]) == 0

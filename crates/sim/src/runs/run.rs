@@ -83,6 +83,7 @@ fn play(
     wanted: impl Fn(&str) -> bool,
     traced: &'static [&'static str],
 ) -> Result<Output, Error> {
+    ackclock_core::calls::runs(seed);
     let mut guard = Guard::new(bounds);
     let mut built = build(scenario, seed, customs, shortcuts)?;
     if scenario.record.measures() && wanted("performance") {
@@ -98,6 +99,9 @@ fn play(
     }
     built.app.finish(&mut built.world);
     built.world.forget_ends();
+    if let Some(said) = built.world.fault() {
+        return Err(Error::Own(said));
+    }
     if let Some(link) = built.world.lost_link() {
         let found =
             format!("a packet that met more than {MOST_PHASES} changes of the capacity of link {link}");

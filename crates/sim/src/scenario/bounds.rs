@@ -45,6 +45,9 @@ impl<'a> Guard<'a> {
         if (self.bounds.stop)(now) {
             return Err(Error::Stopped);
         }
+        if let Some(said) = world.fault() {
+            return Err(Error::Own(said));
+        }
         if let Some(limit) = self.bounds.memory {
             let needed = (memory::held() - self.before).max(0) as u64 * TABLES;
             if needed > limit {

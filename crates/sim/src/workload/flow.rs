@@ -231,6 +231,10 @@ impl Sums {
                     [sender.datagram(), receiver.datagram()]
                 {
                     self.add_foreign(&sender.stats());
+                    if let (Some(one), Some(other)) = (sender.accounts(), receiver.accounts()) {
+                        sender.hold_against(&other);
+                        receiver.hold_against(&one);
+                    }
                     // the end that found out says more than the one that is told
                     let reasons = [receiver.failure(), sender.failure()];
                     self.failure = reasons

@@ -1,0 +1,345 @@
+"""A wall around the user's own code: one thin process waits for the answer of the command, which runs as its child.
+
+Own controllers, stacks and studies are programs. They may end the process that runs them (`exit(0)` in C, `os._exit`, a signal), wait for
+ever, or take its standard output away. So a command that may run some is a child, made by `fork` before anything is loaded: nothing is copied
+back, and the terminal is the same. The child's last act is one word, its exit code, over a pipe. Without that word, or with another exit code
+than the word says, the parent says so in a line, and its exit code is 2.
+
+Both share a page of memory. The engine notes there which hook of whose code each thread is in (`crates/core/src/calls.rs`), and `doing` what is
+loaded. So the parent can say where a command ended, and ends one whose own code does not come back from a call.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes longer to import than all of this
+    from typing import Any
+
+__all__ = [
+    "Page",
+    "alone",
+    "behind",
+    "doing",
+    "ended",
+    "endless",
+    "forget",
+    "heard",
+    "limit_s",
+    "needed",
+    "note",
+    "ran",
+]
+
+ROOMS, ROOM = 64, 128
+"""Threads that have a room on the page, and its bytes: as `crates/core/src/calls.rs` has them."""
+DOING = ROOMS * ROOM
+"""Where the text of `doing` stands: a count, then UTF-8."""
+TEXT = 504
+HEARD = DOING + 8 + TEXT
+"""Signals that the command has heard."""
+SIZE = HEARD + 8
+
+WORD = b"ackclock answers "
+LIMIT_S = 60.0
+"""Wall time of one call into own code, and of loading it; ACKCLOCK_CALL_LIMIT in seconds says otherwise."""
+TICK_S = 0.5
+FAILED, INTERRUPTED = 2, 130
+
+_FILE = re.compile(r"\.(?:py:\w+|c|rs)$")
+_OPTIONS = ("--own-code", "--stack", "--controller")
+_ALWAYS = frozenset({"stack", "study"})
+"""Commands that run programs of others whatever their options are."""
+
+_page: Page | None = None
+_ran: list[str] = []
+
+
+def needed(words: Sequence[str]) -> bool:
+    """Whether a command of these words may run own code.
+
+    Examples
+    --------
+    >>> needed(["run", "path.toml"]), needed(["conform", "mine.rs"]), needed(["sweep", "run", "s.toml", "--own-code"])
+    (False, True, True)
+    """
+    if not hasattr(signal, "sigtimedwait"):  # a system without it has no wall
+        return False
+    command = next((word for word in words if not word.startswith("-")), "")
+    return command in _ALWAYS or any(_FILE.search(word) or word.startswith(_OPTIONS) for word in words)
+
+
+def alone() -> bool:
+    """Whether this process has one thread: a fork has no other."""
+    threads = sys.modules.get("threading")
+    return threads is None or threads.active_count() == 1
+
+
+def limit_s() -> float:
+    """Wall time that a call may take, in seconds."""
+    given = os.environ.get("ACKCLOCK_CALL_LIMIT", "")
+    return float(given) if re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", given) and float(given) > 0 else LIMIT_S
+
+
+def note(code: str) -> None:
+    """Own code is going to run in this process, from here on."""
+    if code not in _ran:
+        _ran.append(code)
+
+
+def forget() -> None:
+    """A command begins: what ran before, where a program calls several commands, is not of this one."""
+    _ran.clear()
+
+
+def ran() -> str:
+    """The own code that has run in this process; empty if none has."""
+    return ", ".join(_ran[:3])
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say on the page what is done with own code outside of a hook, such as loading it."""
+    page = _page
+    if page is None:
+        yield
+        return
+    before = page.doing
+    page.doing = what
+    try:
+        yield
+    finally:
+        page.doing = before
+
+
+class Page:
+    """Memory that a process and its child share.
+
+    Parameters
+    ----------
+    file
+        A file in memory that both have; -1: the child is a fork.
+    """
+
+    def __init__(self, file: int = -1) -> None:
+        self._memory = mmap.mmap(file, SIZE)
+        self._since: dict[int, tuple[int, float]] = {}
+        self._passed_s = 0.0
+
+    @property
+    def doing(self) -> str:
+        """What is done outside of a hook."""
+        return self._memory[DOING + 8 : DOING + 8 + TEXT].split(b"\0")[0].decode(errors="replace")
+
+    @doing.setter
+    def doing(self, what: str) -> None:
+        (count,) = struct.unpack_from("<Q", self._memory, DOING)
+        self._memory[DOING + 8 : DOING + 8 + TEXT] = what.encode()[:TEXT].ljust(TEXT, b"\0")
+        struct.pack_into("<Q", self._memory, DOING, ((count | 1) + 2) & ~1 | bool(what))
+
+    @property
+    def heard(self) -> int:
+        """How many signals the child has heard."""
+        return int(struct.unpack_from("<Q", self._memory, HEARD)[0])
+
+    def hear(self) -> None:
+        """The child hears a signal."""
+        struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
+
+    def use(self) -> None:
+        """Let this process, the child, note its calls here from now on, and end with its parent."""
+        global _page  # noqa: PLW0603 - a process has one
+        from ackclock import _engine
+
+        _page = self
+        _engine.end_with_parent()
+        _engine.share_calls(self._memory)
+
+    def where(self) -> str:
+        """Where own code stands: the hooks in which threads are, or what is done outside of them."""
+        found = sorted({text for _, inside, text in self._rooms() if inside})
+        return " or ".join(found[:3]) or self.doing
+
+    def stuck(self, tick_s: float = TICK_S) -> str:
+        """Where a call has gone on for longer than allowed; empty if none has. To be asked every `tick_s` seconds, which are counted: a
+        process that was stopped for a while has not been in its call.
+        """
+        self._passed_s += tick_s
+        (count,) = struct.unpack_from("<Q", self._memory, DOING)
+        calls = [(number, inside, text) for number, inside, text in self._rooms()]
+        calls.append((count, bool(count % 2), self.doing))
+        for at, (number, inside, text) in enumerate(calls):
+            known, since = self._since.get(at, (-1, 0.0))
+            if number != known:
+                self._since[at] = (number, self._passed_s)
+            elif inside and self._passed_s - since > limit_s():
+                return text
+        return ""
+
+    def _rooms(self) -> Iterable[tuple[int, bool, str]]:
+        for at in range(ROOMS):
+            count, seed, now = struct.unpack_from("<QQQ", self._memory, at * ROOM)
+            if not count:
+                continue
+            hook, who = (
+                self._memory[at * ROOM + a : at * ROOM + b].rstrip(b"\0").decode(errors="replace")
+                for a, b in ((24, 48), (48, ROOM))
+            )
+            run = f"seed {seed - 1}, " if seed else ""
+            yield count, bool(count % 2), f"{run}{who}, {hook} at {now / 1e9:.6f} s"
+
+
+def behind(work: Callable[[], int]) -> int:
+    """Do the work of a command in a child, and wait for its answer.
+
+    Parameters
+    ----------
+    work
+        The command; what it returns is its exit code.
+
+    Returns
+    -------
+    int
+        In the child what the command returned. The parent ends with the same, or with 2 if there was no answer.
+    """
+    page = Page()
+    answer, word = os.pipe()
+    heeded = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, heeded)
+    parent = os.getpid()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError, ValueError):
+                stream.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(answer)
+        return _answered(page, word, parent, before, work)
+    os.close(word)
+    os._exit(_awaited(page, answer, child, heeded))  # nothing is to be undone here
+
+
+def _answered(page: Page, word: int, parent: int, mask: Any, work: Callable[[], int]) -> int:
+    """In the child: do the work; the last act is the word."""
+    signal.signal(signal.SIGINT, _heard(page, signal.default_int_handler))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    _limited()
+    page.use()
+    if os.getppid() != parent:  # it died before `page.use`
+        os._exit(FAILED)
+    code = work()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    with suppress(OSError):
+        os.write(word, WORD + b"%d\n" % code)
+    return code
+
+
+def _heard(page: Page, then: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
+    def hear(number: int, frame: Any) -> None:
+        page.hear()
+        then(number, frame)
+
+    return hear
+
+
+def heard(number: int, frame: Any) -> None:  # noqa: ARG001 - a handler
+    """A signal that ends the command as Ctrl-C does has come."""
+    if _page is not None:
+        _page.hear()
+
+
+def _limited() -> None:
+    """No more memory than the machine has, and some thousand processes more than it runs: what goes wild ends itself, and nothing else."""
+    import resource
+
+    with suppress(OSError, ValueError):
+        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        _lowered(resource.RLIMIT_DATA, most)
+    with suppress(OSError, ValueError, IndexError):
+        with open("/proc/loadavg", encoding="ascii") as file:
+            running = int(file.read().split()[3].split("/")[1])
+        _lowered(resource.RLIMIT_NPROC, running + 4096)
+
+
+def _lowered(which: int, most: int) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(which)
+    if soft == resource.RLIM_INFINITY or soft > most:
+        resource.setrlimit(which, (most, hard))
+
+
+def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -> int:
+    """In the parent: hand signals on, look whether a call comes back, and compare the word with how the child ended."""
+    asked = 0
+    late: list[tuple[float, int, int]] = []
+    stuck = ""
+    next_look = time.monotonic() + TICK_S
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
+        if told is not None and told.si_signo != signal.SIGCHLD:
+            asked = told.si_signo
+            if told.si_pid:  # of a process, which may have told this one alone; the terminal tells both
+                late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
+        now = time.monotonic()
+        for one in [one for one in late if one[0] <= now]:
+            late.remove(one)
+            if page.heard == one[2]:
+                os.kill(child, one[1])
+        if now >= next_look:
+            next_look = now + TICK_S
+            if stuck := page.stuck():
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return _said(endless(stuck))
+    os.set_blocking(answer, False)
+    said = b""
+    with suppress(OSError):
+        said = os.read(answer, 100)
+    code = os.waitstatus_to_exitcode(status)
+    if said == WORD + b"%d\n" % code:
+        return code
+    if code in (INTERRUPTED, -signal.SIGINT, -signal.SIGTERM) and asked:
+        return INTERRUPTED
+    return _said(ended(page, said, code))
+
+
+def endless(where: str) -> str:
+    """What is said of a call that does not come back."""
+    return f"{where}: found no end after {limit_s():g} s; allowed: a call that returns (ACKCLOCK_CALL_LIMIT=SECONDS)"
+
+
+def ended(page: Page, said: bytes, code: int) -> str:
+    """What is said of a process that ended with this code, and this word, if any."""
+    where = page.where() or "own code"
+    after = ", after the command was done" if said else ""
+    return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"
+
+
+def how(code: int) -> str:
+    """In words: an exit code, or below zero the number of a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+
+
+def _said(message: str) -> int:
+    from ackclock.errors import shown
+
+    with suppress(OSError):
+        os.write(2, f"ackclock: {shown(message)}\n".encode(errors="replace"))
+    return FAILED

@@ -1,0 +1,182 @@
+"""What the command `ackclock` does from beginning to end: streams, signals, what goes wrong in one line."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ackclock import _files, _wall
+from ackclock.errors import AckclockError, said, shown
+
+__all__ = ["carry_out"]
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+LONGEST = 1000
+"""Characters of a message."""
+
+INTERNAL_ERROR = 70
+"""EX_SOFTWARE of sysexits: a defect of ours, distinct from the documented 0 to 3."""
+
+
+def carry_out(argv: Sequence[str] | None = None) -> int:
+    """The command, in this process."""
+    from ackclock.cli._app import app
+
+    _files.begin()
+    _wall.forget()
+    _prepare_streams()
+    _heed_sigterm()
+    gc.set_threshold(50_000)  # start-up makes many objects and no garbage; looking for some took a tenth of its time
+    if "_ACKCLOCK_COMPLETE" in os.environ:
+        from ackclock.cli import _complete
+
+        _complete.join_words()
+    try:
+        if sys.stdout is None:
+            return _fail("standard output: found closed; allowed: open", 3)
+        stdout = sys.stdout
+        result = app(args=None if argv is None else list(argv), prog_name="ackclock", standalone_mode=False)
+        if (code := _wall.ran()) and (sys.stdout is not stdout or stdout.closed):
+            return _fail(f"{code}: found that it took standard output away; allowed: code that leaves it as it is", 2)
+        stdout.flush()
+        if result == INTERRUPTED:  # what typer makes of KeyboardInterrupt
+            return _interrupted()
+        return result if isinstance(result, int) else 0
+    except AckclockError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and error.code in (0, None) and "_ACKCLOCK_COMPLETE" in os.environ:
+            return 0  # what the shell asked for is said
+        if isinstance(error, SystemExit) and not _reader_gone():
+            return _unforeseen(error)
+        # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
+        _discard(1)
+        return 0
+    except OSError as error:
+        if error.filename is not None:
+            return _unforeseen(error)
+        # Files name themselves in their errors; a stream does not.
+        _discard(1)
+        return _fail(f"standard output: cannot be written ({(error.strerror or str(error)).lower()})", 3)
+    except MemoryError:
+        return _fail("out of memory", 3)
+    except ModuleNotFoundError as error:
+        return _fail(f"{error.name} is not installed; run `make setup`", 3)
+    except BaseException as error:  # of own code: GeneratorExit, and classes of its own
+        return _unforeseen(error)
+    finally:
+        _files.end()
+
+
+def _unforeseen(error: BaseException) -> int:
+    if type(error).__name__ == "Abort":
+        return _interrupted()
+    if hasattr(error, "format_message"):
+        from ackclock.cli._usage import explain
+
+        return _fail(explain(error), int(getattr(error, "exit_code", 2)))
+    if os.environ.get("ACKCLOCK_DEBUG") == "1":
+        raise error
+    text = said(error).removeprefix(f"{type(error).__name__}: ").splitlines()[0]
+    if place := _in_a_study(error):
+        return _fail(f"{place}: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows all of it)", 2)
+    if code := _wall.ran():
+        found = "SystemExit" if isinstance(error, SystemExit) else f"{type(error).__name__}: {text}"
+        return _fail(
+            f"{code}: found a command that fails after this code has run in its process ({found}; ACKCLOCK_DEBUG=1 shows where); "
+            "allowed: code that leaves streams and modules as they are; please report it if the code does",
+            2,
+        )
+    return _fail(
+        f"internal error, please report: {type(error).__name__}: {text} (ACKCLOCK_DEBUG=1 shows where)", INTERNAL_ERROR
+    )
+
+
+def _in_a_study(error: BaseException) -> str:
+    """Where in the program of a user's study an error came up; empty if it did not pass through one."""
+    place, step = "", error.__traceback__
+    while step is not None:
+        frame = step.tb_frame
+        if str(frame.f_globals.get("__name__")).startswith("_ackclock_study_"):  # the name that `study.plugin` gives it
+            place = f"{frame.f_code.co_filename}, line {step.tb_lineno}"
+        step = step.tb_next
+    return place
+
+
+def _fail(message: str, code: int) -> int:
+    message = shown(message)
+    if len(message) > LONGEST:  # a name of somebody's fills it
+        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
+    try:
+        sys.stderr.write(f"ackclock: {message}\n")
+        sys.stderr.flush()
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # no one is reading, or own code has closed it; the exit code still tells
+        with suppress(OSError):
+            _discard(2)
+    return code
+
+
+def _heed_sigterm() -> None:
+    """Batch systems send SIGTERM before they kill: it ends a command as Ctrl-C does."""
+
+    def end(number: int, frame: object) -> None:
+        _wall.heard(number, frame)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+
+
+def _interrupted() -> int:
+    terminal = sys.modules.get("ackclock.cli._terminal")
+    if terminal is not None and terminal.busy():
+        with suppress(KeyboardInterrupt):
+            terminal.end()
+    # Threads that are still at work, in a hook of the user's for example, are not waited for.
+    if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()) or (
+        terminal is not None and terminal.busy()
+    ):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, AttributeError):
+                stream.flush()
+        os._exit(INTERRUPTED)
+    return INTERRUPTED
+
+
+def _prepare_streams() -> None:
+    """Take what the caller of the process did to the streams: closed ones, encodings that lack our signs."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file to be opened would get this number, and what is printed
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _reader_gone() -> bool:
+    """Whether standard output is a pipe without a reader."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _discard(stream: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
