@@ -50,7 +50,10 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MUL
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<said>.+)$", re.MULTILINE)
 _USED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? note: (?:in expansion of|expanded from)", re.MULTILINE)
 _UNKNOWN = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?_?(?P<name>\w+)")
-_WORDS = {"in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32}
+_WORDS = {
+    "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
+    **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
+}  # fmt: skip
 """Words of a file, and what the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
 _FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
 """A macro that a module's own Makefile would set."""
@@ -63,8 +66,8 @@ _FORMS = (
     ("-DACKCLOCK_BARE_CONTROL", "-DACKCLOCK_BARE_ACKED"),
 )
 """Forms of operations that changed between kernels: as in the newest; before Linux 6.10; before 4.7."""
-IN_TREE = ("tcp_dctcp.h",)
-"""Headers of the kernel's own folder for which ours stands, too."""
+IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
+"""Headers of the kernel's own folder -> ours, which stands for one that is not beside the file."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
 
 
@@ -188,16 +191,19 @@ def _compiled(file: str, folder: Path, flags: list[str]) -> Path:
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
         (forwards / name).parent.mkdir(parents=True, exist_ok=True)
-        (forwards / name).write_text("#include <ackclock_kernel.h>\n", encoding="utf-8")
+        ours = IN_TREE.get(name, "ackclock_kernel.h")
+        (forwards / name).write_text(f"#include <{ours}>\n", encoding="utf-8")
     main = Path(file)
     words = set(re.findall(r"\w+", sources[main].decode(errors="replace")))
-    needs = sum(bit for word, bit in _WORDS.items() if word in words)
-    ours = ["-I", str(HERE / "include")]
+    needs = 0
+    for word, bit in _WORDS.items():
+        needs |= bit if word in words else 0
+    here = ["-I", str(HERE / "include")]
     sized = [flag for flag in flags if flag.startswith("-DICSK_CA_PRIV_SIZE=")]
-    form, objects, beside = _modules(file, folder, sources, ["-I", str(forwards), *ours, *flags])
+    form, objects, beside = _modules(file, folder, sources, ["-I", str(forwards), *here, *flags])
     objects.append(
         _object(
-            HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, f"-DACKCLOCK_NEEDS={needs}u", *sized, *form], file
+            HERE / "ackclock_kernel.c", folder / "ours.o", [*here, f"-DACKCLOCK_NEEDS={needs}u", *sized, *form], file
         )
     )
     library = folder / f"{main.stem}.so"
@@ -219,7 +225,7 @@ def _modules(
     main, refused = Path(file), None
     for form in _FORMS:
         try:
-            objects = [_object(main, folder / "main.o", [*options, *form], file, {main: sources[main]})]
+            objects = [_object(main, folder / "main.o", [*options, *form], file)]
         except InputError as error:
             old = _OLD_FORM.search(str(error)) is not None
             refused = error if refused is None or (form and not old) else refused
@@ -230,7 +236,7 @@ def _modules(
         for i, path in enumerate(path for path in sources if path.suffix == ".c" and path != main):
             try:
                 given = [*options, *form, "-DACKCLOCK_BESIDE"]
-                objects.append(_object(path, folder / f"{i}.o", given, file, {path: sources[path]}))
+                objects.append(_object(path, folder / f"{i}.o", given, file))
             except InputError as error:
                 beside = error
         return form, objects, beside
@@ -238,18 +244,18 @@ def _modules(
     raise refused
 
 
-_OLD_FORM = re.compile(r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)")
+_OLD_FORM = re.compile(
+    r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)"
+)
 """What compilers say of an operation in another form."""
 
 
-def _object(
-    source: Path, into: Path, options: list[str], file: str, sources: Mapping[Path, bytes] | None = None
-) -> Path:
-    _asked([*FLAGS, *options, "-c", str(source), "-o", str(into)], file, sources)
+def _object(source: Path, into: Path, options: list[str], file: str) -> Path:
+    _asked([*FLAGS, *options, "-c", str(source), "-o", str(into)], file, source)
     return into
 
 
-def _asked(arguments: list[str], file: str, sources: Mapping[Path, bytes] | None = None) -> None:
+def _asked(arguments: list[str], file: str, source: Path | None = None) -> None:
     """Run the compiler; why it fails in a line."""
     compiler = _compiler(file)[0]
     try:
@@ -260,16 +266,14 @@ def _asked(arguments: list[str], file: str, sources: Mapping[Path, bytes] | None
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
     if done.returncode == 0:
         return
-    text = b"\n".join((sources or {}).values()).decode(errors="replace")
+    text = _text(source) if source is not None else ""
     if errors := list(_ERROR.finditer(done.stderr)):
         raise InputError(_wrong(errors, done.stderr, text, Path(compiler).name))
     if unknown := _UNKNOWN.search(done.stderr):
         called = unknown["name"]
         reason = _reasons.of([done.stderr], called)
         allowed = reason or "its own functions, and those of ackclock_kernel.h"
-        raise InputError(
-            f"{file}: found a call of {called}, which is in no file that it includes, nor in its C file; allowed: {allowed}"
-        )
+        raise InputError(f"{file}: found a call of {called}, which is nowhere; allowed: {allowed}")
     first = next(iter(done.stderr.strip().splitlines()), f"exit code {done.returncode}")
     raise InputError(f"{file}: found a file that {Path(compiler).name} does not compile ({shown(first[:300])})")
 
@@ -289,7 +293,7 @@ def _wrong(errors: list[re.Match[str]], said_all: str, text: str, compiler: str)
         return f"{head} {quote(name)} included, which is not beside it; allowed: headers in angle brackets, and files of its folder (its own Makefile may make this one)"
     if "ICSK_CA_PRIV_SIZE" in said:
         return (
-            f"{head} more state than a connection of Linux has room for (104 bytes); allowed: less, or the flag "
+            f"{head} more state than a connection of Linux has room for (104 bytes without a flag); allowed: less, or the flag "
             "-DICSK_CA_PRIV_SIZE=144 (kernels with BBRv3) or what its own kernel has"
         )
     if "has no member named" in said or "undeclared" in said or "implicit declaration" in said:

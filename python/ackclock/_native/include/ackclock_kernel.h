@@ -753,7 +753,7 @@ enum { BPF_SOCK_OPS_RWND_INIT = 2, BPF_SOCK_OPS_BASE_RTT = 7 };
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 n, u32 *args) { (void)sk, (void)op, (void)n, (void)args; return -1; }
 
 /* PLB (paths drawn anew under congestion) is off, as by default. */
-struct tcp_plb_state { u8 consec_cong_rounds; u32 pause_until; };
+struct tcp_plb_state { u8 consec_cong_rounds:5, unused:3; u32 pause_until; } __packed;
 static inline void tcp_plb_init(const struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
 static inline void tcp_plb_update_state(const struct sock *sk, struct tcp_plb_state *plb, int ratio) { (void)sk, (void)plb, (void)ratio; }
 static inline void tcp_plb_check_rehash(struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
@@ -767,16 +767,16 @@ enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW
 #define INET_ECN_xmit(sk) ((void)(sk))
 #define INET_ECN_dontxmit(sk) ((void)(sk))
 #define TCP_ECN_MODE_ANY 3
-static inline void dctcp_ece_ack_update(struct sock *sk, enum tcp_ca_event event, u32 *prior_rcv_nxt, u32 *ce_state)
-{
-	(void)sk, (void)event, (void)prior_rcv_nxt, (void)ce_state;
-}
 static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt, u16 flags) { (void)sk, (void)rcv_nxt, (void)flags; }
 
 /* What `ss -i` shows of a controller. */
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9, INET_DIAG_BBRINFO = 16 };
 struct tcpvegas_info { u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt; };
 struct tcp_dctcp_info { u16 dctcp_enabled, dctcp_ce_state; u32 dctcp_alpha, dctcp_ab_ecn, dctcp_ab_tot; };
+enum tcp_bbr_phase {
+	BBR_PHASE_INVALID, BBR_PHASE_STARTUP, BBR_PHASE_DRAIN, BBR_PHASE_PROBE_RTT,
+	BBR_PHASE_PROBE_BW_UP, BBR_PHASE_PROBE_BW_DOWN, BBR_PHASE_PROBE_BW_CRUISE, BBR_PHASE_PROBE_BW_REFILL,
+};
 struct tcp_bbr_info {
 	u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
 	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* from here on of BBRv3 */
