@@ -127,6 +127,7 @@ static u32 number_of(const struct sock *sk)
 
 /* What draws in tcp_bbr.c has the connection as `sk`. */
 #define get_random_u32_below(n) drawn_below(sk, n)
+#define prandom_u32_max(n) drawn_below(sk, n) /* its name before Linux 6.2 */
 #undef module_init
 #undef module_exit
 #define module_init(f) static int __init register_bbr(void) { return f(); }
@@ -156,7 +157,7 @@ static void drawn_release(struct sock *sk)
 
 static int __init ackclock_bbr_register(void)
 {
-	strscpy(tcp_bbr_cong_ops.name, "bbr_drawn");
+	strscpy(tcp_bbr_cong_ops.name, "bbr_drawn", sizeof(tcp_bbr_cong_ops.name));
 	tcp_bbr_cong_ops.init = drawn_init;
 	tcp_bbr_cong_ops.release = drawn_release;
 	return register_bbr();

@@ -33,6 +33,8 @@
 #include <linux/module.h>
 #include <net/tcp.h>
 
+#include "ackclock_tree.h"
+
 /* FLAG_DATA_ACKED and FLAG_FORWARD_PROGRESS of net/ipv4/tcp_input.c, which no header has. */
 #define DATA_ACKED 0x04
 #define FORWARD_PROGRESS (DATA_ACKED | 0x10 | 0x20)
@@ -92,6 +94,22 @@ static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 		return tp->packets_out;
 	}
 }
+
+#ifndef HAS_UPDATE_PACING_RATE
+/* The kernel has this for itself alone: twice cwnd in an RTT while cwnd is below half of ssthresh, 1.2 times later. */
+static void tcp_update_pacing_rate(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct net *net = sock_net(sk);
+	bool early = tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2;
+	u64 percent = early ? READ_ONCE(net->ipv4.sysctl_tcp_pacing_ss_ratio) : READ_ONCE(net->ipv4.sysctl_tcp_pacing_ca_ratio);
+	u64 rate = (u64)tp->mss_cache * max(tcp_snd_cwnd(tp), tp->packets_out) * ((USEC_PER_SEC / 100) << 3) * percent;
+
+	if (tp->srtt_us)
+		do_div(rate, tp->srtt_us);
+	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+#endif
 
 static u32 bounded(u32 room, u32 banked, u32 delivered, bool safe, enum rule rule)
 {
@@ -177,6 +195,18 @@ static void on_ack(struct sock *sk, u32 ack, int flag, const struct rate_sample 
 	tcp_update_pacing_rate(sk);
 }
 
+#ifndef CONTROL_HAS_FLAG
+/* Before Linux 6.10 a controller is not told the ACK, nor what it did: snd_una tells both, but a DSACK counts as progress. */
+static void on_bare_ack(struct sock *sk, const struct rate_sample *rs)
+{
+	u32 una = tcp_sk(sk)->snd_una;
+	int flag = una != recovery(sk)->una ? DATA_ACKED : rs->acked_sacked ? FORWARD_PROGRESS & ~DATA_ACKED : 0;
+
+	on_ack(sk, una, flag, rs);
+}
+#define on_ack on_bare_ack
+#endif
+
 /* Nothing has come since the last ACK, so it is the reordering timer that begins recovery: one segment may leave. */
 static void on_timer(struct sock *sk, struct recovery *r)
 {
@@ -244,14 +274,8 @@ static u32 on_undo(struct sock *sk)
 	return controller(sk)->base->undo_cwnd(sk);
 }
 
-static void on_event(struct sock *sk, enum tcp_ca_event event)
-{
-	if (controller(sk)->base->cwnd_event)
-		controller(sk)->base->cwnd_event(sk, event);
-}
-
-/* The first segment after a silence is about to leave. */
-static void on_tx_start(struct sock *sk)
+/* The first segment after a silence is about to leave: cwnd restarts as the kernel has it for controllers without cong_control. */
+static void restart(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	s32 idle = tcp_jiffies32 - tp->lsndtime;
@@ -259,9 +283,29 @@ static void on_tx_start(struct sock *sk)
 	if (READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle) && !tp->packets_out &&
 	    idle > (s32)inet_csk(sk)->icsk_rto)
 		tcp_cwnd_restart(sk, idle);
+}
+
+static void on_event(struct sock *sk, enum tcp_ca_event event)
+{
+#ifndef HAS_TX_START
+	if (event == CA_EVENT_TX_START)
+		restart(sk);
+#endif
+	if (controller(sk)->base->cwnd_event)
+		controller(sk)->base->cwnd_event(sk, event);
+}
+
+#ifdef HAS_TX_START
+static void on_tx_start(struct sock *sk)
+{
+	restart(sk);
 	if (controller(sk)->base->cwnd_event_tx_start)
 		controller(sk)->base->cwnd_event_tx_start(sk);
 }
+#define TX_START .cwnd_event_tx_start = on_tx_start,
+#else
+#define TX_START
+#endif
 
 static void on_sample(struct sock *sk, const struct ack_sample *sample)
 {
@@ -278,7 +322,7 @@ static void on_sample(struct sock *sk, const struct ack_sample *sample)
 		.undo_cwnd = on_undo,					\
 		.set_state = on_state,					\
 		.cwnd_event = on_event,					\
-		.cwnd_event_tx_start = on_tx_start,			\
+		TX_START						\
 		.pkts_acked = on_sample,				\
 		.cong_control = on_ack,					\
 	},								\

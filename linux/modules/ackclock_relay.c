@@ -28,6 +28,12 @@
 #include <net/inet_ecn.h>
 #include <net/ip_tunnels.h>
 
+#include "ackclock_tree.h"
+
+#ifndef HAS_HRTIMER_SETUP /* before Linux 6.13 */
+#define hrtimer_setup(timer, function_, clock, mode) (hrtimer_init(timer, clock, mode), (void)((timer)->function = (function_)))
+#endif
+
 #define HOSTS 512
 #define HEAD 104
 #define BATCH 512
@@ -311,7 +317,11 @@ static void relay_setup(struct net_device *dev)
 	dev->type = ARPHRD_NONE;
 	dev->flags = IFF_POINTOPOINT | IFF_NOARP | IFF_MULTICAST;
 	dev->priv_flags |= IFF_NO_QUEUE;
+#ifdef HAS_LLTX
 	dev->lltx = true;
+#else
+	dev->features |= NETIF_F_LLTX;
+#endif
 	dev->mtu = 1500;
 	dev->min_mtu = 68;
 	dev->max_mtu = 65535;

@@ -38,10 +38,27 @@ fn main() {
     let controllers = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let controllers: Vec<String> =
         controllers.unwrap_or_default().split_whitespace().map(str::to_string).collect();
-    let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers });
+    let has = asked().then(features);
+    let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers, "has": has });
     // Its presence says that the run came to its end; if it cannot be written, its absence says so.
     let _ = std::fs::write("/out/report.json", report.to_string());
     sys::power_off();
+}
+
+/// Nothing is to be run: the report is all that is wanted.
+fn asked() -> bool {
+    !["/script.json", "/job.json"].iter().any(|file| std::path::Path::new(file).exists())
+}
+
+/// What this kernel has of what kernels differ in.
+fn features() -> serde_json::Value {
+    let mut sysctls: Vec<String> = std::fs::read_dir("/proc/sys/net/ipv4")
+        .map(|files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect())
+        .unwrap_or_default();
+    sysctls.sort();
+    // asked by setting it: nothing else says up to where it goes
+    let accecn = std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "3").is_ok();
+    serde_json::json!({ "sysctls": sysctls, "accecn": accecn, "events": trace::events() })
 }
 
 fn run() -> Result<()> {
@@ -54,8 +71,8 @@ fn run() -> Result<()> {
     if std::path::Path::new("/script.json").exists() {
         return script::run();
     }
-    if !std::path::Path::new("/job.json").exists() {
-        return Ok(()); // the report is all that is wanted
+    if asked() {
+        return Ok(());
     }
     let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
     // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).

@@ -1,6 +1,7 @@
 //! The kernel's own tracepoints: cwnd on every ACK (tcp_probe), changes of the congestion state (tcp_cong_state_set), and what a reader
 //! drains in one RTT whenever it is more than before (tcp_rcvbuf_grow; the simulator's `ReceiveWindow::widen`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
@@ -62,6 +63,64 @@ pub struct Trace {
 
 const ROOT: &str = "/sys/kernel/tracing";
 
+/// The tracepoints that are used, with what each must print: `parse` and `parse_growth` read it.
+const USED: [(&str, &[&str]); 3] = [
+    ("tcp_cong_state_set", &["sport", "dport", "cong_state"]),
+    ("tcp_probe", &["src", "dest", "snd_una", "snd_nxt", "snd_cwnd", "ssthresh", "snd_wnd", "srtt"]),
+    (
+        GROWTH,
+        &[
+            "dport",
+            "time",
+            "rtt_us",
+            "copied",
+            "inq",
+            "space",
+            "ooo",
+            "rcvbuf",
+            "scaling_ratio",
+            "rcv_ssthresh",
+            "window_clamp",
+            "rcv_wnd",
+        ],
+    ),
+];
+/// Linux has it since 6.15; without it no growth is reported.
+const GROWTH: &str = "tcp_rcvbuf_grow";
+
+/// What each of these tracepoints prints, by the kernel's own description; a tracepoint that it lacks is absent.
+pub fn events() -> BTreeMap<String, Vec<String>> {
+    let of = |name: &str| {
+        let text = fs::read_to_string(format!("{ROOT}/events/tcp/{name}/format")).ok()?;
+        Some((name.to_string(), printed(&text)))
+    };
+    USED.iter().filter_map(|(name, _)| of(name)).collect()
+}
+
+/// Names before a "=" in the description of a tracepoint.
+fn printed(description: &str) -> Vec<String> {
+    let form = description.lines().find_map(|line| line.strip_prefix("print fmt: \"")).unwrap_or_default();
+    let form = form.split('"').next().unwrap_or_default();
+    form.split_whitespace().filter_map(|pair| Some(pair.split_once('=')?.0.to_string())).collect()
+}
+
+/// Refuse, by name, a kernel whose tracepoints lack what is read of them.
+fn check(level: TraceLevel) -> Result<bool> {
+    let found = events();
+    for (name, wanted) in &USED[..if level == TraceLevel::None { 1 } else { 3 }] {
+        let Some(has) = found.get(*name) else {
+            if *name == GROWTH {
+                continue;
+            }
+            return Err(Error::other(format!("this kernel has no tracepoint {name}")));
+        };
+        if let Some(lacking) = wanted.iter().find(|field| !has.iter().any(|one| one == *field)) {
+            return Err(Error::other(format!("this kernel's tracepoint {name} does not print {lacking}")));
+        }
+    }
+    Ok(found.contains_key(GROWTH))
+}
+
 impl Trace {
     /// Switch the tracepoints on; of every ACK only at the level asked for.
     pub fn new(level: TraceLevel) -> Result<Trace> {
@@ -69,6 +128,7 @@ impl Trace {
             fs::write(format!("{ROOT}/{file}"), value)
                 .map_err(|e| Error::new(e.kind(), format!("{file} = {value}: {e}")))
         };
+        let grows = check(level)?;
         set("trace_clock", "mono")?; // the default one steps with the tick
         let last = SENDER_PORT as usize + MOST_FLOWS;
         let all = format!("sport >= {SENDER_PORT} && sport < {last}");
@@ -79,12 +139,14 @@ impl Trace {
             let one = format!("sport == {SENDER_PORT}");
             set("events/tcp/tcp_probe/filter", if level == TraceLevel::Flow { &one } else { &all })?;
             set("events/tcp/tcp_probe/enable", "1")?;
-            let theirs = |ours: &str| ours.replace("sport", "dport"); // the receiver's socket
-            set(
-                "events/tcp/tcp_rcvbuf_grow/filter",
-                &theirs(if level == TraceLevel::Flow { &one } else { &all }),
-            )?;
-            set("events/tcp/tcp_rcvbuf_grow/enable", "1")?;
+            if grows {
+                let theirs = |ours: &str| ours.replace("sport", "dport"); // the receiver's socket
+                set(
+                    &format!("events/tcp/{GROWTH}/filter"),
+                    &theirs(if level == TraceLevel::Flow { &one } else { &all }),
+                )?;
+                set(&format!("events/tcp/{GROWTH}/enable"), "1")?;
+            }
         }
         let pipe = OpenOptions::new()
             .read(true)
@@ -187,6 +249,14 @@ fn parse_growth(text: &str) -> Option<Growth> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_description_says_what_is_printed() {
+        let text = "name: tcp_probe\nformat:\n\tfield:u32 snd_nxt;\toffset:8;\n\n\
+                    print fmt: \"family=%s src=%pISpc snd_nxt=%#x\", REC->a == 2, REC->b\n";
+        assert_eq!(printed(text), ["family", "src", "snd_nxt"]);
+        assert!(printed("").is_empty());
+    }
 
     #[test]
     fn reads_what_the_kernel_prints() {

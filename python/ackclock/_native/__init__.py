@@ -24,18 +24,19 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ackclock import _child
 from ackclock._files import has_leave, reads
-from ackclock._native import _rust
+from ackclock._native import _reasons, _rust, _said
 from ackclock._reads import named
 from ackclock.errors import InputError, ScenarioError, UnavailableError, quote, shown
 
-__all__ = ["depends", "digest", "files", "is_rust", "load", "operations"]
+__all__ = ["depends", "digest", "files", "is_rust", "listening", "load", "operations"]
 
 HERE = Path(__file__).parent
 LARGEST = 2**20
@@ -52,11 +53,34 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MUL
 _ERROR = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<said>.+)$", re.MULTILINE)
 _USED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? note: (?:in expansion of|expanded from)", re.MULTILINE)
 _UNKNOWN = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?_?(?P<name>\w+)")
-_WORDS = {"in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32}
+_WORDS = {
+    "in_flight": 2, "SK_PACING_NEEDED": 4, "tcp_enter_cwr": 32,
+    **dict.fromkeys(("data_segs_out", "segs_out", "total_retrans", "bytes_sent", "bytes_retrans", "lost"), 2),
+}  # fmt: skip
 """Words of a file, and what the connection has to keep for them: bits of `ACKCLOCK_NEEDS`."""
 _INCBIN = re.compile(r'\.incbin\s+\\?"([^"\\\n]+)')
 _READS = re.compile(r"ackclock-reads:[ \t]*([^\s*][^\n*]*)")
+_FLAG = re.compile(r"-D[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=[^\s'\"`$;|&<>\\]*)?")
+"""A macro that a module's own Makefile would set."""
+_FLAGS = re.compile(r"/\*\s*ackclock:((?:\s+-D\S+)+)\s*\*/")
+"""A remark that has them."""
+_FORMS = (
+    (),
+    ("-DACKCLOCK_BARE_CONTROL",),
+    ("-DACKCLOCK_BARE_ACKED",),
+    ("-DACKCLOCK_BARE_CONTROL", "-DACKCLOCK_BARE_ACKED"),
+)
+"""Forms of operations that changed between kernels: as in the newest; before Linux 6.10; before 4.7."""
+IN_TREE = {"tcp_dctcp.h": "ackclock_dctcp.h"}
+"""Headers of the kernel's own folder -> ours, which stands for one that is not beside the file."""
 _NAME = re.compile(r"\.name\s*=\s*\"([^\"]+)\"")
+
+
+@contextmanager
+def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
+    """Hear what modules of C say (`printk`) in this thread; what is handed over tells it: simulated time in s, and the line."""
+    with _said.listening() as told:
+        yield told
 
 
 def digest(file: str) -> str:
@@ -118,13 +142,19 @@ def load(file: str, options: str, expected: str) -> Any:
 
     if digest(file) != expected:
         raise UnavailableError(f"{file}: found other code than when the runs were planned; start them again")
+    given = json.loads(options)
     folder = Path(tempfile.mkdtemp(prefix="ackclock-"))
     try:
-        if not is_rust(file):
+        if is_rust(file):
+            library = _rust.compiled(file, folder)
+        else:
             reads(*depends(file)[0])
-        library = (_rust.compiled if is_rust(file) else _compiled)(file, folder)
+            library = _compiled(file, folder, _flags(file, given))
         try:
-            return _engine.Library(str(library), _lines(file, json.loads(options)), Path(file).name)
+            made = _engine.Library(str(library), _lines(file, given), Path(file).name)
+            if not is_rust(file):
+                _said.remember(library)
+            return made
         except ValueError as error:
             raise InputError(f"{file}: {shown(str(error))}") from None
     finally:
@@ -155,40 +185,61 @@ def _depends(file: str, folder: Path) -> list[str]:
     found: list[str] = []
     for path in (path for path in sources if path.suffix == ".c"):
         rule = folder / "rule"
-        _asked([*FLAGS, *options, "-MM", "-MF", str(rule), str(path)], file)
+        _asked([*FLAGS, *options, *_flags(file, {}), "-MM", "-MF", str(rule), str(path)], file)
         found += _rust.listed(rule.read_text(encoding="utf-8", errors="replace"))
     return [one for one in found if not one.startswith(f"{folder}{os.sep}")]
+
+
+def _flags(file: str, options: Mapping[str, Any]) -> list[str]:
+    """Macros that the file's own Makefile would set: of a remark in the file, and options whose name begins with -D."""
+    flags = [flag for remark in _FLAGS.findall(_text(Path(file))) for flag in remark.split()]
+    for name, value in options.items():
+        if name.startswith("-D"):
+            flags.append(name if value is True else f"{name}={value}")
+    for flag in flags:
+        if not _FLAG.fullmatch(flag):
+            raise InputError(f"{file}: found the flag {quote(flag)}; allowed: -DNAME or -DNAME=VALUE")
+    return flags
 
 
 def _lines(file: str, options: Mapping[str, Any]) -> str:
     lines = []
     for name, given in options.items():
+        if name.startswith("-D") and not is_rust(file):
+            continue
+        if isinstance(given, str) and not is_rust(file) and re.fullmatch(r"\w+", name) and "\n" not in given:
+            lines.append(f"{name}={given}")
+            continue
         value = int(given) if isinstance(given, float) and given.is_integer() else given
         if is_rust(file) and isinstance(value, float) and re.fullmatch(r"\w+", name):
             lines.append(f"{name}={value!r}")
             continue
         if not isinstance(value, bool | int) or not re.fullmatch(r"\w+", name):
             raise InputError(
-                f"{file}: option {quote(name)}: found {quote(value)}; allowed: a whole number, true or false"
+                f"{file}: option {quote(name)}: found {quote(value)}; allowed: a whole number, true or false, or a text"
             )
         lines.append(f"{name}={str(value).lower()}")
     return "\n".join(lines)
 
 
-def _compiled(file: str, folder: Path) -> Path:
+def _compiled(file: str, folder: Path, flags: list[str]) -> Path:
     sources = _sources(file)
     options = _forwards(sources, folder)
-    main = Path(file)
-    words = set(re.findall(r"\w+", sources[main].decode(errors="replace")))
-    needs = sum(bit for word, bit in _WORDS.items() if word in words)
     ours = options[2:]
-    objects = [_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, f"-DACKCLOCK_NEEDS={needs}u"], file)]
-    for i, path in enumerate(path for path in sources if path.suffix == ".c"):
-        beside = [] if path == main else ["-DACKCLOCK_BESIDE"]
-        objects.append(_object(path, folder / f"{i}.o", [*options, *beside], file))
-    library = folder / f"{main.stem}.so"
+    words = set(re.findall(r"\w+", sources[Path(file)].decode(errors="replace")))
+    needs = 0
+    for word, bit in _WORDS.items():
+        needs |= bit if word in words else 0
+    sized = [flag for flag in flags if flag.startswith("-DICSK_CA_PRIV_SIZE=")]
+    form, objects, beside = _modules(file, folder, sources, [*options, *flags])
+    more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form]
+    objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
+    library = folder / f"{Path(file).stem}.so"
     whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs"]
-    _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
+    try:
+        _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
+    except InputError as error:
+        raise beside or error from None
     return library
 
 
@@ -196,21 +247,57 @@ def _forwards(sources: Mapping[Path, bytes], folder: Path) -> list[str]:
     """Options by which every header that the sources name stands for ours, and where those are."""
     forwards = folder / "include"
     forwards.mkdir(exist_ok=True)
-    for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<"}:
+    for name in {name for text in sources.values() for kind, name in _includes(text) if kind == "<" or name in IN_TREE}:
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
         (forwards / name).parent.mkdir(parents=True, exist_ok=True)
-        (forwards / name).write_text("#include <ackclock_kernel.h>\n", encoding="utf-8")
+        ours = IN_TREE.get(name, "ackclock_kernel.h")
+        (forwards / name).write_text(f"#include <{ours}>\n", encoding="utf-8")
     return ["-I", str(forwards), "-I", str(HERE / "include")]
 
 
+def _modules(
+    file: str, folder: Path, sources: Mapping[Path, bytes], options: list[str]
+) -> tuple[tuple[str, ...], list[Path], InputError | None]:
+    """The files compiled, in the first form of the operations in which the main one does; without one, what was wrong in it.
+
+    A file beside a header may be of no use to the main one, whose flags leave that out: why it does not compile is handed on, for the linker's turn.
+    """
+    main, refused = Path(file), None
+    for form in _FORMS:
+        try:
+            objects = [_object(main, folder / "main.o", [*options, *form], file)]
+        except InputError as error:
+            old = _OLD_FORM.search(str(error)) is not None
+            refused = error if refused is None or (form and not old) else refused
+            if not (old or form):
+                break
+            continue
+        beside: InputError | None = None
+        for i, path in enumerate(path for path in sources if path.suffix == ".c" and path != main):
+            try:
+                given = [*options, *form, "-DACKCLOCK_BESIDE"]
+                objects.append(_object(path, folder / f"{i}.o", given, file))
+            except InputError as error:
+                beside = error
+        return form, objects, beside
+    assert refused is not None
+    raise refused
+
+
+_OLD_FORM = re.compile(
+    r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)"
+)
+"""What compilers say of an operation in another form."""
+
+
 def _object(source: Path, into: Path, options: list[str], file: str) -> Path:
-    _asked([*FLAGS, *options, "-c", str(source), "-o", str(into)], file)
+    _asked([*FLAGS, *options, "-c", str(source), "-o", str(into)], file, source)
     return into
 
 
-def _asked(arguments: list[str], file: str) -> None:
-    """Run the compiler; its first error in a line."""
+def _asked(arguments: list[str], file: str, source: Path | None = None) -> None:
+    """Run the compiler; why it fails in a line."""
     compiler = _compiler(file)[0]
     try:
         done = _child.run([compiler, *arguments], timeout=SECONDS, memory=MEMORY, env=_child.environment(LC_ALL="C"))
@@ -220,26 +307,40 @@ def _asked(arguments: list[str], file: str) -> None:
         raise InputError(f"{file}: found that {compiler} cannot be run ({error.strerror})") from None
     if done.returncode == 0:
         return
-    if wrong := _ERROR.search(done.stderr):
-        said = shown(re.sub(r" \[-W[^\]]*\]$", "", wrong["said"]))
-        lacks = "has no member named" in said or "undeclared" in said or "implicit declaration" in said
-        allowed = (
-            "what the simulator's connection has (ackclock_kernel.h)"
-            if lacks
-            else f"a file that {Path(compiler).name} compiles"
-        )
-        place = wrong
-        if Path(wrong["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
-            place = next(
-                (used for used in _USED.finditer(done.stderr) if not Path(used["file"]).is_relative_to(HERE)), wrong
-            )
-        raise InputError(f"{place['file']}, line {place['line']}: found {said}; allowed: {allowed}")
+    text = _text(source) if source is not None else ""
+    if errors := list(_ERROR.finditer(done.stderr)):
+        raise InputError(_wrong(errors, done.stderr, text, Path(compiler).name))
     if unknown := _UNKNOWN.search(done.stderr):
-        raise InputError(
-            f"{file}: found a call of {unknown['name']}, which is nowhere; allowed: its own functions, and those of ackclock_kernel.h"
-        )
+        called = unknown["name"]
+        reason = _reasons.of([done.stderr], called)
+        allowed = reason or "its own functions, and those of ackclock_kernel.h"
+        raise InputError(f"{file}: found a call of {called}, which is nowhere; allowed: {allowed}")
     first = next(iter(done.stderr.strip().splitlines()), f"exit code {done.returncode}")
     raise InputError(f"{file}: found a file that {Path(compiler).name} does not compile ({shown(first[:300])})")
+
+
+def _wrong(errors: list[re.Match[str]], said_all: str, text: str, compiler: str) -> str:
+    """The first error that tells, with its place, and the reason for it in words."""
+    first = next((one for one in errors if not _OLD_FORM.search(one["said"])), errors[0])
+    said = shown(re.sub(r" \[-W[^\]]*\]$", "", first["said"]))
+    place = first
+    if Path(first["file"]).is_relative_to(HERE):  # a macro of ours: where it is used
+        place = next((used for used in _USED.finditer(said_all) if not Path(used["file"]).is_relative_to(HERE)), first)
+    head = f"{place['file']}, line {place['line']}: found"
+    if reason := _reasons.of([one["said"] for one in errors], text):
+        return f"{head} {said}: {reason}"
+    if missing := re.match(r"'?(.+?\.h)'?: No such file|'(.+?\.h)' file not found", said):
+        name = missing[1] or missing[2]
+        return f"{head} {quote(name)} included, which is not beside it; allowed: headers in angle brackets, and files of its folder (its own Makefile may make this one)"
+    if "ICSK_CA_PRIV_SIZE" in said:
+        return (
+            f"{head} more state than a connection of Linux has room for (104 bytes without a flag); allowed: less, or the flag "
+            "-DICSK_CA_PRIV_SIZE=144 (kernels with BBRv3) or what its own kernel has"
+        )
+    if "has no member named" in said or "undeclared" in said or "implicit declaration" in said:
+        macro = ", or -DNAME, if its Makefile sets it" if re.search(r"\b[A-Z][A-Z0-9_]*'", said) else ""
+        return f"{head} {said}; allowed: what the simulator's connection has (ackclock_kernel.h){macro}"
+    return f"{head} {said}; allowed: a file that {compiler} compiles"
 
 
 def _compiler(file: str) -> tuple[str, str]:

@@ -60,6 +60,8 @@ void tcp_unregister_congestion_control(struct tcp_congestion_ops *ops)
 struct connection {
 	struct tcp_sock tp; /* first: a module's `sk` points here */
 	struct ackclock_host host;
+	struct sk_buff head;     /* the segment that leaves next */
+	bool waits;              /* there is one */
 	u32 counted, counted_ce; /* of the ACK under way, in `delivered` and `delivered_ce` */
 	unsigned long given_rate;
 	bool started;
@@ -303,7 +305,30 @@ static void take(struct connection *c, struct ackclock_window *w)
 	w->cwnd_cnt = c->tp.snd_cwnd_cnt;
 	w->cwnd_clamp = c->tp.snd_cwnd_clamp;
 	if (sock(c)->sk_pacing_rate != c->given_rate)
-		w->pacing_rate = sock(c)->sk_pacing_rate;
+		w->pacing_rate = sock(c)->sk_pacing_rate ? sock(c)->sk_pacing_rate : ACKCLOCK_UNPACED; /* 0: Linux does not pace */
+}
+
+/* What a connection of Linux counts, of what the simulator's tells: each segment that left was delivered, is taken for lost, or is in flight. */
+static void count(struct connection *c, u64 snd_nxt, u32 in_flight)
+{
+	struct tcp_sock *tp = &c->tp;
+	u32 mss = max(tp->mss_cache, 1u), out, sent, first;
+
+	tp->packets_out = out = DIV_ROUND_UP(tp->snd_nxt - tp->snd_una, mss);
+	/* Lost ones that left again are in flight: more of the other kind than these are not told apart. */
+	tp->lost_out = out > tp->sacked_out + in_flight ? out - tp->sacked_out - in_flight : 0;
+	tp->retrans_out = tp->sacked_out + in_flight > out ? tp->sacked_out + in_flight - out : 0;
+	tp->max_packets_out = max(tp->max_packets_out, out);
+	sent = tp->delivered - 1 + tp->lost + in_flight; /* delivered has the SYN */
+	first = (u32)DIV_ROUND_UP_ULL(snd_nxt - 1, mss);
+	if (before(tp->data_segs_out, max(sent, first)))
+		tp->data_segs_out = max(sent, first);
+	tp->segs_out = tp->data_segs_out + 1;
+	tp->total_retrans = tp->data_segs_out - first;
+	tp->bytes_sent = snd_nxt - 1 + (u64)tp->total_retrans * mss;
+	tp->bytes_retrans = (u64)tp->total_retrans * mss;
+	tp->write_seq = tp->snd_nxt + (c->waits ? mss : 0);
+	tp->snd_wnd = 1u << 30;
 }
 
 static void hear(struct connection *c, const struct ackclock_ack *ack)
@@ -336,7 +361,9 @@ static void hear(struct connection *c, const struct ackclock_ack *ack)
 	if (ack->rate.is_given) {
 		tp->delivered = (u32)ack->rate.total_delivered;
 		tp->lost = (u32)ack->rate.total_lost;
+		c->waits = !ack->rate.is_app_limited;
 	}
+	count(c, ack->snd_nxt, ack->in_flight);
 }
 
 /* ---- Hooks ---- */
@@ -361,6 +388,11 @@ static void *cc_open(const struct ackclock_host *host)
 	sock(c)->sk_max_pacing_rate = ULONG_MAX;
 	sock(c)->sk_pacing_shift = 10;
 	sock(c)->sk_gso_max_size = GSO_MAX_SIZE;
+	sock(c)->sk_gso_max_segs = (u16)GSO_MAX_SEGS;
+	c->tp.reordering = 3;
+	c->tp.advmss = 1460;
+	c->tp.tcp_header_len = 32; /* with timestamps */
+	c->waits = true;
 	sock(c)->sk_state = TCP_ESTABLISHED;
 	return c;
 }
@@ -397,13 +429,24 @@ static void *cc_copy(void *cc, const struct ackclock_host *host)
 
 static const char *cc_said(void *cc) { return ((struct connection *)cc)->said; }
 
+#ifdef ACKCLOCK_BARE_ACKED
+#define ACKED(c, sample) module->pkts_acked(sock(c), (sample).pkts_acked, (sample).rtt_us)
+#else
+#define ACKED(c, sample) module->pkts_acked(sock(c), &(sample))
+#endif
+#ifdef ACKCLOCK_BARE_CONTROL
+#define CONTROL(c, una, rs) module->cong_control(sock(c), rs)
+#else
+#define CONTROL(c, una, rs) module->cong_control(sock(c), una, 0, rs)
+#endif
+
 static int cc_on_syn_acked(void *cc, uint64_t rtt)
 {
 	struct connection *c = cc;
 	const struct ack_sample sample = { .pkts_acked = 1, .rtt_us = (s32)(rtt / 1000) };
 
 	get_ready();
-	GUARDED(c, "pkts_acked", module->pkts_acked(sock(c), &sample));
+	GUARDED(c, "pkts_acked", ACKED(c, sample));
 	return 0;
 }
 
@@ -448,7 +491,7 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 	if (!module->pkts_acked && !module->in_ack_event)
 		return 0;
 	if (module->pkts_acked)
-		GUARDED(c, "pkts_acked", module->pkts_acked(sock(c), &sample));
+		GUARDED(c, "pkts_acked", ACKED(c, sample));
 	if (module->in_ack_event)
 		GUARDED(c, "in_ack_event", module->in_ack_event(sock(c), flags));
 	take(c, w);
@@ -578,9 +621,13 @@ static int cc_on_control(void *cc, struct ackclock_window *w, const struct ackcl
 		rs.is_app_limited = rate->is_app_limited;
 		rs.is_retrans = rate->is_retrans;
 		rs.is_ack_delayed = rate->is_ack_delayed;
+		rs.tx_in_flight = rate->tx_in_flight;
+		rs.lost = rate->lost;
+		rs.prior_lost = (u32)rate->total_lost - rate->lost;
 	}
+	rs.is_ece = ack->ece != 0;
 	c->tp.app_limited = 0;
-	GUARDED(c, "cong_control", module->cong_control(sock(c), (u32)ack->snd_una, 0, &rs));
+	GUARDED(c, "cong_control", CONTROL(c, (u32)ack->snd_una, &rs));
 	take(c, w);
 	return 0;
 }
@@ -616,7 +663,7 @@ static struct ackclock_controller controller = {
 	.on_totals = cc_on_totals,
 };
 
-static int set_parameter(const struct ackclock_parameter *p, const char *value)
+static int set_number(const struct ackclock_parameter *p, const char *value)
 {
 	char *end;
 	long long number = strtoll(value, &end, 0);
@@ -633,6 +680,18 @@ static int set_parameter(const struct ackclock_parameter *p, const char *value)
 	case 8: case -8: *(u64 *)p->value = (u64)number; return 0;
 	}
 	return -1;
+}
+
+static int set_parameter(const struct ackclock_parameter *p, const char *value)
+{
+	char *kept;
+
+	if (p->kind != 10)
+		return set_number(p, value);
+	kept = strdup(value); /* a text, which the module may look at for ever */
+	if (kept)
+		*(char **)p->value = kept;
+	return kept ? 0 : -1;
 }
 
 static int set_parameters(const char *options, char *why, size_t room)
@@ -656,7 +715,7 @@ static int set_parameters(const char *options, char *why, size_t room)
 			p = p->next;
 		if (p && !set_parameter(p, value))
 			continue;
-		length = (size_t)snprintf(why, room, "found %s = %s; allowed: whole numbers and true or false, for", line, value);
+		length = (size_t)snprintf(why, room, "found %s = %s; allowed: whole numbers, true or false, or a text, for", line, value);
 		for (p = parameters; p && length < room; p = p->next)
 			length += (size_t)snprintf(why + length, room - length, " %s%s", p->name, p->next ? "," : "");
 		if (!parameters)
@@ -672,6 +731,10 @@ static int buffer(struct connection *c)
 	GUARDED(c, "sndbuf_expand", controller.buffer_windows = module->sndbuf_expand(sock(c)));
 	return 0;
 }
+
+#ifdef ACKCLOCK_BARE_ACKED
+static u32 twice_ssthresh(struct sock *sk) { return max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->snd_ssthresh << 1); }
+#endif
 
 static int begin(struct connection *c)
 {
@@ -699,6 +762,10 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		snprintf(why, room, "found nothing that module_init registers (tcp_register_congestion_control); allowed: one controller");
 		return NULL;
 	}
+#ifdef ACKCLOCK_BARE_ACKED
+	if (!module->undo_cwnd) /* optional before Linux 4.10: twice ssthresh */
+		module->undo_cwnd = twice_ssthresh;
+#endif
 	if (!module->ssthresh || !module->undo_cwnd || !(module->cong_avoid || module->cong_control)) {
 		snprintf(why, room, "found %s without %s; allowed: ssthresh, undo_cwnd, and cong_avoid or cong_control", module->name,
 			 !module->ssthresh ? "ssthresh" : !module->undo_cwnd ? "undo_cwnd" : "cong_avoid");
@@ -736,7 +803,111 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 	return &controller;
 }
 
+/* ---- What the module says ---- */
+
+/* Lines of this thread since it was asked last, each with its time as the kernel's log has it; kept while somebody listens. */
+#define MOST_SAID (64u << 20)
+static __thread struct { char *text; size_t length, room; bool listens, midline; } log_;
+
+__attribute__((__visibility__("default"))) void ackclock_listen(int whether)
+{
+	free(log_.text);
+	memset(&log_, 0, sizeof(log_));
+	log_.listens = whether != 0;
+}
+
+__attribute__((__visibility__("default"))) const char *ackclock_heard(size_t *length)
+{
+	*length = log_.length;
+	return log_.text;
+}
+
+static void keep(const char *text, size_t length)
+{
+	if (log_.length + length > log_.room) {
+		size_t room = max((size_t)65536, 2 * (log_.room + length));
+		char *more = log_.room > MOST_SAID ? NULL : realloc(log_.text, room);
+
+		if (!more)
+			return;
+		log_.text = more;
+		log_.room = room;
+	}
+	memcpy(log_.text + log_.length, text, length);
+	log_.length += length;
+}
+
+/* The kernel's own forms of %p are not known: an address of the process is none of the run's, so it is shown as a name. */
+void ackclock_say(const char *form, ...)
+{
+	char line[1024], *at = line, *end;
+	va_list given;
+	int length;
+
+	if (!log_.listens)
+		return;
+	va_start(given, form);
+	length = vsnprintf(line, sizeof(line), form, given);
+	va_end(given);
+	if (length < 0)
+		return;
+	if (length >= (int)sizeof(line))
+		length = sizeof(line) - 1;
+	for (; *at; at = end) {
+		char stamp[48];
+
+		end = at + strcspn(at, "\n");
+		if (!log_.midline) {
+			u64 us = ackclock_clock.ns < FIRST_NS ? 0 : (ackclock_clock.ns - FIRST_NS) / 1000;
+			int n = snprintf(stamp, sizeof(stamp), "[%5llu.%06llu] ", us / 1000000, us % 1000000);
+
+			keep(stamp, (size_t)n);
+		}
+		log_.midline = true;
+		keep(at, (size_t)(end - at));
+		if (*end == '\n')
+			end++;
+	}
+	/* a message is a line, with a line's end or without one */
+	keep("\n", 1);
+	log_.midline = false;
+}
+
 /* ---- Helpers of modules ---- */
+
+struct net ackclock_net = {
+	.ipv4 = {
+		.sysctl_tcp_ecn = 2, .sysctl_tcp_reordering = 3, .sysctl_tcp_max_reordering = 300, .sysctl_tcp_min_tso_segs = 2,
+		.sysctl_tcp_tso_win_divisor = 3, .sysctl_tcp_tso_rtt_log = 9, .sysctl_tcp_pacing_ss_ratio = 200, .sysctl_tcp_pacing_ca_ratio = 120,
+		.sysctl_tcp_slow_start_after_idle = 1, .sysctl_tcp_sack = 1, .sysctl_tcp_timestamps = 1, .sysctl_tcp_window_scaling = 1,
+		.sysctl_tcp_early_retrans = 3, .sysctl_tcp_recovery = 1, .sysctl_tcp_frto = 2, .sysctl_tcp_fastopen = 1,
+		.sysctl_tcp_moderate_rcvbuf = 1, .sysctl_tcp_limit_output_bytes = 4194304, .sysctl_tcp_notsent_lowat = -1,
+		.sysctl_tcp_min_rtt_wlen = 300, .sysctl_tcp_wmem = { 4096, 16384, 4194304 }, .sysctl_tcp_rmem = { 4096, 131072, 33554432 },
+	},
+};
+
+struct sk_buff *tcp_send_head(const struct sock *sk)
+{
+	struct connection *c = (struct connection *)sk;
+	struct tcp_skb_cb *cb = TCP_SKB_CB(&c->head);
+
+	if (!c->waits)
+		return NULL;
+	c->head.len = c->tp.mss_cache;
+	cb->seq = c->tp.snd_nxt;
+	cb->end_seq = cb->seq + c->head.len;
+	cb->tcp_flags = TCPHDR_ACK;
+	cb->tcp_gso_segs = 1;
+	return &c->head;
+}
+
+/* Linux keeps this to itself; forks of BBR make one of their own, or take that of a kernel which they change. */
+bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss);
+__attribute__((__weak__)) bool tcp_snd_wnd_test(const struct tcp_sock *tp, const struct sk_buff *skb, unsigned int cur_mss)
+{
+	(void)cur_mss;
+	return !after(TCP_SKB_CB(skb)->end_seq, tcp_wnd_end(tp));
+}
 
 #define TAG 0x61636b636c6f636bull
 

@@ -51,8 +51,12 @@ TABLES = (
     "transactions",
     "transaction_summary",
     "transaction_times",
+    "messages",
 )
 """Every table that a run can leave."""
+
+MESSAGES = "messages.txt"
+"""File of the same lines as table `messages`, as the kernel's log has them."""
 
 NAMED = ("flows", "performance")
 """Tables whose frames have the names of groups."""
@@ -202,6 +206,11 @@ class _Result:
     def transaction_times(self) -> pl.DataFrame:
         """Histogram of completion times per flow group and initial window: non-empty bins."""
         return self._frame("transaction_times")
+
+    @cached_property
+    def messages(self) -> pl.DataFrame:
+        """What controllers in C said by `printk`, in order. Of a single run only."""
+        return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Rows of a table as plain values, NaN as None; polars, which takes long to import, is not needed.
@@ -438,6 +447,9 @@ class Run(_Result):
             with staged(folder, marks=MARKS) as part:
                 self._write_tables(part)
                 (part / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+                if said := self.rows("messages"):
+                    lines = [f"[{row['t_s']:12.6f}] {row['text']}\n" for row in said]
+                    (part / MESSAGES).write_text("".join(lines), encoding="utf-8")
                 written = {path.name for path in part.iterdir()}
             for name in sorted(names() - written):
                 (folder / name).unlink(missing_ok=True)
@@ -492,7 +504,7 @@ def controlled(flows: pl.DataFrame, scenario: Scenario) -> pl.DataFrame:
 
 def names() -> set[str]:
     """Names of all files that a run can write into its folder."""
-    return {"run.json", *(f"{table}.parquet" for table in TABLES)}
+    return {"run.json", MESSAGES, *(f"{table}.parquet" for table in TABLES)}
 
 
 @contextmanager

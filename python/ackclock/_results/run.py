@@ -11,12 +11,14 @@ import json
 import operator
 import platform
 import warnings
-from collections import Counter
+from array import array
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex, cast, get_args
 
 from ackclock import _engine, stacks
+from ackclock._native import listening
 from ackclock._results.result import Batch, Run
 from ackclock.errors import ControllerError, InputError, ScenarioError, UnavailableError, quote, said
 from ackclock.own import classes
@@ -141,15 +143,22 @@ def run(
     check_time(compiled, cpu_limit_s)
     made = _check_own(classes(scenario.own()), controllers, utilities)
     place = None if pcap is None else str(pcap)
-    raw = engine_call(
-        lambda: _engine.run(compiled, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress)
-    )
+    with listening() as told:
+        raw = engine_call(
+            lambda: _engine.run(compiled, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress)
+        )
+        said = told()
     _raise_failure(raw)
+    tables = raw["tables"]
+    if said:
+        times = array("d", [t for t, _ in said])
+        lines = {"t_s": ("f8", times.tobytes()), "text": ("str", [text for _, text in said])}
+        tables = ChainMap({"messages": lines}, tables)
     return Run(
         scenario=scenario,
         seed=seed,
         digest=raw["digest"],
-        tables=raw["tables"],
+        tables=tables,
         provenance=_provenance(
             scenario, scenario.to_engine_json(capture=None if pcap is None else pcap_at), seed, made
         ),

@@ -87,6 +87,19 @@ _ADDED = {
 """Columns that the frames have and the engine's tables do not: table -> column behind which it stands -> column."""
 
 
+MESSAGES = Table(
+    name="messages",
+    about="A line that a controller in C said by `printk`; of a single run, not of a batch.",
+    columns=MappingProxyType(
+        {
+            "t_s": Column(name="t_s", type="Float64", unit="s", meaning="Simulated time.", null=""),
+            "text": Column(name="text", type="String", unit="", meaning="The line.", null=""),
+        }
+    ),
+)
+"""The table that is not the engine's."""
+
+
 @cache
 def tables() -> Mapping[str, Table]:
     """All tables that a run can leave, in order.
@@ -108,4 +121,5 @@ def tables() -> Mapping[str, Table]:
                 columns[added.name] = added
                 last = added.name
         found[table] = Table(name=table, about=about, columns=MappingProxyType(columns))
+    found[MESSAGES.name] = MESSAGES
     return MappingProxyType(found)

@@ -52,6 +52,7 @@ def build(
             name=name,
             jobs=jobs or _terminal.cpus(),
             progress=progress,
+            told=_terminal.warn,
         )
     if as_json:
         _terminal.show_json({"path": str(kernel.path), **kernel.about})

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError
-from ackclock.linux import _cache, _guest, _patched, _source, _tree
+from ackclock.linux import _cache, _facts, _guest, _patched, _source, _tree
 from ackclock.linux._cache import Kernel
 
 __all__ = ["build"]
@@ -25,8 +26,11 @@ Progress = Callable[[str, float], None]
 STEPS = 1300
 """Lines that a full build prints, roughly: for the bar only."""
 
-GUESTS = 4
+GUESTS = 16
 """Guest programs that are kept: source trees side by side share the cache."""
+
+_OURS = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
+"""Files of `linux/modules`, and the header that is made beside them."""
 
 OURS = "net/ipv4/ackclock"
 """Folder of the tree for controllers: ours and the user's."""
@@ -50,6 +54,7 @@ def build(
     name: str | None = None,
     jobs: int = 1,
     progress: Progress = lambda _text, _done: None,
+    told: Callable[[str], None] = lambda _line: None,
 ) -> Kernel:
     """Build kernel and guest program, or find them in the cache.
 
@@ -69,6 +74,8 @@ def build(
         Processes of `make`.
     progress
         Called with a text and the share done.
+    told
+        Called with a line about the source, before anything of it is unpacked or copied: its version, and what it lacks.
 
     Returns
     -------
@@ -99,6 +106,7 @@ def build(
             extra=tuple(_read_controllers(sorted((linux / "modules").glob("*.[ch]")), controllers)),
             jobs=jobs,
             progress=progress,
+            told=told,
         )
         place = _of_archive(here, source, asked) if tree is None else _of_tree(here, tree, asked)
         _build_guest(linux, jobs)
@@ -120,6 +128,11 @@ class _Asked:
     extra: tuple[tuple[str, bytes], ...]
     jobs: int
     progress: Progress
+    told: Callable[[str], None]
+
+    def patches_of(self, tree: Path) -> list[tuple[str, bytes]]:
+        """Our patches that concern this tree: all but those whose line "Where: FILE has TEXT" does not hold."""
+        return [(name, text) for name, text in self.patches if _facts.concerns(tree, text)]
 
     def tree_key(self, digest: str) -> str:
         """Key of a tree with our patches and configuration."""
@@ -145,7 +158,22 @@ class _Asked:
 
     def make(self, tree: Path) -> None:
         """Build a tree."""
-        _make(tree, self.jobs, self.progress)
+        _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in _OURS])
+
+    def check(self, tree: Path, where: str, name: str) -> None:
+        """Refuse a source that cannot be built, and say what it lacks; `tree` may be a part of it."""
+        _facts.oldest(where, tree)
+        try:
+            _patched.applied(tree, self.patches_of(tree))
+        except InputError as error:
+            raise _does_not_fit(where, str(error)) from None
+        lacks = _facts.lacks(tree, self.config)
+        if unknown := [what for what in lacks if "CONFIG_" in what]:
+            raise InputError(
+                f"{where}: found a kernel without {', '.join(unknown)}, which the guest needs; allowed: Linux 6.1 or later"
+            )
+        without = f"; without {'; '.join(lacks)}: a scenario that needs it is refused" if lacks else ""
+        self.told(f"{name}: Linux {_facts.release(tree)}{without}")
 
 
 def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
@@ -157,8 +185,12 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
     key = asked.tree_key(found.digest)
     tree = here / f"tree-{key}"
     if not tree.is_dir():
+        asked.progress(f"looking at {found.name}", 0.02)
+        with tempfile.TemporaryDirectory(prefix=".look-", dir=here) as part:
+            _source.looked_at(found, Path(part) / "tree", _facts.PARTS)
+            asked.check(Path(part) / "tree", f"--source {found.archive}", found.name)
         asked.progress(f"unpacking {found.name}", 0.04)
-        _prepare(found, tree, asked.patches, asked.config)
+        _prepare(found, tree, asked)
     made = tree
     if asked.mine:
         made = here / f"patched-{key}"
@@ -181,11 +213,10 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
     base = next(
         (t for t in sorted(here.glob("tree-*")) if (t / "linux").is_file() and _tree.version(t) == found.version), None
     )
-    try:
-        _patched.applied(found.place, asked.patches)
-    except InputError as error:
-        raise _does_not_fit(where, str(error)) from None
-    digest = _tree.followed(found, made, base, [*asked.patches, *asked.mine], lambda text: asked.progress(text, 0.04))
+    asked.check(found.place, where, found.name)
+    digest = _tree.followed(
+        found, made, base, [*asked.patches_of(found.place), *asked.mine], lambda text: asked.progress(text, 0.04)
+    )
     place = here / f"kernel-{asked.key(digest)}"
     if (place / "kernel.json").is_file():
         return place
@@ -270,14 +301,14 @@ def _read_controllers(ours: Sequence[Path], files: Sequence[Path]) -> list[tuple
     return sorted(read.items())
 
 
-def _prepare(found: _source.Source, tree: Path, patches: Sequence[tuple[str, bytes]], config: Path) -> None:
+def _prepare(found: _source.Source, tree: Path, asked: _Asked) -> None:
     """Unpack, patch and configure beside the place, then move there: a tree is whole or absent."""
     part = Path(tempfile.mkdtemp(prefix=".tree-", dir=tree.parent))
     try:
         fresh = part / "tree"
         _source.unpack(found, fresh)
         try:
-            texts = _patched.applied(fresh, patches)
+            texts = _patched.applied(fresh, asked.patches_of(fresh))
         except InputError as error:
             raise _does_not_fit(f"--source {found.archive}", str(error)) from None
         for name, text in texts.items():
@@ -285,7 +316,7 @@ def _prepare(found: _source.Source, tree: Path, patches: Sequence[tuple[str, byt
         ipv4 = fresh / "net/ipv4/Makefile"
         ipv4.write_text(ipv4.read_text(encoding="utf-8") + "\nobj-y += ackclock/\n", encoding="utf-8")
         _put_controllers(fresh, [])
-        _configure(fresh, config, part, f"--source {found.archive}", found.name)
+        _configure(fresh, asked.config, part, f"--source {found.archive}", found.name)
         fresh.replace(tree)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -317,7 +348,8 @@ def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
     place = tree / OURS
     place.mkdir(exist_ok=True)
     objects = [name.removesuffix(".c") + ".o" for name, _ in files if name.endswith(".c")]
-    wanted = dict(files) | {"Makefile": f"obj-y := {' '.join(objects)}\n".encode()}
+    made = {"Makefile": f"obj-y := {' '.join(objects)}\n".encode(), _facts.FACTS_FILE: _facts.header(tree)}
+    wanted = dict(files) | made
     for old in [*place.glob("*.[ch]"), *place.glob("*.o")]:
         if old.name not in wanted and old.with_suffix(".c").name not in wanted:
             old.unlink()
@@ -327,7 +359,8 @@ def _put_controllers(tree: Path, files: Sequence[tuple[str, bytes]]) -> None:
             target.write_bytes(text)
 
 
-def _make(tree: Path, jobs: int, progress: Progress) -> None:
+def _make(tree: Path, jobs: int, progress: Progress, theirs: Sequence[str] = ()) -> None:
+    """Build; what of the user's (`theirs`) does not compile is told as such, what of ours does not as ours."""
     command = ["make", "ARCH=um", f"-j{jobs}", "linux"]
     log = tree / "ackclock-build.log"
     lines = 0
@@ -350,6 +383,11 @@ def _make(tree: Path, jobs: int, progress: Progress) -> None:
     said = log.read_text(encoding="utf-8", errors="replace")
     _full_disk(said, tree)
     ours = re.search(rf"^{OURS}/(\S+?):(\d+):\S* (?:fatal )?error: (.*)$", said, re.MULTILINE)
+    if ours and ours[1] not in theirs:
+        raise UnavailableError(
+            f"the kernel does not build: ackclock's own linux/modules/{ours[1]}, line {ours[2]}, does not compile in it "
+            f"({ours[3]}); allowed: a kernel that `ackclock linux build` is tested with (docs/how-to/run-in-the-linux-kernel.md)"
+        )
     if ours:
         raise InputError(
             f"--controller {ours[1]}, line {ours[2]}: {ours[3]}; allowed: a file that compiles in this kernel"
@@ -372,7 +410,11 @@ def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> No
             "sha256": _cache.hash_of([kernel.read_bytes()]),
             "seccomp": "seccomp=" in _call([str(kernel), "--help"], part).stdout,
         }
-        about["controllers"] = _controllers(Kernel(path=kernel, about=about), jobs)
+        about["lacks"] = _facts.lacks(tree, _cache.repository() / "uml.config")
+        about["controllers"], has = _asked_itself(Kernel(path=kernel, about=about), jobs)
+        text = (tree / ".config").read_text(encoding="utf-8")
+        queues = re.findall(r"^CONFIG_NET_SCH_(\w+)=y", text, re.MULTILINE)
+        about["has"] = {**has, "queues": [name.lower() for name in queues]}
         (part / "kernel.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         part.chmod(0o755)
         shutil.rmtree(place, ignore_errors=True)
@@ -381,12 +423,12 @@ def _install(tree: Path, place: Path, about: dict[str, object], jobs: int) -> No
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _controllers(kernel: Kernel, jobs: int) -> list[str]:
-    """Names of the controllers that are built in: the kernel is started and asked, by the guest program."""
+def _asked_itself(kernel: Kernel, jobs: int) -> tuple[list[str], dict[str, Any]]:
+    """Names of the controllers that are built in, and what else it has: the kernel is started and asked, by the guest program."""
     _build_guest(_cache.repository(), jobs)
     with _guest.ran({}, 1, kernel=kernel, cpu=min(os.sched_getaffinity(0)), wall_limit_s=60) as (out, _):
         report = json.loads((out / "report.json").read_bytes())
-    return sorted(report["controllers"])
+    return sorted(report["controllers"]), dict(report["has"])
 
 
 def _build_guest(linux: Path, jobs: int) -> None:

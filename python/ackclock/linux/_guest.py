@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -141,9 +142,11 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
             environment[name] = os.environ[name]
-    # A child inherits the affinity of the thread that starts it.
+    # A child inherits the affinity and the personality of the thread that starts it.
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
+    personality = _personality(None)
+    _personality(personality | NO_RANDOM_ADDRESSES)
     try:
         with (folder / "kernel.log").open("wb") as log:
             process = _child.start(
@@ -154,6 +157,7 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
     except OSError as error:
         raise UnavailableError(f"{kernel.path}: cannot be run ({(error.strerror or str(error)).lower()})") from None
     finally:
+        _personality(personality)
         os.sched_setaffinity(0, before)
     with _ended(process, folder):
         try:
@@ -163,6 +167,16 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
                 f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
                 "allowed: a shorter run, or a larger --wall-limit"
             ) from None
+
+
+NO_RANDOM_ADDRESSES = 0x0040000
+"""Personality of a process whose memory lies where it always does. Kernels before 7.x size their hash tables by it, and do not ask for it."""
+
+
+def _personality(wanted: int | None) -> int:
+    """The personality of this thread before; None: only ask."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return int(libc.personality(ctypes.c_ulong(0xFFFFFFFF if wanted is None else wanted)))
 
 
 WATCH = 'read -r _ || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'

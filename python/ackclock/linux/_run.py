@@ -20,6 +20,7 @@ from ackclock._results.run import check_arguments
 from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.linux import _cache, _guest, _translate
 from ackclock.linux._cache import Kernel
+from ackclock.linux._facts import Has
 from ackclock.linux._guest import Columns, Outcome
 from ackclock.linux._translate import NETWORKS, NetworkKind
 from ackclock.scenario import CapturePoint, Scenario
@@ -240,7 +241,7 @@ def _text(scenario: Scenario, kernel: Kernel, capture: CapturePoint | None = Non
 def _job(text: str, seed: int, network: NetworkKind, kernel: Kernel) -> dict[str, Any]:
     if network not in NETWORKS:
         raise InputError(f"network: found {quote(network)}; allowed: {one_of(str(network), NETWORKS)}")
-    return _translate.job(json.loads(text), seed, network, kernel.controllers)
+    return _translate.job(json.loads(text), seed, network, Has.of(kernel.about))
 
 
 def _limit(wanted: float | None, job: dict[str, Any]) -> float:

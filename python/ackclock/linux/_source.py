@@ -6,6 +6,7 @@ import re
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ackclock import _child
 from ackclock.errors import InputError, UnavailableError, quote
 from ackclock.linux import _cache
 
-__all__ = ["Source", "find", "unpack"]
+__all__ = ["Source", "find", "looked_at", "unpack"]
 
 SUITES = ("trixie-backports", "bookworm-security", "bookworm")
 """Suites of Debian in which `linux-source-*` is looked for; of a package that is asked for, the newest version wins."""
@@ -25,6 +26,8 @@ PINNED_SHA256 = "76df1affb19f24926949369be1d74b60071c963c598ce8780bddd4bbf0fc3bc
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
+NOT_THERE = re.compile(r"Not found in archive|Exiting with failure status due to previous errors")
+"""What tar says of a name that an archive does not have."""
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 
@@ -200,6 +203,28 @@ def _version(archive: Path) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", archive.name)]
 
 
+def looked_at(source: Source, place: Path, parts: Sequence[str]) -> None:
+    """Take a few files out of an archive, into `place`, which is made: seconds, where the whole is a minute and 1.5 GB.
+
+    Parameters
+    ----------
+    source
+        The archive.
+    place
+        Folder for them.
+    parts
+        Names as `tar --wildcards` has them; one that is not there is left out.
+
+    Raises
+    ------
+    InputError
+        If it is no archive of a kernel.
+    OSError
+        If it cannot be written.
+    """
+    _extract(source, place, ["--wildcards", *(f"*/{part}" for part in parts)])
+
+
 def unpack(source: Source, place: Path) -> None:
     """Unpack into `place`, which is made.
 
@@ -210,6 +235,10 @@ def unpack(source: Source, place: Path) -> None:
     OSError
         If it cannot be written.
     """
+    _extract(source, place, [])
+
+
+def _extract(source: Source, place: Path, chosen: Sequence[str]) -> None:
     refused = f"--source {source.archive}: found %s; allowed: {ARCHIVES}"
     if not tarfile.is_tarfile(source.archive):
         raise InputError(refused % "no tar archive")
@@ -226,6 +255,7 @@ def unpack(source: Source, place: Path) -> None:
         str(archive),
         "-C",
         str(into),
+        *chosen,
     ]
     done = _child.run(command, env=_child.environment(LC_ALL="C"))
     if "No space left on device" in done.stderr:
@@ -233,5 +263,6 @@ def unpack(source: Source, place: Path) -> None:
     missing = [name for name in NEEDED_FILES if not (place / name).is_file()]
     if missing:
         raise InputError(refused % f"no {missing[0]} in it")
-    if done.returncode:
-        raise InputError(refused % f"an archive that tar cannot read ({done.stderr.strip().splitlines()[0]})")
+    wrong = [line for line in done.stderr.strip().splitlines() if not NOT_THERE.search(line)]
+    if done.returncode and wrong:
+        raise InputError(refused % f"an archive that tar cannot read ({wrong[0]})")

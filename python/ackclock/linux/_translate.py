@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ackclock.errors import ScenarioError, one_of, quote
+from ackclock.linux._facts import Has
 from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
 from ackclock.scenario import ClassicSlowStart, Host, HyStart, Stack
 from ackclock.scenario._base import schema
@@ -70,6 +71,11 @@ LEAST_PAYLOAD = 12
 """Bytes of a plain datagram that carry its number and time."""
 LARGEST_FEEDBACK = 128
 """Datagrams that one report can tell of, on the wire."""
+BY_NAME = {
+    "codel": "codel", "fq-codel": "fq_codel", "red": "red", "dualpi2": "dualpi2", "cake": "cake", "pie": "pie", "fq": "fq",
+    "netem-limit": "netem",
+}  # fmt: skip
+"""Our name of a queue -> the kernel's, where it is a discipline of its own."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -100,7 +106,7 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
 """Key of `stack` -> value -> what to set for it; other keys and values are refused."""
 
 
-def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controllers: Sequence[str]) -> dict[str, Any]:
+def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Has) -> dict[str, Any]:
     """The guest's job.
 
     Parameters
@@ -111,7 +117,7 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
         Seed of the links' random streams.
     network
         "qdisc", "relay", or "auto": by the kernel's disciplines where they can do it, else by the relay.
-    controllers
+    kernel
         What the kernel has.
 
     Raises
@@ -130,13 +136,14 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, controller
             raise ScenarioError(key=f"record.{name}", found=quote(value), allowed=f"no {name}, with the linux backend")
     machines = scenario.get("hosts", [])
     hosts = [
-        {**_host(group, i, controllers), "cards": [_card(group.get(key), machines) for key in ("host", "peer_host")]}
+        {**_host(group, i, kernel), "cards": [_card(group.get(key), machines) for key in ("host", "peer_host")]}
         for i, group in enumerate(flows)
     ]
     plan: dict[str, Any] = {"kind": "relay", "ahead": True}
     if network != "relay":
         try:
             plan = qdiscs(scenario, hosts, seed)
+            _check_queues(scenario, kernel)
         except NotByQdiscError as error:
             if network == "qdisc":
                 key, found = error.args
@@ -213,8 +220,23 @@ def kernel_controller(name: str, recovery: str | None) -> str:
     return "" if rule is None or not base else f"{base}_{rule}" if rule else base
 
 
-def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[str, Any]:
+def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
+    """Queueing disciplines that this kernel does not have."""
+    places = [(f"{place}.queue.kind", link.get("queue")) for place, link in links_of(scenario["network"])]
+    places += [(f"hosts.{i}.queue.kind", one.get("queue")) for i, one in enumerate(scenario.get("hosts", []))]
+    for key, queue in places:
+        kind = (queue or {}).get("kind", "drop-tail")
+        if kind in BY_NAME and not kernel.queue(BY_NAME[kind]):
+            raise ScenarioError(
+                key=key,
+                found=f"{quote(kind)}, which {kernel.name} does not have",
+                allowed="another queue or kernel, or --network relay, which is the simulator's own",
+            )
+
+
+def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
+    controllers = kernel.controllers
 
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
         return ScenarioError(key=f"flows.{i}.{key}", found=quote(found), allowed=f"{allowed}, with the linux backend")
@@ -296,6 +318,14 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         if not known or value not in known:
             allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
             raise refuse(f"stack.{key}", Stack.shown(key, value), allowed)
+        if not _takes(kernel, known[value]):
+            allowed = ", ".join(quote(v) for v, settings in known.items() if _takes(kernel, settings)) or f"no {key}"
+            shown = Stack.shown(key, value)
+            raise ScenarioError(
+                key=f"flows.{i}.stack.{key}",
+                found=f"{quote(shown)}, which {kernel.name} does not have",
+                allowed=f"{allowed}, with this kernel",
+            )
         sysctl |= known[value]
     return {
         "congestion_control": controller,
@@ -310,6 +340,10 @@ def _host(group: Mapping[str, Any], i: int, controllers: Sequence[str]) -> dict[
         "max_pacing_rate": max(pacing_rate // 8, 1) if pacing_rate else 0,
         "small_queues": small_queues,
     }
+
+
+def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
+    return all(kernel.sets(name, value) for name, value in settings.items())
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from ackclock import linux
 from ackclock.cli import main
 from ackclock.errors import InputError, ScenarioError, UnavailableError
 from ackclock.linux import _build, _cache, _guest, _source, _translate
+from ackclock.linux._facts import Has
 
 CONTROLLERS = ["bbr", "cubic", "cubic_prr_crb", "cubic_rh", "reno"]
+KERNEL = Has(release="7.3.4", controllers=tuple(CONTROLLERS))
 ROOT = Path(__file__).resolve().parents[3]
 
 TABLES = r"""
@@ -215,13 +218,15 @@ def test_what_the_kernel_cannot_do_is_refused_by_name(
 ) -> None:
     text = json.loads(scenario.set(*change).to_engine_json())
     with pytest.raises(ScenarioError, match=message):
-        _translate.job(text, 1, "auto", CONTROLLERS)
+        _translate.job(text, 1, "auto", KERNEL)
 
 
 def test_a_kernels_own_controller_is_refused_by_the_simulator(scenario: ackclock.Scenario) -> None:
     named = scenario.set("flows.0.congestion_control", "kernel:my_cc")
     assert (
-        _translate.job(json.loads(named.to_engine_json()), 1, "auto", ["my_cc"])["hosts"][0]["congestion_control"]
+        _translate.job(json.loads(named.to_engine_json()), 1, "auto", replace(KERNEL, controllers=("my_cc",)))["hosts"][
+            0
+        ]["congestion_control"]
         == "my_cc"
     )
     with pytest.raises(InputError, match="my_cc"):
@@ -241,7 +246,11 @@ def test_a_controller_that_draws_as_the_simulators_stands_in_for_the_kernels_own
     def controller(name: str) -> str:
         told = json.loads(ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").to_engine_json())
         told["flows"][0]["congestion_control"] = name
-        return str(_translate.job(told, 1, "relay", [*CONTROLLERS, "bbr_drawn"])["hosts"][0]["congestion_control"])
+        return str(
+            _translate.job(told, 1, "relay", replace(KERNEL, controllers=(*CONTROLLERS, "bbr_drawn")))["hosts"][0][
+                "congestion_control"
+            ]
+        )
 
     assert [controller(name) for name in ("bbr", "kernel:bbr", "cubic")] == ["bbr_drawn", "bbr", "cubic"]
 
@@ -249,7 +258,7 @@ def test_a_controller_that_draws_as_the_simulators_stands_in_for_the_kernels_own
 def test_what_holds_an_ack_back_has_no_slack_where_the_rtt_does_not_bound_it() -> None:
     def slack(delay: str) -> list[str]:
         scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("network.bottleneck.delay", delay)
-        job = _translate.job(json.loads(scenario.to_engine_json()), 1, "relay", CONTROLLERS)
+        job = _translate.job(json.loads(scenario.to_engine_json()), 1, "relay", KERNEL)
         return [value for name, value in job["hosts"][0]["sysctl"] if "comp_sack" in name]
 
     assert slack("18 ms") == ["1010000", "0"]
@@ -258,7 +267,7 @@ def test_what_holds_an_ack_back_has_no_slack_where_the_rtt_does_not_bound_it() -
 
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
     """The disciplines in a row, in words of `tc`."""
-    network = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", CONTROLLERS)["network"]
+    network = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", KERNEL)["network"]
     return [stage["qdisc"]["leaf"]["words"] for stage in network[way]]
 
 
@@ -282,7 +291,7 @@ def test_a_dumbbell_becomes_three_hops() -> None:
 
 def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "codel.toml")
-    job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", CONTROLLERS)
+    job = _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", KERNEL)
     first, second = job["network"]["forward"]
     assert first["qdisc"]["shaper"] == {"rate": 2_500_000, "burst": 0, "overhead": -14}
     leaf = first["qdisc"]["leaf"]
@@ -295,21 +304,21 @@ def test_disciplines_that_decide_at_departure_hang_below_a_shaper() -> None:
 def test_losses_by_list_need_the_relay() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "scripted-loss.toml").set("flows.0.recovery", "prr-linux-6")
     text = json.loads(scenario.to_engine_json())
-    assert _translate.job(text, 1, "auto", CONTROLLERS)["network"]["kind"] == "relay"
+    assert _translate.job(text, 1, "auto", KERNEL)["network"]["kind"] == "relay"
     with pytest.raises(ScenarioError, match=r"record\.drops: found true; .*--network relay can do it"):
-        _translate.job(text, 1, "qdisc", CONTROLLERS)
+        _translate.job(text, 1, "qdisc", KERNEL)
 
 
 def test_packets_take_the_memory_that_their_device_takes() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml")
     for network, real, other in (("qdisc", "handed-on", "copied"), ("relay", "copied", "handed-on")):
         told = scenario.set("flows.0.stack.packet_memory", real)
-        _translate.job(json.loads(told.to_engine_json()), 1, network, CONTROLLERS)
+        _translate.job(json.loads(told.to_engine_json()), 1, network, KERNEL)
         told = scenario.set("flows.0.stack.packet_memory", other)
         with pytest.raises(
             ScenarioError, match=rf'packet_memory: found "{other}".*allowed: "{real}", where .*{network}'
         ):
-            _translate.job(json.loads(told.to_engine_json()), 1, network, CONTROLLERS)
+            _translate.job(json.loads(told.to_engine_json()), 1, network, KERNEL)
 
 
 def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
@@ -317,7 +326,7 @@ def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
     text = json.loads(scenario.to_engine_json())
     seeds = set()
     for seed in (1, 2):
-        network = _translate.job(text, seed, "qdisc", CONTROLLERS)["network"]
+        network = _translate.job(text, seed, "qdisc", KERNEL)["network"]
         for stage in [*network["forward"], *network["backward"]]:
             seeds.add(bytes(dict(stage["qdisc"]["leaf"]["attributes"])[14]))  # TCA_NETEM_PRNG_SEED
     assert len(seeds) == 12
@@ -363,6 +372,8 @@ def test_a_full_disk_installs_nothing(cache: Path, tmp_path: Path, monkeypatch: 
         (place / "half").write_bytes(b"x")
         raise OSError(errno.ENOSPC, "No space left on device", str(place))
 
+    monkeypatch.setattr(_source, "looked_at", lambda source, place, parts: place.mkdir())
+    monkeypatch.setattr(_build._Asked, "check", lambda asked, tree, where, name: None)
     monkeypatch.setattr(_source, "unpack", full)
     with pytest.raises(UnavailableError, match=r"no room left on the disk \(.* GiB free\); .*Nothing was installed$"):
         linux.build(source=str(archive))
@@ -414,7 +425,7 @@ def test_the_kernel_repeats_bit_by_bit(kernel: linux.Kernel, network: Any, tmp_p
 def test_the_guest_is_pinned_and_its_threads_are_reaped(kernel: linux.Kernel, scenario: ackclock.Scenario) -> None:
     before = os.sched_getaffinity(0)
     _guest.play(
-        _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", kernel.controllers),
+        _translate.job(json.loads(scenario.to_engine_json()), 1, "auto", Has.of(kernel.about)),
         1, kernel=kernel, cpu=min(before), wall_limit_s=60,
     )  # fmt: skip
     assert os.sched_getaffinity(0) == before

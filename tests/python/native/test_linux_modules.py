@@ -22,7 +22,7 @@ from ackclock import Scenario, linux, own, units
 from ackclock.controllers import check
 from ackclock.diff import _compare
 from ackclock.errors import ControllerError, InputError
-from ackclock.linux import _cache
+from ackclock.linux import _cache, _tree
 
 MODULES = {
     name: name
@@ -42,7 +42,11 @@ the draw, on both sides, CDG was the kernel's on 28 (2 and 14 with a delay that 
 
 
 def _folder() -> Path | None:
-    trees = sorted(_cache.folder().glob("tree-*/net/ipv4/tcp_yeah.c"))
+    trees = sorted(
+        place
+        for place in _cache.folder().glob("tree-*/net/ipv4/tcp_yeah.c")
+        if _tree.version(place.parents[2]) == "7.3"
+    )
     return trees[0].parent if trees else None
 
 

@@ -35,6 +35,13 @@ typedef long ssize_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { int unused; } spinlock_t;
 
+/* The version whose TCP the simulator follows: modules for several kernels ask for it. */
+#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))
+#define LINUX_VERSION_CODE KERNEL_VERSION(7, 3, 4)
+#define LINUX_VERSION_MAJOR 7
+#define UTS_RELEASE "7.3.4"
+#define RHEL_RELEASE_VERSION(a, b) (((a) << 8) + (b))
+
 /* Attributes that mean nothing here. */
 #define __init
 #define __exit
@@ -85,11 +92,14 @@ typedef struct { int unused; } spinlock_t;
 #define GENMASK(h, l) ((~0UL >> (63 - (h))) & (~0UL << (l)))
 #define BITS_PER_LONG 64
 #define BITS_PER_BYTE 8
+#define BITS_PER_TYPE(type) (sizeof(type) * BITS_PER_BYTE)
+#define FIELD_SIZEOF(type, member) sizeof_field(type, member)
+#define ACCESS_ONCE(x) READ_ONCE(x)
 #define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 #define sizeof_field(type, member) sizeof(((type *)0)->member)
 #define BUILD_BUG_ON_MSG(wrong, said) _Static_assert(!(wrong), said)
 #define BUILD_BUG_ON(wrong) \
-	_Static_assert(!(wrong), "BUILD_BUG_ON(" #wrong "), where a connection has ICSK_CA_PRIV_SIZE = 104 bytes")
+	_Static_assert(!(wrong), "BUILD_BUG_ON(" #wrong "), where a connection has ICSK_CA_PRIV_SIZE bytes")
 #define static_assert(...) _Static_assert(__VA_ARGS__, "static_assert")
 #define __ACK_PICK(a, b, op) ({ __typeof__(a) __a = (a); __typeof__(b) __b = (b); __a op __b ? __a : __b; })
 #define min(a, b) __ACK_PICK(a, b, <)
@@ -195,6 +205,10 @@ extern __thread struct ackclock_clock ackclock_clock;
 #define time_before_eq(a, b) time_after_eq(b, a)
 #define time_after32(a, b) ((s32)((u32)(b) - (u32)(a)) < 0)
 #define time_before32(b, a) time_after32(a, b)
+#define time_after64(a, b) ((s64)((u64)(b) - (u64)(a)) < 0)
+#define time_before64(a, b) time_after64(b, a)
+#define time_after_eq64(a, b) ((s64)((u64)(a) - (u64)(b)) >= 0)
+#define time_before_eq64(a, b) time_after_eq64(b, a)
 #define time_in_range(a, b, c) (time_after_eq(a, b) && time_before_eq(a, c))
 #define time_is_before_jiffies(a) time_after(jiffies, a)
 #define time_is_after_jiffies(a) time_before(jiffies, a)
@@ -210,6 +224,41 @@ static inline s64 ktime_to_us(ktime_t t) { return t / 1000; }
 static inline s64 ktime_to_ms(ktime_t t) { return t / 1000000; }
 static inline s64 ktime_to_ns(ktime_t t) { return t; }
 static inline s64 ktime_us_delta(ktime_t a, ktime_t b) { return (a - b) / 1000; }
+#define ktime_add(a, b) ((ktime_t)(a) + (ktime_t)(b))
+#define ktime_sub(a, b) ((ktime_t)(a) - (ktime_t)(b))
+#define ktime_add_ns(t, ns) ((ktime_t)(t) + (s64)(ns))
+#define ktime_add_us(t, us) ((ktime_t)(t) + (s64)(us) * 1000)
+#define ktime_add_ms(t, ms) ((ktime_t)(t) + (s64)(ms) * 1000000)
+#define ktime_sub_us(t, us) ((ktime_t)(t) - (s64)(us) * 1000)
+#define ktime_ms_delta(a, b) (((ktime_t)(a) - (ktime_t)(b)) / 1000000)
+#define ktime_after(a, b) ((ktime_t)(a) > (ktime_t)(b))
+#define ktime_before(a, b) ((ktime_t)(a) < (ktime_t)(b))
+#define ktime_set(seconds, ns) ((ktime_t)((seconds) * 1000000000ll + (s64)(ns)))
+#define ns_to_ktime(ns) ((ktime_t)(ns))
+#define ms_to_ktime(ms) ((ktime_t)(ms) * 1000000)
+struct timespec64 { s64 tv_sec; long tv_nsec; };
+static inline struct timespec64 ackclock_timespec(u64 ns)
+{
+	return (struct timespec64){ .tv_sec = (s64)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+}
+#define ktime_to_timespec64(t) ackclock_timespec((u64)(t))
+#define ns_to_timespec64(ns) ackclock_timespec((u64)(ns))
+#define ktime_get_ts64(into) ((void)(*(into) = ackclock_timespec(ackclock_clock.ns)))
+#define ktime_get_real_ts64(into) ktime_get_ts64(into)
+#define ktime_get_coarse_real_ts64(into) ktime_get_ts64(into)
+#define ktime_get_boottime_ts64(into) ktime_get_ts64(into)
+#define ktime_get_raw_ts64(into) ktime_get_ts64(into)
+static inline s64 ktime_get_seconds(void) { return (s64)(ackclock_clock.ns / 1000000000); }
+#define ktime_get_real_seconds() ktime_get_seconds()
+#define ktime_get_boottime_seconds() ktime_get_seconds()
+#define get_seconds() ((unsigned long)ktime_get_seconds())
+#define ktime_get_real_ns() ktime_get_ns()
+#define ktime_get_boottime_ns() ktime_get_ns()
+#define ktime_get_raw_ns() ktime_get_ns()
+#define ktime_get_raw() ktime_get()
+#define ktime_get_boottime() ktime_get()
+/* Before Linux 4.13: ticks, which stamps of TCP counted. */
+#define tcp_time_stamp ((u32)jiffies)
 #define ktime_get_real() ktime_get()
 #define ktime_get_mono_fast_ns() ktime_get_ns()
 #define local_clock() ktime_get_ns()
@@ -257,30 +306,48 @@ void kfree(const void *memory);
 #define strcmp __builtin_strcmp
 #define strlen __builtin_strlen
 
-/* Messages go nowhere. What must not be ends the run. */
+/* Messages become lines of the run, with the simulated time. What must not be ends the run. */
+void ackclock_say(const char *form, ...) __attribute__((__format__(__printf__, 1, 2)));
 static inline __attribute__((__format__(__printf__, 1, 2))) int ackclock_quiet(const char *form, ...) { (void)form; return 0; }
-#define printk(...) ackclock_quiet(__VA_ARGS__)
-#define pr_emerg(...) ackclock_quiet(__VA_ARGS__)
-#define pr_alert(...) ackclock_quiet(__VA_ARGS__)
-#define pr_crit(...) ackclock_quiet(__VA_ARGS__)
-#define pr_err(...) ackclock_quiet(__VA_ARGS__)
-#define pr_warn(...) ackclock_quiet(__VA_ARGS__)
-#define pr_notice(...) ackclock_quiet(__VA_ARGS__)
-#define pr_info(...) ackclock_quiet(__VA_ARGS__)
+#ifndef pr_fmt
+#define pr_fmt(form) form
+#endif
+#define printk(...) ({ ackclock_say(__VA_ARGS__); 0; })
+#define _printk(...) printk(__VA_ARGS__)
+#define printk_once(...) printk(__VA_ARGS__)
+#define printk_ratelimited(...) printk(__VA_ARGS__)
+#define trace_printk(...) printk(__VA_ARGS__)
+#define ACKCLOCK_PR(form, ...) printk(pr_fmt(form), ##__VA_ARGS__)
+#define pr_emerg(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_alert(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_crit(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_err(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_warn(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_warning(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_notice(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_info(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_cont(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_err_once(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_warn_once(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_info_once(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_err_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_warn_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_info_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#define pr_notice_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#define net_info_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#define net_warn_ratelimited(...) ACKCLOCK_PR(__VA_ARGS__)
+#ifdef DEBUG /* as in the kernel: silent unless the file or its flags define it */
+#define pr_debug(...) ACKCLOCK_PR(__VA_ARGS__)
+#else
 #define pr_debug(...) ackclock_quiet(__VA_ARGS__)
-#define pr_devel(...) ackclock_quiet(__VA_ARGS__)
-#define pr_cont(...) ackclock_quiet(__VA_ARGS__)
-#define pr_err_once(...) ackclock_quiet(__VA_ARGS__)
-#define pr_warn_once(...) ackclock_quiet(__VA_ARGS__)
-#define pr_info_once(...) ackclock_quiet(__VA_ARGS__)
-#define pr_warn_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define pr_info_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define pr_debug_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define net_dbg_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define net_info_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define net_warn_ratelimited(...) ackclock_quiet(__VA_ARGS__)
-#define trace_printk(...) ackclock_quiet(__VA_ARGS__)
+#endif
+#define pr_devel(...) pr_debug(__VA_ARGS__)
+#define pr_debug_once(...) pr_debug(__VA_ARGS__)
+#define pr_debug_ratelimited(...) pr_debug(__VA_ARGS__)
+#define net_dbg_ratelimited(...) pr_debug(__VA_ARGS__)
 #define KERN_EMERG ""
+#define KERN_ALERT ""
+#define KERN_CRIT ""
 #define KERN_ERR ""
 #define KERN_WARNING ""
 #define KERN_NOTICE ""
@@ -295,6 +362,7 @@ static inline __attribute__((__format__(__printf__, 1, 2))) int ackclock_quiet(c
 #define BUG() __builtin_trap()
 #define BUG_ON(wrong) do { if (unlikely(wrong)) __builtin_trap(); } while (0)
 #define EINVAL 22
+#define EFAULT 14
 #define ENOMEM 12
 #define EEXIST 17
 #define ENOENT 2
@@ -321,6 +389,7 @@ struct module { int unused; };
 #define IS_ENABLED(x) 0
 #define IS_BUILTIN(x) 0
 #define IS_MODULE(x) 1
+/* An array of whole numbers takes no value from outside. */
 #ifdef ACKCLOCK_BESIDE /* compiled for the functions that another file takes from it */
 #define module_init(f) static __maybe_unused int (*const ackclock_init_)(void) = f;
 #define module_param_named(given, value, type, mode)
@@ -328,7 +397,7 @@ struct module { int unused; };
 #define module_init(f) int ackclock_module_init(void) { return f(); }
 struct ackclock_parameter { struct ackclock_parameter *next; const char *name; void *value; int kind; };
 void ackclock_parameter(struct ackclock_parameter *);
-#define ACKCLOCK_KIND(value) _Generic((value), bool: 9, u8: 1, u16: 2, u32: 4, u64: 8, unsigned long: 8, \
+#define ACKCLOCK_KIND(value) _Generic((value), bool: 9, u8: 1, u16: 2, u32: 4, u64: 8, unsigned long: 8, char *: 10, \
 	s8: -1, s16: -2, s32: -4, s64: -8, long: -8, default: 0)
 #define module_param_named(given, value, type, mode) \
 	static void __attribute__((__constructor__)) ackclock_parameter_##given(void) \
@@ -405,6 +474,7 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 #define TCPF_CA_Loss (1 << TCP_CA_Loss)
 enum tcp_ca_event {
 	CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS, CA_EVENT_ECN_NO_CE, CA_EVENT_ECN_IS_CE,
+	CA_EVENT_TLP_RECOVERY, /* of kernels with BBRv3; never sent here */
 };
 enum tcp_ca_ack_event_flags { CA_ACK_SLOWPATH = 1, CA_ACK_WIN_UPDATE = 2, CA_ACK_ECE = 4 };
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
@@ -435,7 +505,26 @@ enum { TCP_ESTABLISHED = 1, TCP_CLOSE = 7, TCP_LISTEN = 10 };
 #define GSO_MAX_SIZE 65536u
 #define GSO_LEGACY_MAX_SIZE 65536u
 #define GSO_MAX_SEGS 65535u
-#define ICSK_CA_PRIV_SIZE (13 * sizeof(u64))
+#define TCP_ECN_ECT_1 32
+#define TCP_ECN_LOW 16
+#define TCP_ECN_ECT_PERMANENT 64
+#define TCP_ECN_MODE_RFC3168 TCP_ECN_OK
+#ifndef ICSK_CA_PRIV_SIZE /* kernels with BBRv3 have 144 */
+#define ICSK_CA_PRIV_SIZE 104
+#endif
+
+/* `cong_control` before Linux 6.10 and from then on: `-DACKCLOCK_BARE_CONTROL` chooses the first. */
+#ifdef ACKCLOCK_BARE_CONTROL
+#define ACKCLOCK_CONTROL(name) void (*name)(struct sock *sk, const struct rate_sample *rs)
+#else
+#define ACKCLOCK_CONTROL(name) void (*name)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+#endif
+/* `pkts_acked` before Linux 4.7 and from then on. */
+#ifdef ACKCLOCK_BARE_ACKED
+#define ACKCLOCK_ACKED(name) void (*name)(struct sock *sk, u32 pkts_acked, s32 rtt_us)
+#else
+#define ACKCLOCK_ACKED(name) void (*name)(struct sock *sk, const struct ack_sample *sample)
+#endif
 
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
@@ -444,9 +533,12 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*in_ack_event)(struct sock *sk, u32 flags);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	u32 (*min_tso_segs)(struct sock *sk);
-	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	ACKCLOCK_ACKED(pkts_acked);
+	u32 (*min_tso_segs)(struct sock *sk);                  /* of packets of several segments: these three are never called, */
+	u32 (*tso_segs_goal)(struct sock *sk);                 /* for the simulator cuts what a module lets leave at once by the */
+	u32 (*tso_segs)(struct sock *sk, unsigned int mss_now); /* pacing rate, as Linux does without them */
+	ACKCLOCK_CONTROL(cong_control);
+	void (*skb_marked_lost)(struct sock *sk, const struct sk_buff *skb);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*sndbuf_expand)(struct sock *sk);
 	size_t (*get_info)(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info);
@@ -477,6 +569,12 @@ struct rate_sample {
 	bool is_app_limited;
 	bool is_retrans;
 	bool is_ack_delayed;
+	/* of kernels with BBRv3 */
+	u32 prior_lost;
+	u32 tx_in_flight;
+	u32 lost;
+	bool is_acking_tlp_retrans_seq;
+	bool is_ece;
 };
 
 struct sock {
@@ -484,6 +582,7 @@ struct sock {
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 	u32 sk_gso_max_size;
+	u16 sk_gso_max_segs;
 	u8 sk_pacing_shift;
 	u8 sk_state;
 };
@@ -522,6 +621,26 @@ struct tcp_sock {
 	u32 lsndtime;
 	struct minmax rtt_min;
 	u32 rcv_nxt;
+	/* Segments: those between snd_una and snd_nxt; what SACK and losses leave of them in flight is
+	 * packets_out - (sacked_out + lost_out) + retrans_out. */
+	u32 packets_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 max_packets_out;
+	/* Each transmission so far was delivered, is taken for lost, or is in flight. */
+	u32 data_segs_out;
+	u32 segs_out;
+	u32 total_retrans;
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u32 write_seq;          /* a segment more than snd_nxt where something waits to leave */
+	u32 snd_wnd;            /* as if the peer took all that it may offer */
+	u32 reordering;
+	u16 advmss;
+	u16 tcp_header_len;
+	u32 first_tx_mstamp;
+	bool tlp_orig_data_app_limited;
+	u8 fast_ack_mode;
 	u8 is_cwnd_limited;
 	u8 ecn_flags;
 	/* what the inline functions below answer with */
@@ -556,6 +675,48 @@ static inline u32 tcp_stamp32_us_delta(u32 later, u32 earlier) { return max_t(s3
 static inline bool before(u32 a, u32 b) { return (s32)(a - b) < 0; }
 #define after(a, b) before(b, a)
 static inline bool between(u32 x, u32 low, u32 high) { return high - low >= x - low; }
+static inline unsigned int tcp_left_out(const struct tcp_sock *tp) { return tp->sacked_out + tp->lost_out; }
+static inline int tcp_mss_to_mtu(struct sock *sk, int mss) { return mss + tcp_sk(sk)->tcp_header_len + 20; }
+static inline bool tcp_needs_internal_pacing(const struct sock *sk) { return sk->sk_pacing_status == SK_PACING_NEEDED; }
+static inline u32 tcp_tso_autosize(const struct sock *sk, unsigned int mss, int least)
+{
+	u64 bytes = min_t(u64, sk->sk_pacing_rate >> sk->sk_pacing_shift, sk->sk_gso_max_size - 1 - MAX_TCP_HEADER);
+
+	return min_t(u32, max_t(u32, (u32)(bytes / mss), (u32)least), sk->sk_gso_max_segs);
+}
+
+/* A segment. The one that is handed to `skb_marked_lost`, and the next to leave (`tcp_send_head`). */
+struct tcp_skb_cb {
+	u32 seq;
+	u32 end_seq;
+	u8 tcp_flags;
+	u8 sacked;
+	u16 tcp_gso_segs;
+	struct {
+		bool is_app_limited;
+		u32 in_flight;
+		u32 lost;
+		u32 delivered;
+		u64 first_tx_mstamp, delivered_mstamp;
+	} tx;
+};
+struct sk_buff { unsigned int len; struct tcp_skb_cb ackclock_cb; };
+#define TCP_SKB_CB(skb) (&((struct sk_buff *)(skb))->ackclock_cb)
+#define TCPCB_SACKED_ACKED 1
+#define TCPCB_SACKED_RETRANS 2
+#define TCPCB_LOST 4
+#define TCPCB_EVER_RETRANS 128
+#define TCPHDR_FIN 1
+#define TCPHDR_SYN 2
+#define TCPHDR_PSH 8
+#define TCPHDR_ACK 16
+#define TCPHDR_ECE 64
+#define TCPHDR_CWR 128
+static inline u32 tcp_skb_pcount(const struct sk_buff *skb) { return TCP_SKB_CB(skb)->tcp_gso_segs; }
+/* BBRv3 warns of a segment that is larger than all that was in flight with it; what the simulator tells is never so. */
+#define tcp_skb_tx_in_flight_is_suspicious(segments, flags, tx_in_flight) ((void)(segments), (void)(flags), (void)(tx_in_flight), false)
+static inline u32 tcp_wnd_end(const struct tcp_sock *tp) { return tp->snd_una + tp->snd_wnd; }
+struct sk_buff *tcp_send_head(const struct sock *sk);
 static inline void sk_pacing_shift_update(struct sock *sk, int shift) { sk->sk_pacing_shift = (u8)shift; }
 static inline void tcp_enter_cwr(struct sock *sk) { tcp_sk(sk)->ackclock_asked_cwr = 1; }
 
@@ -572,8 +733,18 @@ extern struct tcp_congestion_ops tcp_reno;
 enum {
 	LINUX_MIB_TCPHYSTARTTRAINDETECT, LINUX_MIB_TCPHYSTARTTRAINCWND, LINUX_MIB_TCPHYSTARTDELAYDETECT, LINUX_MIB_TCPHYSTARTDELAYCWND,
 };
-struct net { int unused; };
-#define sock_net(sk) ((struct net *)0)
+/* Settings of the system, as Linux has them unless somebody sets them. */
+struct netns_ipv4 {
+	int sysctl_tcp_ecn, sysctl_tcp_reordering, sysctl_tcp_max_reordering, sysctl_tcp_min_tso_segs, sysctl_tcp_tso_win_divisor, sysctl_tcp_tso_rtt_log;
+	int sysctl_tcp_pacing_ss_ratio, sysctl_tcp_pacing_ca_ratio, sysctl_tcp_slow_start_after_idle, sysctl_tcp_sack, sysctl_tcp_timestamps;
+	int sysctl_tcp_window_scaling, sysctl_tcp_early_retrans, sysctl_tcp_recovery, sysctl_tcp_frto, sysctl_tcp_fastopen, sysctl_tcp_moderate_rcvbuf;
+	int sysctl_tcp_limit_output_bytes, sysctl_tcp_notsent_lowat, sysctl_tcp_min_rtt_wlen, sysctl_tcp_plb_enabled, sysctl_tcp_no_metrics_save;
+	int sysctl_tcp_wmem[3], sysctl_tcp_rmem[3];
+};
+struct net { struct netns_ipv4 ipv4; };
+extern struct net ackclock_net;
+extern struct net init_net;
+#define sock_net(sk) ((void)(sk), &ackclock_net)
 #define NET_INC_STATS(net, what) ((void)(net), (void)(what))
 #define NET_ADD_STATS(net, what, n) ((void)(net), (void)(what), (void)(n))
 
@@ -582,7 +753,7 @@ enum { BPF_SOCK_OPS_RWND_INIT = 2, BPF_SOCK_OPS_BASE_RTT = 7 };
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 n, u32 *args) { (void)sk, (void)op, (void)n, (void)args; return -1; }
 
 /* PLB (paths drawn anew under congestion) is off, as by default. */
-struct tcp_plb_state { u8 consec_cong_rounds; u32 pause_until; };
+struct tcp_plb_state { u8 consec_cong_rounds:5, unused:3; u32 pause_until; } __packed;
 static inline void tcp_plb_init(const struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
 static inline void tcp_plb_update_state(const struct sock *sk, struct tcp_plb_state *plb, int ratio) { (void)sk, (void)plb, (void)ratio; }
 static inline void tcp_plb_check_rehash(struct sock *sk, struct tcp_plb_state *plb) { (void)sk, (void)plb; }
@@ -595,13 +766,23 @@ enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW
 #define tcp_ecn_mode_rfc3168(tp) (true)
 #define INET_ECN_xmit(sk) ((void)(sk))
 #define INET_ECN_dontxmit(sk) ((void)(sk))
+#define TCP_ECN_MODE_ANY 3
 static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt, u16 flags) { (void)sk, (void)rcv_nxt, (void)flags; }
 
 /* What `ss -i` shows of a controller. */
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9, INET_DIAG_BBRINFO = 16 };
 struct tcpvegas_info { u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt; };
 struct tcp_dctcp_info { u16 dctcp_enabled, dctcp_ce_state; u32 dctcp_alpha, dctcp_ab_ecn, dctcp_ab_tot; };
-struct tcp_bbr_info { u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain; };
+enum tcp_bbr_phase {
+	BBR_PHASE_INVALID, BBR_PHASE_STARTUP, BBR_PHASE_DRAIN, BBR_PHASE_PROBE_RTT,
+	BBR_PHASE_PROBE_BW_UP, BBR_PHASE_PROBE_BW_DOWN, BBR_PHASE_PROBE_BW_CRUISE, BBR_PHASE_PROBE_BW_REFILL,
+};
+struct tcp_bbr_info {
+	u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
+	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb; /* from here on of BBRv3 */
+	u8 bbr_mode, bbr_phase, unused1, bbr_version;
+	u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
+};
 union tcp_cc_info { struct tcpvegas_info vegas; struct tcp_dctcp_info dctcp; struct tcp_bbr_info bbr; };
 
 #endif
