@@ -5,6 +5,7 @@ VENV := .venv
 # A built engine keeps its profile until PROFILE is given; the first one is quick.
 PROFILE ?= $(or $(patsubst $(VENV)/.engine-%,%,$(firstword $(wildcard $(VENV)/.engine-*))),quick)
 DIST_PROFILE ?= release
+BASE ?= main
 BIN := $(VENV)/bin
 # All cores; a file of tests, which may share fixtures, runs on one of them.
 PYTEST := $(BIN)/pytest -n $(shell getconf _NPROCESSORS_ONLN) --dist loadfile
@@ -18,7 +19,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -path crates/wasm -prune -o '(
 export PYO3_PYTHON = $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test rust-tests test-deep soak fuzz reproduce check bench docs lab lab-maybe site dist dist-test linux selftests lock clean
+.PHONY: help setup test rust-tests test-deep soak fuzz reproduce check mutants bench docs lab lab-maybe site dist dist-test linux selftests lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -76,6 +77,12 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	$(BIN)/python tools/lessons.py --check
 	$(BIN)/python tools/study_numbers.py --check
 	$(BIN)/python tools/book.py --check
+
+mutants: setup $(VENV)/.dev $(BIN)/cargo-mutants ## plant faults in what a change touches (BASE, main) and say which no test notices; ten minutes at most
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/mutants.py --base $(BASE)
+
+$(BIN)/cargo-mutants:
+	cargo install cargo-mutants --version 27.1.0 --locked --quiet --root $(VENV) --target-dir target/cargo-mutants
 
 bench: ## ns of CPU per packet, beside the yardstick, of an engine as in wheels
 	@$(MAKE) --no-print-directory setup PROFILE=release

@@ -43,7 +43,7 @@ WORKERS = ("lockdown.js", "contract.js", "hooks.js", "engine.js", "worker.js")
 WORKER = """
 "use strict";
 (() => {{
-const {{ TextDecoder, TextEncoder, WebAssembly, performance }} = globalThis;
+const {{ TextDecoder, TextEncoder, WebAssembly, performance, structuredClone }} = globalThis;
 const post = globalThis.postMessage.bind(globalThis);
 const listen = globalThis.addEventListener.bind(globalThis);
 {}}})();

@@ -24,7 +24,7 @@ FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
 PAGE = f"{LANGUAGE} Image InputEvent Option ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
-WORKER = "TextDecoder TextEncoder WebAssembly listen performance post"
+WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
 """What scripts use of a browser; a worker keeps what `WORKER` of tools/lab.py keeps."""
 
 DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{([^}]*)\})", re.MULTILINE)

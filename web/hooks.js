@@ -18,7 +18,7 @@ class OwnWindow {
 }
 
 // A value of a slot as a hook gets it.
-function valueOf(kind, slots, at) {
+function fromSlot(kind, slots, at) {
   if (kind === "flag") return slots[at] !== 0;
   if (kind === "state") return STATE_NAMES[slots[at]];
   if (kind === "known") return Number.isNaN(slots[at]) ? null : slots[at];
@@ -29,7 +29,7 @@ function valueOf(kind, slots, at) {
 // Values of these names and kinds, from a place of the slots on.
 function record(fields, slots, from) {
   const made = {};
-  fields.forEach(([name, kind], i) => { made[name] = valueOf(kind, slots, from + i); });
+  fields.forEach(([name, kind], i) => { made[name] = fromSlot(kind, slots, from + i); });
   return made;
 }
 
@@ -37,7 +37,7 @@ function record(fields, slots, from) {
 function argumentsOf(hook, slots) {
   if (hook.ack) return [record(ACK, slots, FIRST)];
   if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];
-  return hook.told.map((kind, i) => valueOf(kind, slots, FIRST + i));
+  return hook.told.map((kind, i) => fromSlot(kind, slots, FIRST + i));
 }
 
 // What a hook is to return, and how it is called in a message; others may return what they want, but no promise.

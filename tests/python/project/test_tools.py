@@ -194,3 +194,19 @@ def test_a_room_without_a_floor_and_a_circle_in_a_room_are_found(tmp_path):
     attic, ring = tool("check_crates").rooms(planted(tmp_path, house() | extra))
     assert "attic stands on no floor" in attic
     assert "src/workload: 1 circles (a, b)" in ring
+
+
+def test_faults_are_planted_in_the_lines_that_a_change_adds():
+    mutants = tool("mutants")
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,3 @@\n def f(a):\n-    return a\n+    b = a + 1\n+    return a < b and not a\n"
+    lines = mutants.changed(diff)
+    assert lines == {"x.py": {2, 3}}
+    found = mutants.faults("def f(a):\n    b = a + 1\n    return a < b and not a\n", lines["x.py"])
+    assert sorted(one.what for one in found) == [
+        "1 -> 2",
+        "a + 1 -> a - 1",
+        "a < b -> a <= b",
+        "a < b and (not a) -> a < b or not a",
+        "not a -> a",
+    ]
+    assert sorted(one.text.splitlines()[1].strip() for one in found if one.line == 2) == ["b = a + 2", "b = a - 1"]
