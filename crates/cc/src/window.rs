@@ -48,7 +48,7 @@ impl Window {
     /// (Linux `tcp_slow_start`; RFC 3465 with L unlimited.)
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
-        let cwnd = (self.cwnd + acked).min(self.ssthresh);
+        let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let left = acked - (cwnd - self.cwnd);
         self.cwnd = cwnd.min(self.cwnd_clamp);
         left
@@ -86,13 +86,13 @@ impl Window {
         let w = w.max(1);
         if self.cwnd_cnt >= w {
             self.cwnd_cnt = 0;
-            self.cwnd += 1;
+            self.cwnd = self.cwnd.saturating_add(1);
         }
-        self.cwnd_cnt += acked;
+        self.cwnd_cnt = self.cwnd_cnt.saturating_add(acked);
         if self.cwnd_cnt >= w {
             let delta = self.cwnd_cnt / w;
             self.cwnd_cnt -= delta * w;
-            self.cwnd += delta;
+            self.cwnd = self.cwnd.saturating_add(delta);
         }
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }

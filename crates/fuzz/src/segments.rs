@@ -397,10 +397,9 @@ impl End {
         assert!(self.una <= una && una <= nxt, "{una} of {nxt} after {}", self.una);
         assert!(self.expected <= expected, "expected {expected} after {}", self.expected);
         (self.una, self.expected) = (una, expected);
-        // RFC 6937's CRB may leave nothing to send, also in Loss when that came of a smaller path MTU, which keeps the window
-        // (Linux `tcp_simple_retransmit`); then a timer helps
+        // RFC 6937's CRB may leave nothing to send until more is delivered; then a timer helps
         let info = self.conn.info();
-        let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr | CaState::Loss);
+        let reduces = matches!(info.ca_state, CaState::Recovery | CaState::Cwr);
         let waits = reduces && info.unacked > 0 && self.conn.next_deadline() < Time::NEVER;
         assert!(info.cwnd >= 1 || waits || self.conn.is_done(), "{info:?}");
         self.work += info.unacked as u64;

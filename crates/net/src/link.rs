@@ -12,6 +12,7 @@
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
 
+use ahead::Ahead;
 pub use config::{LinkConfig, LinkParams};
 pub use counters::{Counters, Underway};
 use crowd::Crowd;
@@ -40,8 +41,7 @@ pub struct Link {
     kind: Kind,
     /// A card in front of it merges packets.
     merges: bool,
-    /// See [`Link::takes_ahead`].
-    takes_ahead: bool,
+    ahead: Ahead,
     /// Packets on its wire.
     on_wire: u32,
     busy_until: Time,
@@ -88,7 +88,7 @@ impl Link {
         Link {
             merges: config.merging.is_some(),
             kind,
-            takes_ahead: kind != Kind::More,
+            ahead: Ahead::of(config),
             on_wire: 0,
             busy_until: Time::ZERO,
             delay: config.delay,
@@ -125,16 +125,13 @@ impl Link {
     /// Whether packets may be offered ahead of time, as long as they come in order: nothing here looks at the clock, and
     /// nothing restarts.
     pub fn takes_ahead(&self) -> bool {
-        self.takes_ahead
+        self.ahead.takes
     }
 
     /// Whether a packet may be passed on as soon as it is known when it leaves: nothing overtakes it or takes its
-    /// place, and nothing counts what is on the wire.
+    /// place, nothing counts what is on the wire, and no other event of the link depends on its own.
     pub fn passes_ahead(&self) -> bool {
-        let changes = |extras: &Extras| extras.reorder.is_some() || extras.thinner.is_some();
-        !self.rest.as_ref().is_some_and(|rest| {
-            rest.extras.as_deref().is_some_and(changes) || matches!(rest.queue, Queue::NetemLimit(_))
-        })
+        self.ahead.passes
     }
 
     /// A packet arrives at the near end. `now` never decreases from call to call. Afterwards [`Link::next_event`]
@@ -478,6 +475,7 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
     Stream::new(seed, &format!("{link}.{part}"))
 }
 
+mod ahead;
 mod config;
 mod counters;
 mod crowd;

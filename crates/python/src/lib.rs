@@ -67,8 +67,8 @@ mod _engine {
     #[pymodule_export]
     use super::{
         build, check_conformance, contract, controller_options, cpu_time, estimate_capture, estimate_memory,
-        estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_each, version,
-        yardstick,
+        estimate_time, ideal_path, peak_rss_bytes, play_script, profile, registry, run, run_each, shortcuts,
+        version, yardstick,
     };
 
     #[pymodule_init]
@@ -341,6 +341,12 @@ fn run_each<'py>(
     dict.set_item("metrics", values)?;
     dict.set_item("tables", PyTables::of(kept.tables))?;
     Ok(dict)
+}
+
+/// Names of what exists for speed alone.
+#[pyfunction]
+fn shortcuts() -> Vec<&'static str> {
+    Shortcuts::names().collect()
 }
 
 /// Bytes that a capture of one run may take: what the bottleneck lets through, or what the applications ask for.

@@ -4,32 +4,26 @@ shortcuts and with each one alone."""
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
 import pytest
 from conftest import MINIMAL, ROOT
+from shortcut_replay import Replayed, replay, undrawn
 
 from ackclock import Scenario, _engine, load, studies
 from ackclock.fidelity.drawn import drawn
 from ackclock.study import cells
 from ackclock.study.plan import Plan
 
-SHORTCUTS = (
-    "events",
-    "ahead",
-    "told_late",
-    "junctions",
-    "links",
-    "runs",
-    "trains",
-    "fills",
-    "predicts",
-    "turns",
-    "tells",
-    "rests",
-)
+SHORTCUTS = _engine.shortcuts()
+SEED = os.environ.get("REPLAY_SEED") or date.today().isoformat()
+"""Of the day; printed, so that REPLAY_SEED repeats it."""
+MODULE = ROOT / "target" / "wasm32-unknown-unknown" / "lab" / "ackclock_wasm.wasm"
 DRAWN_SEEDS = range(1, 6)
 """142 scenarios each."""
 STUDY_NS = 5_000_000_000
@@ -63,6 +57,49 @@ def shipped() -> list[tuple[str, Scenario]]:
 def test_another_name_is_refused_with_those_that_are_allowed():
     with pytest.raises(ValueError, match="all, none, or some of events, ahead"):
         _engine.run(Scenario.from_dict(MINIMAL).to_engine_json(), 1, shortcuts="train")
+
+
+MERGING = {"rate": "18.1 Mbit/s", "wifi": {"mean": "9.62 ms"}, "merging": {}}
+"""A card that merges in front of a jitter: the events of the wire decide at equal instants what it finds."""
+
+
+@pytest.mark.parametrize("beside", ["access", "egress"])
+def test_a_card_that_merges_in_front_of_a_jitter(beside):
+    """29 of 30 seeds differed while such a link passed packets on ahead."""
+    network = {beside: {}, "bottleneck": MERGING}
+    text = Scenario.from_dict({"duration": "1.2 s", "network": network, "flows": [{}, {}]}).to_engine_json()
+    for seed in range(6):
+        expected = _engine.run(text, seed)["digest"]
+        assert [_engine.run(text, seed, shortcuts=cut)["digest"] for cut in ("none", "ahead")] == [expected] * 2
+
+
+def replayed(first: int, count: int) -> Replayed:
+    """Scenarios of the seed of the day, in WebAssembly too where the lab was built."""
+    found = replay(SEED, range(first, first + count), MODULE if MODULE.is_file() and shutil.which("node") else None)
+    print(f"seed {SEED}: {found}")
+    assert not found.differing, "\n".join([f"REPLAY_SEED={SEED}", *found.differing])
+    return found
+
+
+def test_scenarios_drawn_from_the_schema():
+    found = replayed(0, 16)
+    assert found.runs == 80
+
+
+@pytest.mark.deep
+def test_500_scenarios_drawn_from_the_schema():
+    found = replayed(0, 500)
+    assert found.traced == 125
+    assert min(found.alone[name] for name in SHORTCUTS) >= 30 <= min(found.left_out[name] for name in SHORTCUTS)
+
+
+@pytest.mark.long
+def test_5000_scenarios_drawn_from_the_schema():
+    found = replayed(0, 5000)
+    assert min(found.alone[name] for name in SHORTCUTS) >= 300 <= min(found.left_out[name] for name in SHORTCUTS)
+    assert not undrawn(found), "keys of links or hosts that no scenario had"
+    if MODULE.is_file() and shutil.which("node"):
+        assert found.in_page >= 250
 
 
 @pytest.mark.deep

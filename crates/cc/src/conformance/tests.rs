@@ -177,6 +177,47 @@ fn a_copy_that_is_none_is_noticed_and_built_in_controllers_are_copied() {
     }
 }
 
+/// Wide windows, up to the widest: in a build with overflow checks, no sum or product leaves its type.
+#[test]
+fn no_arithmetic_overflows_at_wide_windows() {
+    const WIDE: [u32; 9] =
+        [1 << 16, 1 << 20, 1 << 26, 500_000_000, 1 << 30, 0x7fff_ffff, 1 << 31, u32::MAX - 1, u32::MAX];
+    for entry in ENTRIES {
+        for (sequence, cwnd) in WIDE.into_iter().enumerate() {
+            let mut path = Path::new(Controller::by_name(entry.name).expect("registered"), sequence as u32);
+            let outcome = path.run_wide(cwnd);
+            assert_eq!(outcome, Ok(()), "{} with a window of {cwnd}", entry.name);
+        }
+    }
+}
+
+impl<C: CongestionControl> Path<C> {
+    /// ACKs of few and of many segments, losses, marks and timeouts, each with a window as wide as at first.
+    fn run_wide(&mut self, cwnd: u32) -> Result<(), Violation> {
+        self.window.cwnd_clamp = u32::MAX;
+        self.begin()?;
+        for step in 0..60 {
+            self.at.1 = step;
+            self.window.cwnd = cwnd;
+            self.window.ssthresh = if step % 3 == 0 { Window::INFINITE } else { cwnd / 2 };
+            for segments in [1, 2, 1 << 10, 1 << 20] {
+                let ack = self.sample(segments, true, step % 5 == 0);
+                self.cc.on_sample(&mut self.window, &ack);
+                self.grow(&ack)?;
+            }
+            match step % 6 {
+                1 => self.lose(false)?,
+                2 => self.lose(true)?,
+                3 => self.mark()?,
+                4 => self.time_out()?,
+                5 => self.idle()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Reno with one rule broken.
 struct Broken(&'static str, u32);
 

@@ -11,13 +11,13 @@ use ackclock_core::Time;
 use super::{AckSample, Arrival, CongestionControl};
 use crate::window::Window;
 
-const MAX_INCREMENT: u32 = 16;
+const MAX_INCREMENT: u64 = 16;
 const LOW_WINDOW: u32 = 14;
-const SMOOTH_PART: u32 = 20;
+const SMOOTH_PART: u64 = 20;
 /// Share of the window that stays, in 1/1024.
 const BETA: u64 = 819;
 /// Binary search coefficient.
-const B: u32 = 4;
+const B: u64 = 4;
 /// An unchanged window is looked at again after this many ticks of 1 ms.
 const INTERVAL: u64 = 1000 / 32;
 
@@ -48,24 +48,27 @@ impl Bic {
             self.cnt = cwnd;
             return;
         }
+        // Differs: 64 bits, where Linux's 32 wrap above 2^26 segments.
+        let (cwnd, last_max) = (u64::from(cwnd), u64::from(self.last_max_cwnd));
         let smooth = cwnd * SMOOTH_PART / B;
-        self.cnt = if cwnd < self.last_max_cwnd {
-            match (self.last_max_cwnd - cwnd) / B {
+        let mut cnt = if cwnd < last_max {
+            match (last_max - cwnd) / B {
                 dist if dist > MAX_INCREMENT => cwnd / MAX_INCREMENT,
                 0 | 1 => smooth,
                 dist => cwnd / dist,
             }
-        } else if cwnd < self.last_max_cwnd + B {
+        } else if cwnd < last_max + B {
             smooth
-        } else if cwnd < self.last_max_cwnd + MAX_INCREMENT * (B - 1) {
-            cwnd * (B - 1) / (cwnd - self.last_max_cwnd)
+        } else if cwnd < last_max + MAX_INCREMENT * (B - 1) {
+            cwnd * (B - 1) / (cwnd - last_max)
         } else {
             cwnd / MAX_INCREMENT
         };
-        if self.last_max_cwnd == 0 {
-            self.cnt = self.cnt.min(20); // no loss yet: 5 % per round trip at least
+        if last_max == 0 {
+            cnt = cnt.min(20); // no loss yet: 5 % per round trip at least
         }
-        self.cnt = ((self.cnt << 4) / self.delayed_ack.max(1)).max(1);
+        cnt = ((cnt << 4) / u64::from(self.delayed_ack.max(1))).max(1);
+        self.cnt = u32::try_from(cnt).unwrap_or(u32::MAX);
     }
 }
 

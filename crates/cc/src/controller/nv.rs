@@ -209,8 +209,10 @@ impl CongestionControl for Nv {
             return;
         }
         let Some(acked) = window.past_slow_start(ack) else { return };
-        let per =
-            if self.growth < 0 { window.cwnd << -self.growth } else { (window.cwnd >> self.growth).max(4) };
+        let per = match self.growth < 0 {
+            true => u32::try_from(u64::from(window.cwnd) << -self.growth).unwrap_or(u32::MAX),
+            false => (window.cwnd >> self.growth).max(4),
+        };
         window.additive_increase(per, acked);
     }
 

@@ -76,7 +76,7 @@ impl CongestionControl for Veno {
 
     fn ssthresh(&mut self, window: &Window, _in_flight: u32) -> u32 {
         match self.diff < BETA {
-            true => (window.cwnd * 4 / 5).max(2),
+            true => ((u64::from(window.cwnd) * 4 / 5) as u32).max(2),
             false => (window.cwnd >> 1).max(2),
         }
     }

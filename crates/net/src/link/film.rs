@@ -56,7 +56,7 @@ impl Link {
     pub fn film(&mut self, from: Time) {
         self.extras_or_none().film = Some(Film { from, legs: Vec::new() });
         self.ask_for_everything();
-        self.takes_ahead = false;
+        self.ahead.takes = false;
     }
 
     /// What was noted since the last call, in the order in which packets left.

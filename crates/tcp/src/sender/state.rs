@@ -231,6 +231,10 @@ impl Sender {
             self.slow_start.on_rto();
         }
         self.cc.on_state(&mut self.window, state, now);
+        // A rule may leave no window while it reduces (RFC 6937's CRB): deliveries give one back. No other state does.
+        if !matches!(state, CaState::Recovery | CaState::Cwr) {
+            self.window.cwnd = self.window.cwnd.max(1);
+        }
         if state.max(self.ca_state) == CaState::Loss {
             self.board.fit();
         }

@@ -1,0 +1,183 @@
+//! What of a link may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so is a link
+//! that has it.
+
+use ackclock_core::Span;
+
+use super::{LinkConfig, Merging};
+use crate::capacity::CapacityConfig;
+use crate::ecn_fault::EcnFault;
+use crate::loss::LossConfig;
+use crate::outage::Outage;
+use crate::queue::QueueConfig;
+use crate::reorder::Reorder;
+use crate::wifi::WifiJitter;
+
+/// For what a link, or a feature of it, is fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ahead {
+    /// See [`Link::takes_ahead`](super::Link::takes_ahead).
+    pub(super) takes: bool,
+    /// See [`Link::passes_ahead`](super::Link::passes_ahead).
+    pub(super) passes: bool,
+}
+
+impl Ahead {
+    /// For nothing: packets wait for the clock before the link and behind it.
+    const UNFIT: Ahead = Ahead { takes: false, passes: false };
+    /// The departure of a packet is final once it is known, but it must be asked for in time.
+    const PASSES: Ahead = Ahead { takes: false, passes: true };
+    /// No clock is looked at, nothing restarts, and no departure changes.
+    const FIT: Ahead = Ahead { takes: true, passes: true };
+
+    /// Of a link with this configuration.
+    pub(super) fn of(config: &LinkConfig) -> Ahead {
+        // no `..`: a new key has to be named here
+        let LinkConfig {
+            name: _,
+            rate: _,
+            delay: _,
+            queue,
+            loss,
+            jitter,
+            reorder,
+            capacity,
+            wifi,
+            aggregate,
+            ecn_fault,
+            outage,
+            thin_acks,
+            merging,
+        } = config;
+        let order_kept = |time: &Span| if *time > Span::ZERO { Ahead::PASSES } else { Ahead::FIT };
+        let features = [
+            queue.ahead(),
+            loss.ahead(),
+            order_kept(jitter),
+            reorder.ahead(),
+            capacity.ahead(),
+            wifi.ahead(),
+            order_kept(aggregate),
+            ecn_fault.ahead(),
+            outage.ahead(),
+            if *thin_acks > 1 { Ahead::UNFIT } else { Ahead::FIT },
+            merging.ahead(),
+        ];
+        features.into_iter().fold(Ahead::FIT, Ahead::and)
+    }
+
+    fn and(self, other: Ahead) -> Ahead {
+        Ahead { takes: self.takes && other.takes, passes: self.passes && other.passes }
+    }
+}
+
+/// Something that a link may have.
+trait Feature {
+    fn ahead(&self) -> Ahead {
+        Ahead::UNFIT
+    }
+}
+
+impl<F: Feature> Feature for Option<F> {
+    fn ahead(&self) -> Ahead {
+        self.as_ref().map_or(Ahead::FIT, F::ahead)
+    }
+}
+
+impl Feature for QueueConfig {
+    fn ahead(&self) -> Ahead {
+        match self {
+            QueueConfig::DropTail(_) => Ahead::FIT,
+            // each arrival makes up for the departures before it
+            QueueConfig::Codel(_) | QueueConfig::FqCodel(_) | QueueConfig::Choke(_) => Ahead::FIT,
+            QueueConfig::DualPi2(_) | QueueConfig::Cake(_) => Ahead::FIT,
+            QueueConfig::Pie(_) | QueueConfig::Threshold(_) => Ahead::PASSES,
+            QueueConfig::Red(_) | QueueConfig::LinuxRed(_) => Ahead::PASSES,
+            // counts what is on the wire
+            QueueConfig::NetemLimit(_) => Ahead::UNFIT,
+        }
+    }
+}
+
+impl Feature for LossConfig {
+    /// Its stream restarts where fetches begin.
+    fn ahead(&self) -> Ahead {
+        if *self == LossConfig::NONE {
+            return Ahead::FIT;
+        }
+        Ahead::PASSES
+    }
+}
+
+impl Feature for CapacityConfig {
+    fn ahead(&self) -> Ahead {
+        match self {
+            CapacityConfig::Schedule(_) | CapacityConfig::Random(_) => Ahead::PASSES,
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => Ahead::PASSES,
+        }
+    }
+}
+
+impl Feature for WifiJitter {
+    fn ahead(&self) -> Ahead {
+        Ahead::PASSES
+    }
+}
+
+impl Feature for EcnFault {
+    fn ahead(&self) -> Ahead {
+        Ahead::PASSES
+    }
+}
+
+impl Feature for Outage {
+    fn ahead(&self) -> Ahead {
+        Ahead::PASSES
+    }
+}
+
+/// Packets overtake one another.
+impl Feature for Reorder {}
+
+/// A card interrupts by the events that its link has, those of packets on the wire included.
+impl Feature for Merging {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Link;
+    use ackclock_core::Rate;
+
+    fn plain() -> LinkConfig {
+        LinkConfig::new("l", Rate(1_000_000), Span(5))
+    }
+
+    #[test]
+    fn a_link_is_as_fit_as_the_least_fit_of_its_features() {
+        let merging = Some(Merging {
+            receive_interval: Span::ZERO,
+            gro_flush_timeout: Span::ZERO,
+            napi_defer_hard_irqs: 0,
+        });
+        let jitter = Span(7);
+        let cases = [
+            (plain(), Ahead::FIT),
+            (LinkConfig { jitter, ..plain() }, Ahead::PASSES),
+            (LinkConfig { aggregate: jitter, ..plain() }, Ahead::PASSES),
+            (LinkConfig { thin_acks: 2, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { merging: merging.clone(), ..plain() }, Ahead::UNFIT),
+            (LinkConfig { jitter, merging, ..plain() }, Ahead::UNFIT),
+        ];
+        for (config, expected) in cases {
+            assert_eq!(Ahead::of(&config), expected, "{config:?}");
+            let link = Link::new(&config, 1);
+            assert_eq!([link.takes_ahead(), link.passes_ahead()], [expected.takes, expected.passes]);
+        }
+    }
+
+    #[test]
+    fn a_feature_that_says_nothing_is_unfit() {
+        struct New;
+        impl Feature for New {}
+        assert_eq!([Some(New).ahead(), None::<New>.ahead()], [Ahead::UNFIT, Ahead::FIT]);
+    }
+}

@@ -1,0 +1,185 @@
+"""Drawn scenarios with all shortcuts, with none, and with four subsets drawn for each: everything that comes out is the same.
+
+`python tests/python/shortcut_replay.py SEED COUNT [FIRST]` replays so many of them, and prints what differs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conftest import ROOT
+from schema_draw import TABLES, TRACE, drawn
+
+from ackclock import Scenario, ScenarioError, _engine
+
+SHORTCUTS = _engine.shortcuts()
+MOST_S = 0.2
+"""CPU time of one run, at most; longer ones are cut."""
+LEAST_NS = 2_000_000
+TRACED, THREADED, IN_PAGE = 4, 4, 18
+"""Every so many scenarios are traced, run on two threads, run in WebAssembly."""
+
+
+@dataclass
+class Replayed:
+    """What came of some scenarios."""
+
+    scenarios: int = 0
+    refused: int = 0
+    """Refused at their start, by all in the same words."""
+    runs: int = 0
+    traced: int = 0
+    threaded: int = 0
+    in_page: int = 0
+    differing: list[str] = field(default_factory=list)
+    alone: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    keys: Counter[str] = field(default_factory=Counter)
+    """Of links and hosts: how often each was drawn."""
+
+    def __str__(self) -> str:
+        least = [min(counted[name] for name in SHORTCUTS) for counted in (self.alone, self.left_out)]
+        return (
+            f"{self.scenarios} scenarios ({self.refused} refused at their start), {self.runs} runs, {self.traced} traced, "
+            f"{self.threaded} on two threads, {self.in_page} in WebAssembly; each shortcut at least {least[0]} times alone and "
+            f"{least[1]} times left out; {len(self.differing)} differ"
+        )
+
+
+def replay(seed: object, numbers: Iterable[int], module: Path | None = None, *, verbose: bool = False) -> Replayed:
+    """Replay the scenarios of these numbers; `module`: that of the page."""
+    found, asked = Replayed(), []
+    for number in numbers:
+        text, scenario = _short(seed, number)
+        found.scenarios += 1
+        found.keys.update(_keys_of(json.loads(_plain(scenario))))
+        expected = _shown(text, number, "all")
+        found.refused += isinstance(expected, str)
+        found.traced += number % TRACED == 0
+        for cut in _cuts(seed, number, found):
+            found.runs += 1
+            if _shown(text, number, cut) != expected:
+                found.differing.append(f"seed {seed}, number {number}: all and {cut}")
+        if number % THREADED == 1 and not isinstance(expected, str):
+            found.threaded += 1
+            if not _threads_agree(text, number):
+                found.differing.append(f"seed {seed}, number {number}: one thread and two")
+        if number % IN_PAGE == 2 and not isinstance(expected, str):
+            asked.append((number, scenario, expected[0]))
+        if verbose and number % 100 == 99:
+            print(found, *found.differing, sep="\n", flush=True)
+    if module is not None:
+        for number, (digest, expected_digest) in _in_page(module, asked):
+            found.in_page += 1
+            if digest != expected_digest:
+                found.differing.append(f"seed {seed}, number {number}: here and in WebAssembly")
+    return found
+
+
+def _short(seed: object, number: int) -> tuple[str, Scenario]:
+    """A scenario of this number that takes a short time."""
+    for attempt in range(100):
+        raw, scenario = drawn(f"{seed} {attempt}", number)
+        if number % TRACED == 0:
+            raw["record"] = {**raw.get("record", {}), "trace": "all"}
+        length = int(float(raw["duration"].split()[0]))
+        while length > LEAST_NS:
+            try:
+                scenario = Scenario.from_dict({**raw, "duration": f"{length} ns"})
+            except ScenarioError:
+                break
+            text = scenario.to_engine_json()
+            kept = _engine.run_each([text], [(0, number)], [], [], 60.0, 2**30, limit_s=MOST_S)
+            if not any("CPU" in (error or "") or "memory" in (error or "") for error in kept["errors"]):
+                return text, scenario
+            length //= 4
+    raise AssertionError(f"no short scenario of number {number}")
+
+
+def _shown(text: str, seed: int, shortcuts: str) -> Any:
+    """Digest and tables of a run, or why it was refused."""
+    try:
+        raw = _engine.run(text, seed, shortcuts=shortcuts)
+    except ValueError as error:
+        return str(error)
+    return raw["digest"], raw["tables"]
+
+
+def _cuts(seed: object, number: int, found: Replayed) -> Iterator[str]:
+    """None, one alone, all but one, and two subsets."""
+    draw = random.Random(f"cuts {seed} {number}").random
+    alone = SHORTCUTS[number % len(SHORTCUTS)]
+    left_out = SHORTCUTS[(number + number // len(SHORTCUTS)) % len(SHORTCUTS)]
+    found.alone[alone] += 1
+    found.left_out[left_out] += 1
+    yield "none"
+    yield alone
+    yield ",".join(name for name in SHORTCUTS if name != left_out)
+    for _ in range(2):
+        yield ",".join(name for name in SHORTCUTS if draw() < 0.5) or "none"
+
+
+def _threads_agree(text: str, seed: int) -> bool:
+    seeds = [seed, seed + 1, seed + 2]
+    try:
+        expected = [_engine.run(text, one)["digest"] for one in seeds]
+        together = _engine.run_batch(text, seeds, 2)
+    except ValueError:  # refused under another seed: `max_open`, for instance
+        return True
+    return list(together["digests"]) == expected
+
+
+def _plain(scenario: Scenario) -> str:
+    return json.dumps(scenario.to_dict())
+
+
+def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
+    """Those of links and hosts that are written."""
+    network = raw["network"]
+    reverse = network.get("reverse", {})
+    links = [place.get(name) for place in (network, reverse) for name in ("access", "bottleneck", "egress")]
+    for link in [*filter(None, links), *network.get("links", []), *network.get("access_list", [])]:
+        yield from (f"link.{key}" for key in link if key != "name")
+    if isinstance(raw.get("hosts"), list):
+        for host in raw["hosts"]:
+            yield from (f"host.{key}" for key in host)
+
+
+def undrawn(found: Replayed) -> list[str]:
+    """Keys of links and hosts that no scenario had."""
+    known = [f"{table}.{key['name']}" for table in ("link", "host") for key in TABLES[table]]
+    return [key for key in known if not found.keys[key]]
+
+
+def _in_page(module: Path, asked: list[tuple[int, Scenario, str]]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Digests of the page's module and of the native engine, of those that run in a page."""
+    if not asked:
+        return
+    trace = [[str(TRACE), base64.b64encode(TRACE.read_bytes()).decode()]]
+    jobs = [{"text": one.to_toml(), "seed": number, "files": trace, "whole": False} for number, one, _ in asked]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "jobs"
+        place.write_text(json.dumps(jobs), encoding="utf-8")
+        scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+        command = ["node", ROOT / "tests" / "python" / "lab" / "node.js", module, *scripts, place]
+        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for (number, _, expected), answer in zip(asked, told, strict=True):
+        if answer["ok"]:
+            yield number, (answer["digest"], expected)
+
+
+if __name__ == "__main__":
+    seed, count, first = sys.argv[1], int(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
+    built = ROOT / "target" / "wasm32-unknown-unknown" / "lab" / "ackclock_wasm.wasm"
+    whole = replay(seed, range(first, first + count), built if built.is_file() else None, verbose=True)
+    print(f"seed {seed}: {whole}", *whole.differing, f"not drawn: {undrawn(whole)}", sep="\n")
