@@ -120,8 +120,7 @@ class Compared:
         )
         if self.same:
             table.caption = f"All {self.seeds} seeds gave one and the same run of each: {SAME}."
-        for said in self.failures():
-            table.caption = f"{said}. {table.caption}"
+        table.caption = " ".join([*(f"{said}." for said in self.failures()), table.caption])
         return table
 
     def failures(self) -> list[str]:
