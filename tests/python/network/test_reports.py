@@ -38,12 +38,10 @@ def trickle(scenario: Scenario) -> None:
 
 
 def hystart(scenario: Scenario) -> None:
-    jittered = flow(scenario)
-    ways = ("network.bottleneck.jitter", "network.reverse.bottleneck.jitter")
-    still = flow(scenario.set_all(dict.fromkeys(ways, "0 s")))
-    assert jittered["slow_start_by"] == "rule"
-    assert jittered["slow_start_cwnd"] < still["slow_start_cwnd"]
-    assert jittered["goodput_bps"] < still["goodput_bps"]
+    classic, newer = flow(scenario), flow(scenario.set("flows.0.stack.slow_start.kind", "hystart++"))
+    assert (classic["slow_start_by"], classic["retransmissions"]) == ("rule", 0)
+    assert classic["slow_start_cwnd"] < 0.25 * newer["slow_start_cwnd"]
+    assert classic["goodput_bps"] < 0.75 * newer["goodput_bps"]
 
 
 def tbf(scenario: Scenario) -> None:
