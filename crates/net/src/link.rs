@@ -29,7 +29,6 @@ use ackclock_core::packet::{Ecn, Load};
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use crate::ecn_fault::Place;
-use crate::netem_jitter::Drawn;
 use crate::pool::{PacketId, Pool};
 use crate::queue::{Admission, Arrival, Queue, Refused};
 use crate::reorder::Chooser;

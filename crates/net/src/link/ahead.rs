@@ -4,10 +4,10 @@
 use ackclock_core::Span;
 
 use super::{LinkConfig, Merging};
-use crate::netem_jitter::NetemJitter;
 use crate::capacity::CapacityConfig;
 use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
+use crate::netem_jitter::NetemJitter;
 use crate::outage::Outage;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
