@@ -55,7 +55,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and error.code in (0, None) and "_ACKCLOCK_COMPLETE" in os.environ:
+        if isinstance(error, SystemExit) and error.code in (0, None) and not _wall.ran():
             return 0  # what the shell asked for is said
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
