@@ -88,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
         return _interrupted()
+    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # what SQLite makes of KeyboardInterrupt
+        return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
 
