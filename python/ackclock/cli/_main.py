@@ -81,6 +81,8 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
 def _unforeseen(error: BaseException) -> int:
     if type(error).__name__ == "Abort":
         return _interrupted()
+    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # what SQLite makes of KeyboardInterrupt
+        return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
 
