@@ -17,8 +17,20 @@ function packing() {
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
 
+  // What is inflated comes slice by slice, and the next one waits until it was counted: 1 KiB becomes 1 MiB at most.
+  const SLICE = 1024;
+  function sliced(data) {
+    let at = 0;
+    return new ReadableStream({
+      pull(to) {
+        if (at >= data.length) to.close();
+        else to.enqueue(data.subarray(at, at += SLICE));
+      },
+    }, { highWaterMark: 0 });
+  }
+
   const squeezed = (data) => gathered(new Blob([data]).stream().pipeThrough(new CompressionStream("deflate-raw")), Infinity);
-  const unsqueezed = (data, most, how = "deflate-raw") => gathered(new Blob([data]).stream().pipeThrough(new DecompressionStream(how)), most);
+  const unsqueezed = (data, most, how = "deflate-raw") => gathered(sliced(data).pipeThrough(new DecompressionStream(how)), most);
 
   const coded = (data) => btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   const decoded = (text) => bytes(text.replaceAll("-", "+").replaceAll("_", "/"));

@@ -46,6 +46,7 @@ __all__ = [
     "refused",
     "regular",
     "remove_parts",
+    "resolved",
     "scratch",
     "staged",
     "write",
@@ -192,6 +193,21 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
     except OSError as error:
         raise refused(error, what) from None
     return path
+
+
+def resolved(path: Path, what: str) -> Path:
+    """Where a path leads.
+
+    Raises
+    ------
+    InputError
+        If it leads nowhere: links that lead to each other, a name that none can have.
+    """
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links that lead to each other
+        why = reason(error) if isinstance(error, OSError) else "links that lead to each other, or no name"
+        raise InputError(f"{what}: cannot be followed ({why})") from None
 
 
 def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:

@@ -85,8 +85,7 @@ class OwnClass:
             If the file has changed since the scenario was compiled.
         """
         _wall.note(Path(self.file).name)
-        with _wall.doing(f"loading {self.file}"):
-            return self._loaded()
+        return self._loaded()
 
     def planned(self) -> OwnClass:
         """The same, which knows what else its code reads now: to find that, the code is run, or compiled.
@@ -97,8 +96,7 @@ class OwnClass:
             As `load`.
         """
         _wall.note(Path(self.file).name)
-        with _wall.doing(f"loading {self.file}"):
-            return replace(self, whole=self._whole())
+        return replace(self, whole=self._whole())
 
     def _whole(self) -> str:
         """Found once for each state of what was read."""
@@ -121,6 +119,7 @@ class OwnClass:
         _, read = _module(self.file, self.digest)
         with (
             heard(folder) as later,
+            _wall.doing(f"making {self.file}:{self.name}"),
             suppress(Exception, SystemExit, GeneratorExit),
         ):  # the run says what is wrong with it
             made(**json.loads(self.options))
@@ -277,7 +276,7 @@ def _module(file: str, digest: str) -> tuple[Any, dict[str, str | None]]:
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: found no Python module; allowed: FILE.py:CLASS")
     module = importlib.util.module_from_spec(spec)
-    with heard(Path(file).parent) as read:
+    with heard(Path(file).parent) as read, _wall.doing(f"loading {file}"):
         sys.modules[name] = module  # so that its dataclasses and pickles find it
         try:
             spec.loader.exec_module(module)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import EntryPoint, distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +32,26 @@ def names() -> list[str]:
 def installed() -> dict[str, EntryPoint]:
     """Studies of other packages, by name."""
     ours = _ours()
-    return {one.name: one for one in entry_points(group=GROUP) if one.name not in ours}
+    found: dict[str, EntryPoint] = {}
+    seen = set[str]()
+    for package in distributions():
+        try:
+            name = str(package.name)
+            listed = [] if name in seen else list(package.entry_points.select(group=GROUP))
+        except Exception:  # another package's file is broken, of which its installer would say more
+            continue
+        seen.add(name)
+        for one in listed:
+            if one.name not in ours:
+                found.setdefault(one.name, one)
+    return found
 
 
 def _ours() -> dict[str, EntryPoint]:
     """Those of the library's own distribution; none where the library lies in a folder and is not installed."""
     try:
         return {one.name: one for one in distribution("ackclock").entry_points.select(group=GROUP)}
-    except PackageNotFoundError:
+    except Exception:  # PackageNotFoundError, and whatever a file raises that somebody has damaged
         return {}
 
 
@@ -84,7 +96,7 @@ def _of_package(entry: EntryPoint) -> Study:
     try:
         with _wall.doing(f"importing {entry.value}"):
             found: Any = entry.load()
-    except BaseException as error:
+    except BaseException as error:  # SystemExit, GeneratorExit
         if isinstance(error, KeyboardInterrupt):
             raise
         raise InputError(f"{entry.name}: cannot be imported ({said(error)})") from error

@@ -78,7 +78,7 @@ class _Drawn:
         if least == 0 and self.random() < 0.15:
             return "0 s"
         if self.random() < EXTREME:
-            return self.one(("1 ns", "4 ns", "10 s"))
+            return self.one(("1 us", "10 s"))
         return f"{int(self.between(1_000, 3e8))} ns"
 
     def size(self, low: int, high: int) -> str:

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import random
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,7 @@ from conftest import ROOT
 from schema_draw import TABLES, TRACE, drawn
 
 from ackclock import Scenario, ScenarioError, _engine
+from ackclock.cli._lab import PAGE
 
 SHORTCUTS = _engine.shortcuts()
 MOST_S = 0.2
@@ -155,6 +159,17 @@ def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
             yield from (f"host.{key}" for key in host)
 
 
+def page_module(folder: Path) -> Path | None:
+    """The module that stands in the lab's page, as a file in this folder; nothing where the lab was not built or nothing runs it."""
+    if not PAGE.is_file() or shutil.which("node") is None:
+        return None
+    held = re.search(r'<script type="text/plain" id="module">([^<]+)</script>', PAGE.read_text(encoding="utf-8"))
+    assert held is not None
+    path = folder / "lab.wasm"
+    path.write_bytes(gzip.decompress(base64.b64decode(held[1])))
+    return path
+
+
 def undrawn(found: Replayed) -> list[str]:
     """Keys of links and hosts that no scenario had."""
     known = [f"{table}.{key['name']}" for table in ("link", "host") for key in TABLES[table]]
@@ -180,6 +195,6 @@ def _in_page(module: Path, asked: list[tuple[int, Scenario, str]]) -> Iterator[t
 
 if __name__ == "__main__":
     seed, count, first = sys.argv[1], int(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
-    built = ROOT / "target" / "wasm32-unknown-unknown" / "lab" / "ackclock_wasm.wasm"
-    whole = replay(seed, range(first, first + count), built if built.is_file() else None, verbose=True)
+    with tempfile.TemporaryDirectory() as here:
+        whole = replay(seed, range(first, first + count), page_module(Path(here)), verbose=True)
     print(f"seed {seed}: {whole}", *whole.differing, f"not drawn: {undrawn(whole)}", sep="\n")

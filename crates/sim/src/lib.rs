@@ -6,7 +6,7 @@
 //! | room | what it holds |
 //! |---|---|
 //! | [`error`], [`cpu`], [`memory`], [`yardstick`] | what any of them needs |
-//! | [`tables`] | the form of what a run leaves: tables, their columns, histograms, sums |
+//! | [`mod@tables`] | the form of what a run leaves: tables, their columns, histograms, sums |
 //! | [`transport`] | the ends of a flow, whoever wrote them |
 //! | [`capture`] | packets as a host saw them, as files |
 //! | [`world`] | the event loop: links, ends, hosts |

@@ -30,7 +30,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ackclock import _child
+from ackclock import _child, _wall
 from ackclock._files import has_leave, reads
 from ackclock._native import _reasons, _rust, _said
 from ackclock._reads import named
@@ -151,7 +151,8 @@ def load(file: str, options: str, expected: str) -> Any:
             reads(*depends(file)[0])
             library = _compiled(file, folder, _flags(file, given))
         try:
-            made = _engine.Library(str(library), _lines(file, given), Path(file).name)
+            with _wall.doing(f"loading {file}"):
+                made = _engine.Library(str(library), _lines(file, given), Path(file).name)
             if not is_rust(file):
                 _said.remember(library)
             return made

@@ -386,6 +386,7 @@ class Run(_Result):
                     # polars' reader would wait for a pipe
                     data = _files.regular(place, LARGEST)
                     with _readable(place):
+                        _check_size(place, data)
                         frame = pl.read_parquet(io.BytesIO(data))
                     yield name, frame
 
@@ -519,6 +520,16 @@ def _readable(place: Path) -> Iterator[None]:
         raise InputError(f"{place}: found no table that can be read ({what}); allowed: as it was written") from None
 
 
+def _check_size(place: Path, data: bytes) -> None:
+    """Refuse a table by what its footer says, before it is decoded: equal rows take next to nothing in the file."""
+    import polars as pl
+
+    scanned = pl.scan_parquet(io.BytesIO(data))
+    rows, wide = scanned.select(pl.len()).collect().item(), len(scanned.collect_schema())
+    if rows * wide > MOST_VALUES:
+        raise InputError(f"{place}: found {rows:,} rows of {wide} columns; allowed: at most {MOST_VALUES:,} values")
+
+
 def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, groups: int) -> None:
     """Refuse tables whose columns are of other types than those of a run, or that name a group of flows that the scenario does
     not have; `whole`: or that lack a column, or a number that is never missing.
@@ -543,7 +554,12 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
             if about.type != TYPES.get(kind):
                 raise InputError(f"{place}: found {TYPES.get(kind, kind)} as {column}; allowed: {about.type}")
             missing = kind == "n4" or (kind == "str" and None in buffer)
-            if missing and not about.null and (whole or column == "group"):
+            if kind == "f8":
+                values = np.frombuffer(buffer, dtype="<f8")
+                missing = bool(np.isnan(values).any())
+                if np.isinf(values).any():
+                    raise InputError(f"{place}: found an infinite number as {column}; allowed: numbers, or none")
+            if missing and not about.null and (whole or column in ("group", "t_s")):
                 what = "a text" if kind == "str" else "a number"
                 raise InputError(f"{place}: found rows without {column}; allowed: {what} in each")
             if column == "group":
@@ -562,3 +578,6 @@ MARKS = ("run.json",)
 
 LARGEST = 2**31
 """Bytes of a table that is read."""
+
+MOST_VALUES = 2**28
+"""Of a table that is read: rows times columns."""

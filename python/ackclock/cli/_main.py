@@ -55,7 +55,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
-        if isinstance(error, SystemExit) and error.code in (0, None) and "_ACKCLOCK_COMPLETE" in os.environ:
+        if isinstance(error, SystemExit) and error.code in (0, None) and not _wall.ran():
             return 0  # what the shell asked for is said
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
@@ -80,6 +80,8 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
 
 def _unforeseen(error: BaseException) -> int:
     if type(error).__name__ == "Abort":
+        return _interrupted()
+    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # what SQLite makes of KeyboardInterrupt
         return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain

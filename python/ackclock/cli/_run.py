@@ -330,9 +330,9 @@ def _in_linux(
 
 
 def _check_capture(pcap: Path, out: Path | None) -> None:
-    place = pcap.resolve()
+    place = _files.resolved(pcap, f"--pcap {pcap}")
     if out is not None:
-        folder = out.resolve()
+        folder = _files.resolved(out, f"--out {out}")
         if place == folder:
             raise InputError(f"--pcap {pcap}: found the folder of --out; allowed: another file")
         if place.parent == folder and not folder.exists():
@@ -361,7 +361,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
     if pcap is None:
         yield None
         return
-    place = pcap.resolve()
+    place = _files.resolved(pcap, f"--pcap {pcap}")
     try:
         if pcap.exists() and not pcap.is_file():  # devices and pipes are written as they are
             yield pcap

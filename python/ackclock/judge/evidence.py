@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from ackclock.errors import InputError
 from ackclock.judge.bound import Bound, Place, Verdict, interval, number, same
 from ackclock.judge.estimates import Array
 from ackclock.judge.intervals import Estimate, quantile_interval
@@ -96,6 +98,24 @@ class Evidence:
     not_reached: int = 0
     cap: float = math.inf
     trend: Estimate | Settling | None = None
+
+    def check(self) -> None:
+        """Refuse what somebody's measure has put in the place of a text or a number.
+
+        Raises
+        ------
+        InputError
+            If it has.
+        """
+        for name, found, kind in (
+            *((name, getattr(self, name), str) for name in ("label", "unit", "key")),
+            ("value", self.value, Real),
+            *((name, found, Real) for name, found in (("low", self.low), ("high", self.high)) if found is not None),
+        ):
+            if not isinstance(found, kind):
+                what = "nothing" if found is None else type(found).__name__
+                allowed = "a text" if kind is str else "a number"
+                raise InputError(f"{name} of a measured number: found {what}; allowed: {allowed}")
 
     @classmethod
     def of(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ackclock.errors import InputError
 from ackclock.judge.bound import Bound, Verdict
 from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
+from ackclock.study import answer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,12 +101,16 @@ class Criterion:
 
     def judge(self, tables: Tables) -> Judged:
         """Measure and decide."""
-        evidence = tuple(self.measure(tables))
+        with answer.of(self.measure):
+            evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
+            for e in evidence:
+                answer.checked(self.measure, e.check)
+            verdict = conjunction(evidence)
         labels = [e.label for e in evidence]
         if len(set(labels)) < len(labels):
             twice = next(text for text in labels if labels.count(text) > 1)
             raise InputError(f"evidence: found two numbers called {twice!r}; allowed: one of each name")
-        return Judged(criterion=self, verdict=conjunction(evidence), evidence=evidence)
+        return Judged(criterion=self, verdict=verdict, evidence=evidence)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import report
+from ackclock._files import regular
 from ackclock.errors import InputError
+from ackclock.study.record import LARGEST, as_written
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +60,11 @@ def read(path: Path | None) -> KernelRecord | None:
     """What is recorded, if anything is."""
     if path is None or not path.exists():
         return None
-    found = json.loads(path.read_text(encoding="utf-8"))
+    with as_written(path):
+        return _of(json.loads(regular(path, LARGEST)))
+
+
+def _of(found: Any) -> KernelRecord:
     tables = tuple(
         report.Table(
             caption=t["caption"],

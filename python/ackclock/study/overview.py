@@ -57,7 +57,7 @@ class Entry:
             name=result.study.name,
             title=result.study.title,
             summary=result.study.summary,
-            headline=result.study.headline(result) if result.study.headline else None,
+            headline=result.study.opening(result),
             rows=tuple(result.row(o) for o in result.outcomes),
             outcomes=result.outcomes,
             unexpected=tuple(result.unexpected),

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ackclock import _wall
 from ackclock.errors import InputError, quote, said, shown
 from ackclock.own import Source
 from ackclock.study.reading import Reading
-from ackclock.study.study import Chapter, Headline, Study
+from ackclock.study.study import Chapter, Experiment, Study
 from ackclock.study.table import TABLE, Program, claim, head, once, read
 
 __all__ = ["TABLE", "load"]
@@ -61,7 +62,10 @@ def load(folder: Path) -> Study:
         )
         one.done()
         readings[reading.name] = reading
-    known = Program(measures=getattr(program, "MEASURES", {}), readings=readings)
+    measures = getattr(program, "MEASURES", {})
+    if not isinstance(measures, Mapping):
+        raise InputError(f"{folder / PROGRAM}: MEASURES: found {type(measures).__name__}; allowed: names and functions")
+    known = Program(measures=measures, readings=readings)
     claims = tuple(claim(one, known) for one in table.tables("claims"))
     once(claims, table.place)
     study = Study(
@@ -69,14 +73,14 @@ def load(folder: Path) -> Study:
         chapters=(
             Chapter(
                 title=table.text("chapter", default="What was measured"),
-                experiments=tuple(getattr(program, "EXPERIMENTS", ())),
+                experiments=_experiments(program, folder / PROGRAM),
                 claims=claims,
-                blocks=getattr(program, "blocks", lambda _: ()),
-                scenarios=getattr(program, "scenarios", dict),
+                blocks=_function(program, "blocks") or (lambda _: ()),
+                scenarios=_function(program, "scenarios") or dict,
             ),
         ),
-        findings=getattr(program, "findings", lambda _: ()),
-        headline=_headline(program),
+        findings=_function(program, "findings") or (lambda _: ()),
+        headline=_function(program, "headline"),
         record=folder / RECORD,
         source=folder,
     )
@@ -86,9 +90,25 @@ def load(folder: Path) -> Study:
     return study
 
 
-def _headline(program: Any) -> Callable[[Any], Headline] | None:
-    made: Callable[[Any], Headline] | None = getattr(program, "headline", None)
+def _function(program: Any, name: str) -> Callable[..., Any] | None:
+    """A function of the program, or none."""
+    made = getattr(program, name, None)
+    if made is not None and not callable(made):
+        raise InputError(f"{program.__file__}: {name}: found {type(made).__name__}; allowed: a function")
     return made
+
+
+def _experiments(program: Any, file: Path) -> tuple[Experiment, ...]:
+    found = getattr(program, "EXPERIMENTS", ())
+    listed = tuple(found) if isinstance(found, tuple | list) else (found,)
+    for one in listed:
+        if not isinstance(one, Experiment):
+            raise InputError(
+                f"{file}: EXPERIMENTS: found {type(one).__name__}; allowed: a tuple of ackclock.study.Experiment"
+            )
+        if not (isinstance(one.weight, int | float) and 0 < one.weight < math.inf):
+            raise InputError(f"{file}: weight of {quote(one.name)}: found {one.weight!r}; allowed: more than 0")
+    return listed
 
 
 def _program(folder: Path) -> Any:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ackclock._files import refused
+from ackclock._files import refused, regular
+from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict, interval, number
 from ackclock.judge.evidence import Evidence
 from ackclock.study.claim import Outcome
@@ -153,8 +155,39 @@ def read(path: Path) -> dict[str, Record]:
     """Records by scale; empty if there is no file yet."""
     if not path.exists():
         return {}
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return {scale: Record(taken=one["taken"], claims=one["claims"]) for scale, one in found.items()}
+    with as_written(path):
+        found = json.loads(regular(path, LARGEST))
+        records = {scale: Record(taken={**one["taken"]}, claims={**one["claims"]}) for scale, one in found.items()}
+        for one in records.values():
+            for claim in one.claims:
+                one.verdicts(claim)
+                for half in one.claims[claim].values():
+                    _check(half["evidence"])
+            " ".join([*one.taken, *one.taken.values()])
+    return records
+
+
+LARGEST = 2**24
+"""Bytes of a record; ours have up to 200,000."""
+
+
+@contextmanager
+def as_written(path: Path) -> Iterator[None]:
+    """What reads a record that may come from anybody: anything but what we write is refused in one line."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: found no record; allowed: as `ackclock study run --record` has written it") from None
+
+
+def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise whatever, if numbers are none."""
+    for label, found in evidence.items():
+        ends = _ends(found)
+        Quoted(value=_number(found["value"]), low=ends[0], high=ends[1], unit=found["unit"], taken="")
+        "".join((label, found["unit"], found.get("key", "")))
 
 
 def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:

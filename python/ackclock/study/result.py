@@ -252,12 +252,12 @@ class StudyResult:
     def page(self) -> report.Page:
         """The report as a value."""
         study = self.study
-        headline = study.headline(self) if study.headline else None
+        headline = study.opening(self)
         rows = tuple(self.row(o) for o in self.outcomes)
         sections = [
             report.Section(title=c.title, blocks=blocks, claims=tuple(claim.id for claim in c.claims))
             for c in study.chapters
-            if (blocks := tuple(c.blocks(self.tables)))
+            if (blocks := c.shown(self.tables))
         ]
         if (kernel := self.kernel or (kernel_record.read(study.kernel().record) if study.kernel else None)) is not None:
             sections.append(kernel.section())
@@ -270,7 +270,7 @@ class StudyResult:
             summary=study.summary,
             conclusion=headline.sentence if headline else "",
             opening=headline.figure if headline else None,
-            findings=(*study.findings(self), *self._decided_elsewhere()),
+            findings=(*study.found(self), *self._decided_elsewhere()),
             publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in study.publications),
             claims=rows,
             sections=tuple(sections),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackclock.errors import InputError
+from ackclock.study import answer
 from ackclock.study.changed import Before
 from ackclock.study.claim import Claim, Criterion, Tables
 from ackclock.study.plan import Plan, Progress
@@ -114,6 +115,15 @@ class Chapter:
     claims: tuple[Claim, ...] = ()
     blocks: Callable[[Tables], Sequence[Block]] = field(default=_no_blocks, repr=False)
     scenarios: Callable[[], Mapping[str, Scenario]] = field(default=_no_scenarios, repr=False)
+
+    def shown(self, tables: Tables) -> tuple[Block, ...]:
+        """The blocks of its section."""
+        from ackclock.report.page import Block as Kinds
+
+        with answer.of(self.blocks):
+            return answer.every(
+                self.blocks, self.blocks(tables), Kinds, "paragraphs, tables and figures of ackclock.report"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +257,33 @@ class Study:
 
     def scenarios(self) -> dict[str, Scenario]:
         """The scenarios as written, by name."""
-        return {name: made for chapter in self.chapters for name, made in chapter.scenarios().items()}
+        from ackclock.scenario import Scenario
+
+        found: dict[str, Scenario] = {}
+        for chapter in self.chapters:
+            with answer.of(chapter.scenarios):
+                made = answer.one(chapter.scenarios, chapter.scenarios(), Mapping, "scenarios by name")
+                answer.every(chapter.scenarios, made, str, "a text as the name of a scenario")
+                answer.every(chapter.scenarios, made.values(), Scenario, "ackclock.Scenario")
+                found.update(made)
+        return found
+
+    def opening(self, result: StudyResult) -> Headline | None:
+        """What the report begins with, if the study says it."""
+        if self.headline is None:
+            return None
+        from ackclock.plot import Figure
+
+        with answer.of(self.headline):
+            found: Headline = answer.one(self.headline, self.headline(result), Headline, "ackclock.study.Headline")
+            answer.one(self.headline, found.sentence, str, "a sentence")
+            answer.one(self.headline, found.figure, Figure, "ackclock.plot.Figure")
+        return found
+
+    def found(self, result: StudyResult) -> tuple[str, ...]:
+        """Its main findings."""
+        with answer.of(self.findings):
+            return answer.every(self.findings, self.findings(result), str, "sentences")
 
     def recorded(self, scale: str) -> Record:
         """What an earlier run at this scale found; empty if none is recorded."""
@@ -415,6 +451,19 @@ class Ran:
     digest: hashlib._Hash
     runs: int
 
+    def take(self, run: Callable[[Plan], Data], found: Data) -> None:
+        """What an experiment has left, if it is of the kinds that it should be."""
+        import polars as pl
+
+        data: Data = answer.one(run, found, Data, "ackclock.study.Data")
+        tables: Mapping[str, pl.DataFrame] = answer.one(run, data.tables, Mapping, "tables by name")
+        answer.every(run, tables, str, "a text as the name of a table")
+        answer.every(run, tables.values(), pl.DataFrame, "tables of polars")
+        self.tables.update(tables)
+        self.runs += answer.one(run, data.runs, int, "a whole number of runs")
+        for digest in answer.every(run, data.digests, str, "texts as digests"):
+            self.digest.update(digest.encode())
+
     def add(self, other: Ran) -> None:
         """Count the runs of others; their tables stay theirs."""
         self.runs += other.runs
@@ -427,12 +476,10 @@ def carry_out(experiments: Sequence[Experiment], plan: Plan) -> Ran:
     done = 0.0
     ran = Ran(tables={}, digest=hashlib.sha256(), runs=0)
     for experiment in experiments:
-        data = experiment.run(plan.part(done / total, (done + experiment.weight) / total, experiment.name))
+        part = plan.part(done / total, (done + experiment.weight) / total, experiment.name)
         done += experiment.weight
-        ran.tables.update(data.tables)
-        ran.runs += data.runs
-        for one in data.digests:
-            ran.digest.update(one.encode())
+        with answer.of(experiment.run):
+            ran.take(experiment.run, experiment.run(part))
     return ran
 
 

@@ -8,9 +8,9 @@ so), and its half has none.
 from __future__ import annotations
 
 import inspect
-import json
+import math
+import os
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,9 +20,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ackclock.errors import InputError, one_of, quote
+from ackclock._files import regular
+from ackclock.errors import InputError, ScenarioError, one_of, quote, shown
 from ackclock.judge.bound import Bound, above, at_least, at_most, below, between, exactly, same
 from ackclock.judge.evidence import Evidence, Quantity
+from ackclock.scenario._toml import read_toml
+from ackclock.study import answer
 from ackclock.study.claim import Asked, Cause, Claim, Criterion, Stated, Tables
 from ackclock.study.plan import SCALES
 from ackclock.study.reading import Reading
@@ -313,18 +316,12 @@ class _Quantities:
     """A measure of the user's, with what it returns as a list of numbers."""
 
     def __init__(self, function: Callable[[Tables], Any]) -> None:
-        self.function = function
+        self.function = self.of = function
 
     def __call__(self, tables: Tables) -> Sequence[Quantity]:
         found = self.function(tables)
-        listed = [found] if isinstance(found, Quantity) else list(found)
-        for one in listed:
-            if not isinstance(one, Quantity):
-                name = getattr(self.function, "__name__", "measure")
-                raise InputError(
-                    f"{name}: found {quote(repr(one))}; allowed: ackclock.study.Quantity, or a list of them"
-                )
-        return listed
+        listed = [found] if isinstance(found, Quantity) else found
+        return answer.every(self.function, listed, Quantity, "ackclock.study.Quantity, or a list of them")
 
 
 def read(file: Path) -> Table:
@@ -340,15 +337,18 @@ def read(file: Path) -> Table:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        if not file.is_file():
-            raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and the program beside it")
-        if file.stat().st_size > LARGEST:
-            raise InputError(f"{file}: found over 1 MiB; allowed: less")
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({str(error).splitlines()[0]})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: {error}") from None
+        there = os.path.lexists(file)
+    except ValueError:  # a name that none can have
+        there = False
+    if not there:
+        raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and the program beside it")
+    try:
+        return read_toml(regular(file, LARGEST).decode().replace("\r\n", "\n"))[0]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: cannot be read ({error})") from None
+    except ScenarioError as error:
+        line = f", line {error.place.line}" if error.place else ""
+        raise InputError(f"{file}{line}: found {shown(error.found)[:200]}; allowed: TOML") from None
 
 
 _read_once = cache(_read)
@@ -401,7 +401,10 @@ class Table:
 
     def number(self, key: str, default: float | None = None) -> float:
         """A number."""
-        return float(self._of(key, (int, float), "a number", default))
+        found = float(self._of(key, (int, float), "a number", default))
+        if not math.isfinite(found):
+            raise InputError(f"{self.place}.{key}: found {found}; allowed: a number")
+        return found
 
     def whole(self, key: str, *, least: int, default: int | None = None) -> int:
         """A whole number."""
@@ -414,7 +417,9 @@ class Table:
         """A list of numbers."""
         found = self._of(key, (list,), "a list of numbers")
         if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
-            raise InputError(f"{self.place}.{key}: found {json.dumps(found)[:60]}; allowed: a list of numbers")
+            raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: a list of numbers")
+        if not all(math.isfinite(x) for x in found):
+            raise InputError(f"{self.place}.{key}: found a number that is infinite or none; allowed: a list of numbers")
         return [float(x) for x in found]
 
     def table(self, key: str) -> Table:
@@ -425,6 +430,6 @@ class Table:
         """The tables of a list; none if it is missing."""
         found = self._of(key, (list,), f"tables [[{key}]]", [])
         if not all(isinstance(x, dict) for x in found):
-            raise InputError(f"{self.place}.{key}: found {json.dumps(found)[:60]}; allowed: tables [[{key}]]")
+            raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: tables [[{key}]]")
         names = [str(x.get("id", x.get("name", x.get("module", i + 1)))) for i, x in enumerate(found)]
         return [Table(x, f"{self.place}: {key} {name}") for x, name in zip(found, names, strict=True)]

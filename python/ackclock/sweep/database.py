@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 """
 
 
+STEPS = 10_000
+"""Of SQLite's machine between two looks at what the user asks for (Ctrl-C): it would else not hear of it before a query is over."""
+
+
 class StoreError(UnavailableError):
     """The store cannot be written any more: no space, no permission, another session."""
 
@@ -63,6 +68,7 @@ def to_read(folder: Path) -> sqlite3.Connection:
     try:
         check(db, folder)
     except sqlite3.OperationalError as error:
+        _heed(error)
         raise UnavailableError(f"{database}: cannot be read ({error})") from None
     return db
 
@@ -116,10 +122,69 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
     try:
         (found,) = db.execute("PRAGMA user_version").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        _heed(error)
         raise _no_store(folder / _NAME, error) from None
     if found != VERSION:
         raise InputError(f"{folder}: found a store of version {found}; allowed: version {VERSION}")
-    integrity.check_database(db, folder / _NAME, whole=whole)
+    with _in_proportion(db, folder / _NAME):
+        integrity.check_database(db, folder / _NAME, _objects(), whole=whole)
+
+
+@cache
+def _objects() -> integrity.Objects:
+    """What a store of ours has in it, as SQLite notes it."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(f"{_SCHEMA}{integrity.FILES};")
+        return integrity.objects(db)
+
+
+@contextmanager
+def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
+    """End what takes more steps than a file of this size explains: pages that lead to each other have no end."""
+    left = 1000 + database.stat().st_size * MOST_STEPS // STEPS
+
+    def look() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    db.set_progress_handler(look, STEPS)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        if left < 0:
+            raise integrity.of_database(database, "its pages have no end") from None
+        raise
+    finally:
+        db.set_progress_handler(_look, STEPS)
+
+
+MOST_STEPS = 200
+"""For each byte of a database, while it is checked; a sound one takes fewer than 20."""
+
+
+def _look() -> bool:
+    """Python looks for signals between its own steps, of which this is one."""
+    return False
+
+
+def _heed(error: Exception) -> None:
+    """What ended a query was Ctrl-C, which SQLite does not pass on."""
+    if isinstance(error, sqlite3.OperationalError) and str(error) == INTERRUPTED:
+        raise KeyboardInterrupt from None
+
+
+INTERRUPTED = "interrupted"
+"""SQLite's word for it."""
+
+
+def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sqlite3.Connection:
+    """A database that may come from anybody: nothing in its schema is trusted, and Ctrl-C ends each query."""
+    db = sqlite3.connect(database, isolation_level=None, timeout=timeout, uri=uri)
+    db.set_progress_handler(_look, STEPS)
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.execute("PRAGMA cell_size_check = ON")
+    return db
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -127,6 +192,7 @@ def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> l
     try:
         return db.execute(query, values).fetchall()
     except sqlite3.OperationalError as error:
+        _heed(error)
         raise UnavailableError(f"{folder / _NAME}: cannot be read ({error})") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise integrity.of_database(folder / _NAME, str(error)) from None
@@ -151,6 +217,7 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
+        _heed(error)
         if "malformed" in str(error):
             raise integrity.of_database(folder / _NAME, str(error)) from None
         raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
@@ -165,7 +232,7 @@ def is_held(folder: Path) -> bool:
     place = folder / "lock.sqlite"
     if not place.is_file():
         return False
-    with closing(sqlite3.connect(f"{_own(place).resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as lock:
+    with closing(_connected(f"{_own(place).resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as lock:
         try:
             lock.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.DatabaseError as error:
@@ -195,12 +262,12 @@ def set_aside(folder: Path) -> list[str]:
 
 def quick_check(folder: str | Path) -> bool:
     """Whether the database is sound."""
-    with closing(sqlite3.connect(_own(Path(folder) / "state.sqlite"))) as db:
+    with closing(_connected(_own(Path(folder) / _NAME), timeout=5)) as db:
         return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
 
 def _opened(folder: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(_own(folder / _NAME), isolation_level=None, timeout=30)
+    db = _connected(_own(folder / _NAME), timeout=30)
     try:
         fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
@@ -223,11 +290,12 @@ def _read_only(database: Path) -> sqlite3.Connection:
     """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
-        db = sqlite3.connect(f"{where}?{options}", uri=True, isolation_level=None, timeout=30)
+        db = _connected(f"{where}?{options}", uri=True, timeout=30)
         try:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
             db.close()
+            _heed(error)
             continue
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             db.close()
@@ -264,12 +332,13 @@ def _own(path: Path) -> Path:
 def _held(folder: Path) -> sqlite3.Connection:
     """Held until the process ends, however it ends."""
     # not without a moment's patience: `is_held` may be looking
-    lock = sqlite3.connect(_own(folder / "lock.sqlite"), isolation_level=None, timeout=0.2)
+    lock = _connected(_own(folder / "lock.sqlite"), timeout=0.2)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
         lock.close()
+        _heed(error)
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise

@@ -89,13 +89,25 @@ def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> lis
     return found
 
 
-def check_database(db: sqlite3.Connection, place: Path, *, whole: bool = False) -> None:
+Objects = Mapping[tuple[str, str], str]
+"""What a database has in it: kind and name -> how it was made."""
+
+
+def objects(db: sqlite3.Connection) -> Objects:
+    """Tables and whatever else is noted; nothing of it is asked."""
+    found = db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100")
+    return {(str(kind), str(name)): " ".join(str(made).split()) for kind, name, made in found}
+
+
+def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole: bool = False) -> None:
     """Refuse a database that is damaged, or holds what no store writes: folders may come from anybody.
 
     Parameters
     ----------
     db, place
         The database, and its file.
+    known
+        What a store has in it, and nothing else: a view, a trigger or a generated column is code.
     whole
         Whether its indices are compared with its tables too, which takes several times as long.
 
@@ -105,8 +117,10 @@ def check_database(db: sqlite3.Connection, place: Path, *, whole: bool = False) 
         If SQLite says so, a table or a column is missing, or a value is of another kind.
     """
     try:
-        said = str(db.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()[0])
-        why = _unlike(db) if said == "ok" else said
+        why = _foreign(db, known)
+        if why is None:
+            said = str(db.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()[0])
+            why = _unlike(db) if said == "ok" else said
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in what SQLite says of a damaged schema
         damage = "malformed" in str(error) or "decode" in str(error)
         if isinstance(error, sqlite3.OperationalError) and not damage:
@@ -159,14 +173,27 @@ _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LI
 """What it does not hold: one walk through the table, not one for each column."""
 
 
+def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
+    """What is made in another way than a store makes it, before anything is asked that could run it."""
+    found = objects(db)
+    for kind, name in known.keys() - found.keys():
+        if kind == "table":
+            return f"no table {name}"
+    for (kind, name), made in found.items():
+        if known.get((kind, name)) == made:
+            continue
+        if (kind, name) not in known:
+            return f"{kind} {name}, which no store has"
+        columns = {row[1] for row in db.execute(f"PRAGMA table_info({name})")} if kind == "table" else set()
+        missing = sorted(_KINDS.get(name, {}).keys() - columns)
+        return f"no column {missing[0]} of {name}" if missing else f"{kind} {name}, made as no store makes it"
+    missing = sorted(name for _, name in known.keys() - found.keys())
+    return f"no index {missing[0]}" if missing else None
+
+
 def _unlike(db: sqlite3.Connection) -> str | None:
     """What no store writes, if there is anything of it."""
-    for table, kinds in _KINDS.items():
-        there = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-        if not there:
-            return f"no table {table}"
-        if missing := sorted(kinds.keys() - there):
-            return f"no column {missing[0]} of {table}"
+    for table in _KINDS:
         if db.execute(_ANY_OTHER[table]).fetchone():
             others = (
                 c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackclock._files import parquet
+from ackclock.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,6 +64,8 @@ def written(
     try:
         for name, frame in tables.items():
             named = place(folder, recipe, name, part)
+            if not _is_ours(folder, named.parent):
+                raise InputError(f"{named.parent}: found a link on the way there; allowed: folders of the store's own")
             named.parent.mkdir(parents=True, exist_ok=True)
             made[name] = file = _tmp(named)
             _write(frame, file)

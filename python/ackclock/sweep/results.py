@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -250,8 +251,11 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 def is_written(folder: Path, sweep: Sweep) -> bool:
     """Whether this very sweep has been begun in the folder; how long a run may take is no part of it."""
     try:
-        written = (_place(folder, sweep.name) / "sweep.toml").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        place = _file(folder, sweep.name, "sweep.toml")
+        if not os.path.lexists(place):
+            return False
+        written = regular(place, LARGEST_CELLS).decode()
+    except UnicodeDecodeError:
         return False
     return _without_limit(written) == _without_limit(to_toml(sweep.to_dict()))
 
@@ -294,23 +298,23 @@ def read(folder: str | Path, name: str = "") -> Results:
 def sweep_of(store: Store, name: str = "") -> Sweep:
     """The sweep itself, as `read` finds it; its runs are not looked at."""
     folder = store.folder
-    known = [n for n in store.sweeps() if (_place(folder, n) / "sweep.toml").is_file()]
+    known = [n for n in store.sweeps() if _file(folder, n, "sweep.toml").is_file()]
     if not name and len(known) == 1:
         name = known[0]
     if name not in known:
         found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
         raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
-    return load(_place(folder, name) / "sweep.toml", own_code=True)  # is read, not run
+    return load(_file(folder, name, "sweep.toml"), own_code=True)  # is read, not run
 
 
 def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
     """A row per finished run; with `keys`, the one under which the store keeps it comes last."""
     import polars as pl
 
-    place = _place(store.folder, sweep.name) / "cells.parquet"
+    place = _file(store.folder, sweep.name, "cells.parquet")
     again = f"`ackclock sweep resume {store.folder}` writes it again"
     try:
-        noted = place.with_suffix(".sha256")
+        noted = _file(store.folder, sweep.name, "cells.sha256")
         data = regular(place, LARGEST_CELLS)
         if regular(noted, 200).decode() != hashlib.sha256(data).hexdigest():
             raise DamagedError(f"{place}: is not as it was written; {again}")
@@ -361,7 +365,19 @@ def write_table(folder: Path, results: Results) -> Path:
 
 
 def _place(folder: Path, name: str) -> Path:
-    return folder / "sweeps" / name
+    """The folder of a sweep, in the store itself: what a link leads to is somebody else's."""
+    return _inside(folder, folder / "sweeps" / name)
+
+
+def _file(folder: Path, name: str, file: str) -> Path:
+    return _inside(folder, _place(folder, name) / file)
+
+
+def _inside(folder: Path, place: Path) -> Path:
+    for one in (place, *place.parents[: len(place.relative_to(folder).parts) - 1]):
+        if one.is_symlink():
+            raise InputError(f"{one}: found a link; allowed: a file or a folder of the store's own, or none")
+    return place
 
 
 def _series(values: Sequence[Any]) -> Sequence[Any]:

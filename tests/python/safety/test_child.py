@@ -53,7 +53,9 @@ def test_one_module_starts_processes() -> None:
     studies = PACKAGE.parent / "ackclock_studies"
     files = [file for folder in (PACKAGE, studies) for file in sorted(folder.rglob("*.py")) if file.name != "_child.py"]
     assert len(files) > 200
-    assert {str(file): found for file in files if (found := starters(file))} == {}
+    assert {str(file): found for file in files if (found := starters(file))} == {
+        str(PACKAGE / "_wall.py"): ["os.fork"]  # the command itself, once more, before it has loaded anything
+    }
 
 
 def test_the_rule_sees_each_way(tmp_path: Path) -> None:

@@ -122,6 +122,15 @@ def test_the_other_commands_say_so_too(tmp_path, command):
     refused(called(*command.format(own).split(), folder=tmp_path), "found an end of the process (exit code 0)")
 
 
+def test_a_constructor_that_never_ends_is_a_line(tmp_path):
+    python(tmp_path, "pass")
+    (tmp_path / "mine.py").write_text(
+        PYTHON.replace("ACT", "pass") + "    def __init__(self):\n        time.sleep(1000)\n"
+    )
+    for command in ("run s.toml --own-code", "evaluate mine.py:Mine --quick --rows 5 --out ev"):
+        refused(called(*command.split(), folder=tmp_path), "found no end after 1 s")
+
+
 def test_a_sweep_goes_on_after_a_death(tmp_path):
     own = python(tmp_path, "os._exit(0)")
     (tmp_path / "k.toml").write_text(

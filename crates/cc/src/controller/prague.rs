@@ -172,8 +172,9 @@ impl CongestionControl for Prague {
         if self.l4s && ack.srtt > Span::ZERO {
             // twice the rate while it looks for its window, as the stack does
             let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
-            let bytes = u64::from(window.cwnd.max(ack.left_in_flight)) * u64::from(ack.smss);
-            window.pacing_rate = (bytes * percent * 10_000_000 / ack.srtt.0.max(1)).max(1);
+            let bytes = u128::from(window.cwnd.max(ack.left_in_flight)) * u128::from(ack.smss);
+            let rate = bytes * percent * 10_000_000 / u128::from(ack.srtt.0.max(1));
+            window.pacing_rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
         }
     }
 

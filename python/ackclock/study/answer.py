@@ -1,0 +1,90 @@
+"""What the functions of a study give back: of the kind that was asked for, or one line that names the function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ackclock.errors import AckclockError, InputError, said, shown
+
+__all__ = ["checked", "every", "of", "one"]
+
+
+@contextmanager
+def of(function: Any) -> Iterator[None]:
+    """What a function of a user's study raises, or what cannot be done with its answer, as one line; ours show where they stand.
+
+    Parameters
+    ----------
+    function
+        Of a study, or what holds one.
+    """
+    try:
+        yield
+    except (AckclockError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        function = _inner(function)
+        if str(getattr(function, "__module__", "")).partition(".")[0] in ("ackclock", "ackclock_studies"):
+            raise
+        if os.environ.get("ACKCLOCK_DEBUG") == "1":
+            raise
+        why = " ".join(said(error).split())
+        raise InputError(shown(f"{_place(function, error)}: {why} (ACKCLOCK_DEBUG=1 shows all of it)")) from error
+
+
+def one(function: Any, found: Any, kind: Any, allowed: str) -> Any:
+    """An answer, if it is of the kind.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if isinstance(found, kind):
+        return found
+    what = "nothing" if found is None else f"{type(found).__name__}"
+    raise InputError(shown(f"{_place(_inner(function))}: found {what}; allowed: {allowed}"))
+
+
+def checked(function: Any, check: Callable[[], None]) -> None:
+    """A check of an answer, whose line then begins with the function."""
+    try:
+        check()
+    except InputError as error:
+        raise InputError(shown(f"{_place(_inner(function))}: {error}")) from None
+
+
+def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]:
+    """The same of each of several."""
+    if isinstance(found, str | bytes):
+        one(function, found, (), allowed)
+    with of(function):
+        listed = tuple(found)
+    return tuple(one(function, x, kind, allowed) for x in listed)
+
+
+def _inner(function: Any) -> Any:
+    """The function of the study, in what our own classes hold it in."""
+    for _ in range(10):
+        held = function.func if isinstance(function, partial) else getattr(function, "of", None)
+        if not callable(held):
+            break
+        function = held
+    return function
+
+
+def _place(function: Any, error: BaseException | None = None) -> str:
+    """File and name of a function; or the line of the study in which an error came up."""
+    code = getattr(function, "__code__", None)
+    file = getattr(code, "co_filename", "study")
+    step = error.__traceback__ if error is not None else None
+    line = 0
+    while step is not None:
+        if step.tb_frame.f_globals.get("__name__") == getattr(function, "__module__", ""):
+            file, line = step.tb_frame.f_code.co_filename, step.tb_lineno
+        step = step.tb_next
+    return f"{file}, line {line}" if line else f"{file}: {getattr(function, '__name__', type(function).__name__)}"
