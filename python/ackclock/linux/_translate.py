@@ -234,6 +234,7 @@ def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
             )
 
 
+# Length: one key after the other, in the order of the reference.
 def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
     controllers = kernel.controllers
