@@ -234,9 +234,9 @@ def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
             )
 
 
-# Length: one key after the other, in the order of the reference.
 def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
+    # Length: one key after the other, in the order of the reference.
     controllers = kernel.controllers
 
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
