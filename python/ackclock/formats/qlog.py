@@ -28,6 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ackclock._results.columns import of_senders
 from ackclock.errors import InputError, quote
 from ackclock.formats.measured import DECODER, Measured, frames
 
@@ -141,7 +142,7 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
     parameters = {"max_datagram_size": mss, "initial_congestion_window": first * mss}
     yield _event(begin, "recovery:parameters_set", parameters)
     if run.acks.height:
-        mine = run.acks.filter((pl.col("flow") == number) & ~pl.col("responder"))
+        mine = of_senders(run.acks).filter(pl.col("flow") == number)
         yield from _Sender(mss).events(mine.iter_rows(named=True))
         return
     metrics = _Metrics()
