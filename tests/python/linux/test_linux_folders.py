@@ -19,7 +19,7 @@ def test_every_command_reads_what_a_backend_writes(
     kernel: linux.Kernel, tmp_path: Path, scenario: str, backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, page = tmp_path / "run", tmp_path / "run.html"
-    short = ["--set", "duration=1 s", "--trace", "all"]
+    short = ["--set", "duration=0.5 s", "--trace", "all"]
     assert main(["run", scenario, "--backend", backend, *short, "--out", str(folder), "--report", str(page)]) == 0
     again = tmp_path / "again.html"
     assert main(["report", str(folder), "--report", str(again), "--plot", str(tmp_path / "cwnd.svg")]) == 0
@@ -28,7 +28,7 @@ def test_every_command_reads_what_a_backend_writes(
     for kind in ("ss", "qlog", "tcp-probe"):
         out = tmp_path / (f"{kind}.sqlog" if kind == "qlog" else kind)
         assert main(["export", str(folder), "--as", kind, "--out", str(out)]) == 0, capsys.readouterr().err
-    assert page.stat().st_size and again.stat().st_size and beside.stat().st_size
+    assert all(made.stat().st_size for made in (page, again, beside))
     read = Run.read(folder)
     for name, table in tables.tables().items():
         frame = getattr(read, name)
