@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
     from ackclock.scenario import Scenario
 
-__all__ = ["dropped", "fetches", "players", "quantile", "tables", "warmed_up", "without_limit"]
+__all__ = ["dropped", "failures", "fetches", "gave_up", "players", "quantile", "tables", "warmed_up", "without_limit"]
 
 Row = Mapping[str, Any]
 
 FETCHING = ("fetch", "population", "bursts")
 """Workloads whose fetches are counted, also if there was none."""
+
+FEW = 4
+"""Failed flows that have a sentence each."""
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
@@ -106,6 +109,45 @@ def nanoseconds(row: Row, *, every: bool = False) -> dict[str, Any]:
         else value
         for key, value in row.items()
     }
+
+
+def gave_up(row: Row) -> str:
+    """Why the connection of a row of `flows` failed, in a few words; empty if it did not.
+
+    Examples
+    --------
+    >>> gave_up({"failed": True, "failure": "too many gaps"})
+    'the connection failed: too many gaps'
+    >>> gave_up({"failed": True, "failure": ""})
+    'a connection gave up'
+    >>> gave_up({"failed": False, "failure": ""})
+    ''
+    """
+    if not row.get("failed"):
+        return ""
+    why = row.get("failure")
+    return f"the connection failed: {why}" if why else "a connection gave up"
+
+
+def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """Flows whose connection failed, and why: a sentence each where there are few, and one for all where there are many.
+
+    Parameters
+    ----------
+    flows
+        Rows of `flows`.
+    names
+        What to call each of them.
+    """
+    failed = [(name, gave_up(row)) for row, name in zip(flows, names, strict=True) if row.get("failed")]
+    if len(flows) == 1:
+        return [why for _, why in failed]
+    if len(failed) <= FEW:
+        return [f"{name}: {why}" for name, why in failed]
+    kinds: dict[str, int] = {}
+    for _, why in failed:
+        kinds[why] = kinds.get(why, 0) + 1
+    return [f"{len(failed):,} of {len(flows):,} flows failed: {', '.join(f'{n:,} × {why}' for why, n in kinds.items())}"]
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

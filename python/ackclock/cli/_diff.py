@@ -100,9 +100,7 @@ def diff(
         _all_drawn(seed, family, count, jobs or _terminal.cpus(), as_json=as_json)
         return
     assert file is not None
-    scenario = load(file)
-    for text in change:
-        scenario = _run.changed(scenario, text)
+    scenario = load(file, changes=_run.changes(change))
     for text in controller:
         scenario = _run.controlled(scenario, text)
     if seeds is not None:

@@ -144,9 +144,7 @@ def run(
     if network not in (None, "auto", "qdisc", "relay"):
         raise InputError(f"--network: found {quote(network)}; allowed: auto, qdisc, relay")
     load_stacks(stack)
-    scenario = load(file, own_code=own_code)
-    for text in change:
-        scenario = changed(scenario, text)
+    scenario = load(file, own_code=own_code, changes=changes(change))
     for text in controller:
         scenario = controlled(scenario, text)
     if trace is not None:
@@ -376,20 +374,22 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
         raise UnavailableError(f"--pcap {pcap}: cannot be written ({reason(error)})") from None
 
 
-def changed(scenario: Scenario, text: str) -> Scenario:
-    """Apply one `--set KEY=VALUE`: the value as in TOML, or bare text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
-    if key.count(".") > MOST_PARTS:
-        raise InputError(f"--set: found a key of {key.count('.') + 1} parts; allowed: at most {MOST_PARTS}")
-    for part in key.strip().split("."):
-        if part.isdecimal() and part != str(int(part[:20])):
-            raise InputError(f"--set: {key.strip()}: found {quote(part)}; allowed: a position without leading zeros")
-    try:
-        return scenario.set(key.strip(), _value(value.strip()))
-    except ScenarioError as error:
-        raise error.read_from("--set") from None
+def changes(texts: Sequence[str]) -> dict[str, Any]:
+    """Each `--set KEY=VALUE` as key and value: as in TOML, or bare text. The file is judged with all of them."""
+    made: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
+        if key.count(".") > MOST_PARTS:
+            raise InputError(f"--set: found a key of {key.count('.') + 1} parts; allowed: at most {MOST_PARTS}")
+        for part in key.split("."):
+            if part.isdecimal() and part != str(int(part[:20])):
+                raise InputError(f"--set: {key}: found {quote(part)}; allowed: a position without leading zeros")
+        made.pop(key, None)  # a key given twice: the last one, in its place
+        made[key] = _value(value.strip())
+    return made
 
 
 def controlled(scenario: Scenario, text: str) -> Scenario:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.summary import dropped, players, quantile, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
 from ackclock.cli._sheet import SHOWN, Sheet
 from ackclock.errors import shown
@@ -51,9 +51,11 @@ def _flows(result: Run) -> Sheet:
             f"{row['retransmissions']:,}",
             f"{row['rtos']:,}",
             seconds(row["mean_rtt_s"]),
-            seconds(row["completion_s"]),
+            "failed" if row["failed"] and row["completion_s"] is None else seconds(row["completion_s"]),
         )
     table = _more(table, flows)
+    for what in failures(flows, [f"flow {row['flow']} {labels[row['group']]}" for row in flows]):
+        table.say(what)
     for what in _limits(flows, labels):
         table.say(what)
     if warmed_up(result):

@@ -15,7 +15,7 @@ from ackclock import units
 from ackclock._results import metrics
 from ackclock._results.columns import of_senders
 from ackclock._results.limits import held, sentence
-from ackclock._results.summary import dropped, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, gave_up, warmed_up, without_limit
 from ackclock.plot import interactive, panels
 from ackclock.report.limits import limits_section
 from ackclock.report.page import Block, Live, Page, Section, Table, TableCell, items, paragraph
@@ -166,6 +166,16 @@ def _unlimited(run: Run) -> str:
 
 
 def _conclusion(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    failed = failures(flows, [f"flow {name}" for name in names])
+    said = _outcome(run, flows, names)
+    return f"{said} {_sentences(failed)}" if failed else said
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts)
+
+
+def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     got = [row["goodput_bps"] or 0.0 for row in flows]
     capacity, total = metrics.capacity_bps(run.scenario), _together(flows)
     used = f", {share(total / capacity)} of what the bottleneck can carry" if 0 < total <= capacity < math.inf else ""
@@ -238,7 +248,7 @@ def _flows(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str]) -
         "least RTT",
         "completed in",
     )
-    if all(row["completion_s"] is None for row in flows):
+    if all(row["completion_s"] is None and not row.get("failed") for row in flows):
         header = header[:-1]
     table = Table(
         caption=f"Of the whole run{', the warm-up included' if warmed_up(run) else ''}. Goodput is what was acknowledged, divided by the time that the "
@@ -263,7 +273,7 @@ def _flow_row(row: Mapping[str, Any], name: str, flows: Sequence[Mapping[str, An
         f"{row['recoveries']:,}",
         seconds(row["mean_rtt_s"]),
         seconds(row["min_rtt_s"]),
-        seconds(row["completion_s"]),
+        "failed" if row.get("failed") and row["completion_s"] is None else seconds(row["completion_s"]),
     )
 
 
@@ -272,6 +282,8 @@ def _sentence(row: Mapping[str, Any], name: str) -> str:
     sent, again = row["sent_packets"], row["retransmissions"]
     said = f"Flow {number} ({label}) carried {rate(row['goodput_bps'])}"
     limits = held(row)
+    if row.get("failed"):
+        said += f"; {gave_up(row)}"
     if row["completion_s"] is not None:
         said += f" and was done after {seconds(row['completion_s'])}"
     if row["mean_rtt_s"] is not None:

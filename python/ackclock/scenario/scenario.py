@@ -26,6 +26,9 @@ CapturePoint = Literal["sender", "receiver"]
 LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
 
+SET = "--set"
+"""What an error in a changed key names in place of a file."""
+
 MOST_MEASURED = 100
 """Flows whose performance a sweep measures unless the scenario says so."""
 
@@ -185,7 +188,7 @@ class Scenario(Table):
 made[Scenario.kinds] = Scenario
 
 
-def load(path: str | Path, *, own_code: bool = False) -> Scenario:
+def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any] | None = None) -> Scenario:
     """Read a scenario file.
 
     Parameters
@@ -195,6 +198,9 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         of that name. `ackclock list` names them.
     own_code
         Whether controllers may be named by a file of Python, which a run would execute.
+    changes
+        Dotted path -> value, as for `Scenario.set_all`, put into what the file says before it is judged: keys that the file lacks may be
+        among them. An error in one of them names `--set` in place of the file.
 
     Raises
     ------
@@ -238,13 +244,26 @@ def load(path: str | Path, *, own_code: bool = False) -> Scenario:
         raise ScenarioError(
             found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
+    values = _anchored(values, Path(path).parent)
+    for key, value in (changes or {}).items():
+        try:
+            put(values, key, value)
+        except ScenarioError as error:
+            raise error.read_from(SET) from None
     try:
-        scenario = Scenario.from_dict(_anchored(values, Path(path).parent))
+        scenario = Scenario.from_dict(values)
         if not own_code:
             own.refuse(scenario.controllers())
         return scenario
     except ScenarioError as error:
+        if any(_within(error.key, key) for key in changes or ()):
+            raise error.read_from(SET) from None
         raise error.read_from(source, places) from None
+
+
+def _within(key: str, changed: str) -> bool:
+    """Whether a key is one that was changed, or below it."""
+    return key == changed or key.startswith(f"{changed}.")
 
 
 def _traces(value: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock._results.summary import gave_up
 from ackclock.errors import InputError, UnavailableError, one_of, quote
 from ackclock.judge.intervals import Comparison, Estimate, compare_pairs
 from ackclock.scenario import Scenario
@@ -33,6 +34,8 @@ SHOWN = (
 OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
 """Of each group, where there are several."""
 MOST_GROUPS = 4
+FAILED = ("flows", ("failed", "failure"))
+"""Table and columns that tell whether connections failed, and why."""
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
 
@@ -50,12 +53,15 @@ class Compared:
         Metric -> comparison.
     same
         Whether all seeds gave the same run in each arm: then there is one pair, and no interval.
+    failed
+        Of each arm: in how many runs connections failed, by what is said of one.
     """
 
     names: tuple[str, str]
     seeds: int
     metrics: Mapping[str, Comparison]
     same: bool = False
+    failed: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     def outcome(self, metric: str) -> str:
         """The outcome with the arms' names."""
@@ -77,6 +83,7 @@ class Compared:
             "arms": list(self.names),
             "seeds": self.seeds,
             "all_seeds_gave_one_run": self.same,
+            "failed_runs": {"first": dict(self.failed[0]), "second": dict(self.failed[1])},
             "metrics": {
                 name: {
                     "first": plain(c.first),
@@ -113,7 +120,17 @@ class Compared:
         )
         if self.same:
             table.caption = f"All {self.seeds} seeds gave one and the same run of each: {SAME}."
+        for said in self.failures():
+            table.caption = f"{said}. {table.caption}"
         return table
+
+    def failures(self) -> list[str]:
+        """What failed in each arm, a sentence without its full stop for each arm and cause: its numbers are those of a transfer that ended early."""
+        return [
+            f"{name}: in {runs:,} of {self.seeds:,} runs {what}"
+            for name, found in zip(self.names, self.failed, strict=True)
+            for what, runs in found.items()
+        ]
 
 
 def number(value: float) -> str:
@@ -175,6 +192,7 @@ def compare(
     wanted = tuple(dict.fromkeys(metrics)) or _usual(first, second)
     asked = (*wanted, *((precision.metric,) if precision else ()))
     recipe = Sweep(name=NAME, scenario=first, metrics=tuple(m for m in asked if measure(m) is None)).recipe
+    recipe = dataclasses.replace(recipe, tables=(*recipe.tables, FAILED))
     first, second = first.measured(), second.measured()
     arms = [
         Cell(scenario=s, keys={"arm": n}, seeds=range(1, seeds + 1)) for s, n in ((first, names[0]), (second, names[1]))
@@ -188,12 +206,13 @@ def compare(
             if not status.finished:
                 raise UnavailableError(f"stopped after {status.done} of {status.total} runs")
             found, same = _compared(campaign, asked, [first, second])
+            failed = _failed(campaign)
             count = len(arms[0].seeds)
             more = count if precision is None or same else _more(found[precision.metric], precision, count)
             if more <= count:
                 break
             arms = [dataclasses.replace(arm, seeds=extended(arm.seeds, more)) for arm in arms]
-    return Compared(names=names, seeds=count, metrics={name: found[name] for name in wanted}, same=same)
+    return Compared(names=names, seeds=count, metrics={name: found[name] for name in wanted}, same=same, failed=failed)
 
 
 def _compared(
@@ -208,6 +227,21 @@ def _compared(
         a, b = (frame[metric].cast(pl.Float64) for frame in by_cell(campaign, metric, scenarios))
         found[metric] = compare_pairs(*((x[:1] if same else x).to_numpy() for x in (a, b)))
     return found, same
+
+
+def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
+    """Of each arm: runs by what is said of a connection that failed in them."""
+    import polars as pl
+
+    arms = []
+    for rows in campaign.by_cell(FAILED[0]):
+        failed = rows.filter(pl.col("failed")).select("seed", "failure").unique().sort("failure")
+        counted: dict[str, int] = {}
+        for row in failed.to_dicts():
+            said = gave_up({"failed": True, **row})
+            counted[said] = counted.get(said, 0) + 1
+        arms.append(counted)
+    return arms[0], arms[1]
 
 
 def _more(comparison: Comparison, precision: Precision, seeds: int) -> int:
