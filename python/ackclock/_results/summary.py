@@ -147,7 +147,9 @@ def failures(flows: Sequence[Row], names: Sequence[str]) -> list[str]:
     kinds: dict[str, int] = {}
     for _, why in failed:
         kinds[why] = kinds.get(why, 0) + 1
-    return [f"{len(failed):,} of {len(flows):,} flows failed: {', '.join(f'{n:,} × {why}' for why, n in kinds.items())}"]
+    return [
+        f"{len(failed):,} of {len(flows):,} flows failed: {', '.join(f'{n:,} × {why}' for why, n in kinds.items())}"
+    ]
 
 
 def dropped(links: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
