@@ -24,6 +24,7 @@ __all__ = [
     "cpu_time",
     "describe_quantity",
     "dimensions",
+    "end_with_parent",
     "estimate_capture",
     "estimate_memory",
     "estimate_time",
@@ -48,6 +49,7 @@ __all__ = [
     "run_each",
     "run_many",
     "schema",
+    "share_calls",
     "shortcuts",
     "shown",
     "stack_checks",
@@ -116,6 +118,12 @@ class Scenario:
     def text(self, capture: str | None = None) -> str: ...
     def capturing(self, side: str) -> Scenario: ...
     def flow_count(self) -> int: ...
+
+def share_calls(page: object) -> None:
+    """Note calls of users' code on this page, memory that another process reads, from now on."""
+
+def end_with_parent() -> None:
+    """This process ends when the thread that started it does, where the system can do that."""
 
 def unjudged(values: Mapping[str, Any], files: type[_Files]) -> str | None: ...
 def read_table(

@@ -141,8 +141,12 @@ def _objects() -> integrity.Objects:
 @contextmanager
 def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
     """End what takes more steps than a file of this size explains: pages that lead to each other have no end."""
-    pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    left = 1000 + pages * size * MOST_STEPS // STEPS
+    try:
+        pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        _heed(error)
+        raise _no_store(database, error) from None
+    left: int = 1000 + pages * size * MOST_STEPS // STEPS
 
     def look() -> bool:
         nonlocal left

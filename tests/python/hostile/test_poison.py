@@ -379,7 +379,7 @@ SITES: dict[str, str] = {
     "evaluate/false_alarms.py": RECORD,
     "evaluate/files.py": "TOML, and a copy of the user's own code",
     "evaluate/page.py": "HTML, JSON, JUnit XML, CSV, Parquet, SVG",
-    "formats/capture.py": "nothing: what a packed capture holds goes to a file without a name",
+    "formats/capture.py": OURS,
     "formats/write.py": "iperf3, qlog, ss, tcp-probe, curl",
     "linux/_build.py": BUILD,
     "linux/_cache.py": BUILD,
