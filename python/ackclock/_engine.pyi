@@ -119,12 +119,6 @@ class Scenario:
     def capturing(self, side: str) -> Scenario: ...
     def flow_count(self) -> int: ...
 
-def share_calls(page: object) -> None:
-    """Note calls of users' code on this page, memory that another process reads, from now on."""
-
-def end_with_parent() -> None:
-    """This process ends when the thread that started it does, where the system can do that."""
-
 def unjudged(values: Mapping[str, Any], files: type[_Files]) -> str | None: ...
 def read_table(
     family: str | None, kind: str, values: Mapping[str, Any], files: type[_Files]
