@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The linux backend from nothing, as on a fresh machine: packages that `ackclock doctor` names, a clone of HEAD, `make
-# setup`, the pinned kernel and one of 6.1 and 6.12, and twice the same run, all by an ordinary user in a folder that is removed afterwards. As root it
+# setup`, the kernel, and twice the same run, all by an ordinary user in a folder that is removed afterwards. As root it
 # installs the packages and goes on as `nobody`. Sources and kernels are taken from the cache and put back there, so
 # that only the first time takes long. Needs an environment made by `make setup`.
 #
@@ -77,24 +77,6 @@ PYTHON
 say "the same run twice: equal digests"
 XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux -m "not long"
 say "tests against this kernel"
-
-# One of the older kernels that the how-to promises, by turns: the day of the commit decides. It is built (or taken from the cache), a run on it
-# repeats, and two drawn scenarios of each family run on it beside the pinned one. The other is judged by its record, docs/kernels.md.
-older=(6.1 6.12)
-turn=${older[$(($(git log -1 --format=%ct) / 86400 % 2))]}
-user .venv/bin/ackclock linux build --source "linux-source-$turn" --name older
-user .venv/bin/ackclock linux build --name pinned
-say "kernel $turn"
-for out in third fourth; do
-  user .venv/bin/ackclock run scenarios/cubic-100m.toml --backend linux --kernel older --out "$place/home/$out" --json >"$place/$out.json"
-done
-"$python" - "$place/third.json" "$place/fourth.json" <<'PYTHON'
-import json, sys
-first, second = (json.load(open(file)) for file in sys.argv[1:])
-assert first["digest"] == second["digest"], (first["digest"], second["digest"])
-PYTHON
-user .venv/bin/ackclock compare --kernel older --kernel pinned --drawn --count 2
-say "kernel $turn: the same run twice, two drawn scenarios of each family"
 
 # Sources and kernels are worth keeping; the tree is not.
 mkdir -p "$cache"

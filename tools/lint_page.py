@@ -23,7 +23,7 @@ PLACE = ROOT / ".venv" / "eslint"
 FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
-PAGE = f"{LANGUAGE} Image InputEvent Option ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
+PAGE = f"{LANGUAGE} Image InputEvent Option ReadableStream ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
 WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
 """What scripts use of a browser; a worker keeps what `WORKER` of tools/lab.py keeps."""
 

@@ -61,6 +61,7 @@ function refuse(text) {
 
 function say(text, bad = false) {
   // What a link brings may hold anything: control characters, and marks that turn the direction of writing, are shown as text.
+  // eslint-disable-next-line no-control-regex
   at("state").textContent = text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
   at("state").classList.toggle("bad", bad);
 }

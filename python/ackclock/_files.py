@@ -5,6 +5,8 @@
 | that the command reads | never |
 | that the user names | yes: it was asked for by name |
 | in a folder that the user names | if the folder is of the same kind as what is written there, which a file of ours in it shows |
+
+Length: names, marks, locks and writes change together: each is a promise about the same folder.
 """
 
 from __future__ import annotations

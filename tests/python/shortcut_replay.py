@@ -185,7 +185,7 @@ def _in_page(module: Path, asked: list[tuple[int, Scenario, str]]) -> Iterator[t
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "jobs"
         place.write_text(json.dumps(jobs), encoding="utf-8")
-        scripts = [ROOT / "web" / name for name in ("hooks.js", "engine.js")]
+        scripts = [ROOT / "web" / name for name in ("contract.js", "hooks.js", "engine.js")]
         command = ["node", ROOT / "tests" / "python" / "lab" / "node.js", module, *scripts, place]
         told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for (number, _, expected), answer in zip(asked, told, strict=True):

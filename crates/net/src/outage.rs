@@ -85,6 +85,9 @@ struct Walk {
 impl Walk {
     /// `now`, or the end of the outage that it is in.
     fn over(&mut self, now: Time) -> Time {
+        if now == Time::NEVER {
+            return now; // behind a transmission that never ends
+        }
         while self.until <= now && self.from != Time::NEVER {
             self.from = self.every.map_or(Time::NEVER, |every| self.from + every);
             self.draw();
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(starts, [0, 99, 150, 150, 150, 1000]);
         assert!(!once.loses(Time(120)), "arrivals wait");
         let mut again = at_work(&outage(0, Some(100), 50e-9, Arrivals::Lost));
+        assert_eq!(again.start_at(Time::NEVER), Time::NEVER, "at once: no walk over all outages up to there");
         let starts: Vec<u64> = [0, 60, 110, 333, 360].iter().map(|&t| again.start(Time(t)).0).collect();
         assert_eq!(starts, [50, 60, 150, 350, 360]);
         assert_eq!(again.start_at(Time(410)), Time(450));

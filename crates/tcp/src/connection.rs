@@ -219,9 +219,7 @@ impl Connection {
 
     /// More packets of a poll follow, so whoever writes waits; or all have come.
     pub fn suspend_writer(&mut self, suspended: bool) {
-        if let Sending::Awake(sender) = &mut self.sender {
-            sender.suspend_writer(suspended);
-        }
+        self.sender.suspend_writer(suspended);
     }
 
     /// Established, and nothing beside what every connection has: neither marks nor accounts, neither probes of a silent peer nor a

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Columns", "columns", "plain", "series"]
+__all__ = ["Columns", "Missing", "columns", "of_senders", "plain", "series"]
 
 Columns = Mapping[str, tuple[str, Any]]
 """Column name -> (type, buffer), as the engine hands tables over."""
@@ -24,6 +24,22 @@ _NOTHING = 2**32 - 1
 """In columns of kind "n4"."""
 
 
+class Missing:
+    """Stands for the buffer of a column of which no row has a value: the column keeps its type.
+
+    Parameters
+    ----------
+    rows
+        How many.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+
 _FILLED: Mapping[str, tuple[str, float]] = {"f8": ("f8", float("nan")), "u4": ("n4", _NOTHING)}
 """Kinds that know what is missing: what the column is then, and what stands for it."""
 
@@ -33,6 +49,9 @@ def series(name: str, kind: str, buffer: Any) -> pl.Series:
     import numpy as np
     import polars as pl
 
+    if isinstance(buffer, Missing):
+        dtype = next(name for name, known in _KINDS.items() if known == kind.replace("n4", "u4"))
+        return pl.Series(name, [None] * len(buffer), dtype=getattr(pl, dtype))
     if kind == "str":
         return pl.Series(name, buffer, dtype=pl.String)
     made = pl.Series(name, np.frombuffer(buffer, dtype=_NUMPY[kind]), nan_to_null=True)
@@ -41,6 +60,8 @@ def series(name: str, kind: str, buffer: Any) -> pl.Series:
 
 def plain(kind: str, buffer: Any) -> list[Any]:
     """The same as plain values; NaN becomes None."""
+    if isinstance(buffer, Missing):
+        return [None] * len(buffer)
     if kind == "str":
         return list(buffer)
     values = array({"f8": "d", "i8": "q", "u4": "I", "n4": "I"}.get(kind, "B"))
@@ -65,6 +86,9 @@ def columns(frame: pl.DataFrame) -> Columns:
             found[column.name] = ("str", column.to_list())
             continue
         kind = _KINDS[str(column.dtype)]
+        if kind not in _FILLED and column.null_count() == len(column) > 0:
+            found[column.name] = (kind, Missing(len(column)))
+            continue
         values = column.to_numpy()
         if column.null_count():
             if kind not in _FILLED:
@@ -73,3 +97,10 @@ def columns(frame: pl.DataFrame) -> Columns:
             values = np.nan_to_num(values, nan=filler, posinf=np.inf, neginf=-np.inf)  # nulls are NaN by now
         found[column.name] = (kind, values.astype(_NUMPY[kind]).tobytes())
     return found
+
+
+def of_senders(acks: pl.DataFrame) -> pl.DataFrame:
+    """The rows of senders of data; a kernel traces those alone, and does not say it of each row."""
+    import polars as pl
+
+    return acks.filter(~pl.col("responder").fill_null(False))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock import _files, _html
 from ackclock._files import refused, staged
 from ackclock._results import summary as _summary
-from ackclock._results.columns import Columns, columns, plain, series
+from ackclock._results.columns import Columns, Missing, columns, plain, series
 from ackclock.errors import InputError, ScenarioError
 from ackclock.text import NONE, rate, seconds
 
@@ -553,8 +553,8 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
                 continue
             if about.type != TYPES.get(kind):
                 raise InputError(f"{place}: found {TYPES.get(kind, kind)} as {column}; allowed: {about.type}")
-            missing = kind == "n4" or (kind == "str" and None in buffer)
-            if kind == "f8":
+            missing = kind == "n4" or isinstance(buffer, Missing) or (kind == "str" and None in buffer)
+            if kind == "f8" and not isinstance(buffer, Missing):
                 values = np.frombuffer(buffer, dtype="<f8")
                 missing = bool(np.isnan(values).any())
                 if np.isinf(values).any():

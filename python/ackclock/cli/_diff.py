@@ -230,6 +230,8 @@ def _between(names: tuple[str, str], release: str) -> str:
 def _show(result: Comparison) -> None:
     from rich.table import Table
 
+    from ackclock.diff import BACKENDS
+
     where = _between(result.names, result.kernel.provenance["kernel"]["release"])
     events = f"{result.events} events" + (" of flow 0" if len(result.simulator.flows) > 1 else "")
     if result.divergence is None and not result.events:
@@ -240,7 +242,8 @@ def _show(result: Comparison) -> None:
         _terminal.say(f"{events} are equal in {where}; then")
         _terminal.say(f"  {result.divergence}")
     table = Table(title="agreement, flow 0", title_justify="left")
-    for i, name in enumerate(("quantity", *result.names, "difference")):
+    difference = "difference" if result.names == BACKENDS else f"{result.names[1]} minus {result.names[0]}"
+    for i, name in enumerate(("quantity", *result.names, difference)):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in result.agreement:
         table.add_row(row.quantity, _number(row.simulator), _number(row.kernel), _percent(row.difference))

@@ -58,15 +58,20 @@ class Agreement:
         Its name, with the unit.
     simulator, kernel
         Its value there, or in the first and second kernel; None if there is none.
+    of_first
+        Two kernels are compared: differences are those of the second from the first, which is the base.
     """
 
     quantity: str
     simulator: float | None
     kernel: float | None
+    of_first: bool = False
 
     @property
     def difference(self) -> float | None:
-        """Relative to the kernel's."""
+        """Of the simulator's, relative to the kernel's; of two kernels, of the second's, relative to the first's."""
+        if self.of_first:
+            return self.kernel / self.simulator - 1 if self.simulator and self.kernel is not None else None
         if self.simulator is None or not self.kernel:
             return None
         return self.simulator / self.kernel - 1
@@ -197,7 +202,7 @@ def compare(
         divergence=divergence,
         events=equal,
         recovered=divergence is None or equal > _end_of_recovery(theirs),
-        agreement=_agreement(simulator, kernel),
+        agreement=_agreement(simulator, kernel, of_first=kernels is not None),
         names=names,
     )
 
@@ -338,7 +343,7 @@ def _end_of_recovery(events: list[Mapping[str, Any]]) -> int:
     return len(events) - 1
 
 
-def _agreement(simulator: Run, kernel: Run) -> tuple[Agreement, ...]:
+def _agreement(simulator: Run, kernel: Run, *, of_first: bool) -> tuple[Agreement, ...]:
     import polars as pl
 
     def of(result: Run) -> dict[str, float | None]:
@@ -361,7 +366,11 @@ def _agreement(simulator: Run, kernel: Run) -> tuple[Agreement, ...]:
         return out
 
     a, b = of(simulator), of(kernel)
-    return tuple(Agreement(quantity=name, simulator=a[name], kernel=b.get(name)) for name in a if a[name] is not None)
+    return tuple(
+        Agreement(quantity=name, simulator=a[name], kernel=b.get(name), of_first=of_first)
+        for name in a
+        if a[name] is not None
+    )
 
 
 def _number(value: Any, factor: float = 1.0) -> float | None:

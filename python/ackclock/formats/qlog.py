@@ -28,6 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ackclock._results.columns import of_senders
 from ackclock.errors import InputError, quote
 from ackclock.formats.measured import DECODER, Measured, frames
 
@@ -141,7 +142,7 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
     parameters = {"max_datagram_size": mss, "initial_congestion_window": first * mss}
     yield _event(begin, "recovery:parameters_set", parameters)
     if run.acks.height:
-        mine = run.acks.filter((pl.col("flow") == number) & ~pl.col("responder"))
+        mine = of_senders(run.acks).filter(pl.col("flow") == number)
         yield from _Sender(mss).events(mine.iter_rows(named=True))
         return
     metrics = _Metrics()
@@ -171,17 +172,20 @@ def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[s
             yield _event(row["t_s"], "recovery:packet_lost", {})
         rtts = {"min_rtt": row["min_rtt_s"], "smoothed_rtt": row["srtt_s"]}
         values = {key: None if value is None else value * 1e3 for key, value in rtts.items()}
-        values |= {"congestion_window": row["cwnd"] * size, "bytes_in_flight": row["pipe"] * size}
-        values["ssthresh"] = None if row["ssthresh"] is None else row["ssthresh"] * size
+        values |= _windows(row, "pipe", size)
         yield from metrics.changed(row["t_s"], values)
+
+
+def _windows(row: Mapping[str, Any], in_flight: str, segment: float) -> dict[str, Any]:
+    """In bytes; a kernel does not tell all of them in each row."""
+    named = {"congestion_window": "cwnd", "bytes_in_flight": in_flight, "ssthresh": "ssthresh"}
+    return {name: None if row[column] is None else row[column] * segment for name, column in named.items()}
 
 
 def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
     return {
         "smoothed_rtt": None if row["srtt_s"] is None else row["srtt_s"] * 1e3,
-        "congestion_window": row["cwnd"] * mss,
-        "bytes_in_flight": row["in_flight"] * mss,
-        "ssthresh": None if row["ssthresh"] is None else row["ssthresh"] * mss,
+        **_windows(row, "in_flight", mss),
     }
 
 
@@ -248,8 +252,7 @@ class _Sender:
         mss = self.mss
         rtts = {"min_rtt": row["min_rtt_s"], "smoothed_rtt": row["srtt_s"], "rtt_variance": row["rttvar_s"]}
         values = {key: None if value is None else value * 1e3 for key, value in rtts.items()}
-        values |= {"congestion_window": row["cwnd"] * mss, "bytes_in_flight": row["pipe"] * mss}
-        values["ssthresh"] = None if row["ssthresh"] is None else row["ssthresh"] * mss
+        values |= _windows(row, "pipe", mss)
         yield from self.metrics.changed(row["t_s"], values)
 
     def _newly(self, row: Mapping[str, Any]) -> Iterator[int]:

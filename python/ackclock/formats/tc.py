@@ -21,6 +21,7 @@ from ackclock.errors import ScenarioError, quote
 from ackclock.formats import shell
 from ackclock.formats._disciplines import disciplines
 from ackclock.linux import _qdiscs, _translate
+from ackclock.linux._facts import Has
 from ackclock.linux._qdiscs import NotByQdiscError
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ MOST_FLOWS = 200
 
 WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
 """What iperf3 can do."""
+
+NEWEST = "7.3"
+"""The kernel whose settings the script has: what an older one lacks, it says when it is run there."""
 
 Stages = list[dict[str, Any]]
 
@@ -151,7 +155,7 @@ def _host(group: dict[str, Any], i: int, missing: list[str]) -> tuple[dict[str, 
     wanted = _translate.kernel_controller(group["congestion_control"], None)
     while True:
         try:
-            host = _translate._host(group, i, [wanted])
+            host = _translate._host(group, i, Has(release=NEWEST, controllers=(wanted,)))
             _translate._bound_buffer(host, "qdisc")
             return host, group
         except ScenarioError as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ackclock import _engine
 from ackclock._native import operations
+from ackclock._results.columns import Missing
 from ackclock._results.result import Batch, Run
 from ackclock._results.run import check_arguments
 from ackclock.errors import InputError, UnavailableError, one_of, quote
@@ -286,25 +287,37 @@ def _schema() -> dict[str, dict[str, str]]:
 
 def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
     """The simulator's tables and columns, in its order; what the kernel does not tell is null. Then what only the kernel tells."""
-    import numpy as np
-
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():
         told = tables.get(table, {})
         rows = _rows(told)
-        # a table without rows has the kinds of the simulator's
-        empty = {name: (kind, [] if kind == "str" else b"") for name, kind in wanted.items()} if not rows else {}
-        made = {name: told.get(name, empty.get(name, ("f8", np.full(rows, np.nan).tobytes()))) for name in wanted}
+        made = {name: told.get(name) or (kind, _nothing(kind, rows)) for name, kind in wanted.items()}
         out[table] = {**made, **{name: column for name, column in told.items() if name not in made}}
     return {**out, **{table: columns for table, columns in tables.items() if table not in out}}
+
+
+def _nothing(kind: str, rows: int) -> Any:
+    """The buffer of a column that the kernel does not tell: of the simulator's type, all null."""
+    if kind == "str":
+        return [None] * rows
+    return Missing(rows) if rows else b""
 
 
 _SIZE = {"f8": 8, "i8": 8, "u4": 4, "n4": 4, "u1": 1, "bool": 1}
 
 
+def _strung(kind: str, parts: Sequence[Any]) -> Any:
+    """Buffers of one column, one behind the other; the kernel tells a column in all runs or in none."""
+    if kind == "str":
+        return [x for part in parts for x in part]
+    if any(isinstance(part, Missing) for part in parts):
+        return Missing(sum(len(part) for part in parts))
+    return b"".join(parts)
+
+
 def _rows(columns: Columns) -> int:
     for kind, buffer in columns.values():
-        return len(buffer) if kind == "str" else len(buffer) // _SIZE[kind]
+        return len(buffer) if kind == "str" or isinstance(buffer, Missing) else len(buffer) // _SIZE[kind]
     return 0
 
 
@@ -318,6 +331,6 @@ def _joined(seeds: Sequence[int], runs: Sequence[dict[str, Columns]]) -> dict[st
         made: Columns = {"seed": ("i8", np.repeat(np.array(seeds, dtype="<i8"), counts).tobytes())}
         for name, (kind, _) in columns.items():
             parts = [run[table][name][1] for run in runs]
-            made[name] = (kind, [x for part in parts for x in part] if kind == "str" else b"".join(parts))
+            made[name] = (kind, _strung(kind, [part for part in parts if len(part)]))
         out[table] = made
     return out

@@ -236,6 +236,7 @@ def _check_queues(scenario: Mapping[str, Any], kernel: Has) -> None:
 
 def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     """Settings of the hosts of a group; every key of `stack` is carried out or refused."""
+    # Length: one key after the other, in the order of the reference.
     controllers = kernel.controllers
 
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
@@ -318,14 +319,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         if not known or value not in known:
             allowed = ", ".join(quote(v) for v in known) if known else f"no {key}"
             raise refuse(f"stack.{key}", Stack.shown(key, value), allowed)
-        if not _takes(kernel, known[value]):
-            allowed = ", ".join(quote(v) for v, settings in known.items() if _takes(kernel, settings)) or f"no {key}"
-            shown = Stack.shown(key, value)
-            raise ScenarioError(
-                key=f"flows.{i}.stack.{key}",
-                found=f"{quote(shown)}, which {kernel.name} does not have",
-                allowed=f"{allowed}, with this kernel",
-            )
+        _check_setting(kernel, f"flows.{i}.stack.{key}", Stack.shown(key, value), known, known[value])
         sysctl |= known[value]
     return {
         "congestion_control": controller,
@@ -340,6 +334,20 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "max_pacing_rate": max(pacing_rate // 8, 1) if pacing_rate else 0,
         "small_queues": small_queues,
     }
+
+
+def _check_setting(
+    kernel: Has, key: str, shown: object, known: Mapping[Any, Mapping[str, str]], wanted: Mapping[str, str]
+) -> None:
+    """Refuse a value that this kernel has no setting for."""
+    if _takes(kernel, wanted):
+        return
+    others = ", ".join(quote(value) for value, settings in known.items() if _takes(kernel, settings))
+    raise ScenarioError(
+        key=key,
+        found=f"{quote(shown)}, which {kernel.name} does not have",
+        allowed=f"{others or 'not this key'}, with this kernel",
+    )
 
 
 def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:

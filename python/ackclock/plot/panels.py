@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ackclock._results.columns import of_senders
 from ackclock.plot import grid, interactive
 from ackclock.plot.style import Series
 from ackclock.plot.traces import STATES, state_spans
@@ -306,7 +307,7 @@ def _states(run: Run) -> tuple[tuple[float, float, str], ...]:
     """Congestion states of the only flow: those of several would lie upon each other."""
     if len(run.rows("flows")) != 1:
         return ()
-    source = run.acks.filter(~pl.col("responder")) if run.acks.height else run.samples
+    source = of_senders(run.acks) if run.acks.height else run.samples
     return tuple(state_spans(source)) if source.height else ()
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from ackclock import units
 from ackclock._results import metrics
+from ackclock._results.columns import of_senders
 from ackclock._results.limits import held, sentence
 from ackclock._results.summary import dropped, failures, gave_up, warmed_up, without_limit
 from ackclock.plot import interactive, panels
@@ -373,7 +374,7 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
     if not run.acks.height:
         return []
     sections = []
-    senders = run.acks.filter(~pl.col("responder"))
+    senders = of_senders(run.acks)
     for flow in senders["flow"].unique(maintain_order=True).to_list()[:TRACED]:
         trace = senders.filter(pl.col("flow") == flow)
         drops = run.drops.filter((pl.col("flow") == flow) & pl.col("forward")) if run.drops.height else None
@@ -412,7 +413,7 @@ def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
     found = run.recoveries
     if not found.height:
         return None
-    mine = found.filter((pl.col("flow") == flow) & ~pl.col("responder")).sort("t_enter_s").head(1)
+    mine = of_senders(found).filter(pl.col("flow") == flow).sort("t_enter_s").head(1)
     if not mine.height:
         return None
     row = mine.row(0, named=True)

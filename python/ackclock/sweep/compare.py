@@ -120,7 +120,8 @@ class Compared:
         )
         if self.same:
             table.caption = f"All {self.seeds} seeds gave one and the same run of each: {SAME}."
-        table.caption = " ".join([*(f"{said}." for said in self.failures()), table.caption])
+        for said in self.failures():
+            table.caption = f"{said}. {table.caption}"
         return table
 
     def failures(self) -> list[str]:

@@ -141,7 +141,12 @@ def _objects() -> integrity.Objects:
 @contextmanager
 def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
     """End what takes more steps than a file of this size explains: pages that lead to each other have no end."""
-    left = 1000 + database.stat().st_size * MOST_STEPS // STEPS
+    try:
+        pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        _heed(error)
+        raise _no_store(database, error) from None
+    left: int = 1000 + pages * size * MOST_STEPS // STEPS
 
     def look() -> bool:
         nonlocal left
@@ -267,6 +272,10 @@ def quick_check(folder: str | Path) -> bool:
 
 
 def _opened(folder: Path) -> sqlite3.Connection:
+    data = folder / "data"
+    for one in (data, *data.glob("*"), *data.glob("*/*")):
+        if one.is_symlink():
+            raise InputError(f"{one}: found a link; allowed: a folder of the store's own, or none")
     db = _connected(_own(folder / _NAME), timeout=30)
     try:
         fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()

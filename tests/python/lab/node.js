@@ -1,10 +1,11 @@
-// Runs scenarios with the lab's module as its page does: MODULE HOOKS ENGINE JOBS, the last being [{text, seed, files, whole}]; writes what came out.
+// Runs scenarios with the lab's module as its page does: MODULE SCRIPT... JOBS, the last being [{text, seed, files, whole}]; writes what came out.
 "use strict";
 const fs = require("node:fs");
 const vm = require("node:vm");
 
-async function main([module, hooks, engine, jobs]) {
-  for (const script of [hooks, engine]) vm.runInThisContext(fs.readFileSync(script, "utf8"));
+async function main([module, ...scripts]) {
+  const jobs = scripts.pop();
+  for (const script of scripts) vm.runInThisContext(fs.readFileSync(script, "utf8"));
   const compiled = await WebAssembly.compile(fs.readFileSync(module));
   const opened = await globalThis.Engine.open(compiled);
   const told = JSON.parse(fs.readFileSync(jobs, "utf8")).map(({ text, seed, files, whole }) => {

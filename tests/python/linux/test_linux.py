@@ -1,4 +1,7 @@
-"""The linux backend: its host side with kernels that are scripts, and the real one where it is built."""
+"""The linux backend: its host side with kernels that are scripts, and the real one where it is built.
+
+Length: one kernel that is a script serves them all.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import ackclock
 from ackclock import linux, studies
 from ackclock.errors import InputError, ScenarioError
 from ackclock.linux import _translate
+from ackclock.linux._facts import Has
 from ackclock.study import Claim, Criterion, Data, Evidence, Experiment, Plan, Tables, at_least
 from ackclock.study.cells import Cell, collect
 from ackclock.study.kernel import KernelPart
@@ -25,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def job(scenario: ackclock.Scenario, network: Any = "auto") -> dict[str, Any]:
-    return _translate.job(json.loads(scenario.to_engine_json()), 1, network, CONTROLLERS)
+    return _translate.job(
+        json.loads(scenario.to_engine_json()), 1, network, Has(release="7.3.4", controllers=tuple(CONTROLLERS))
+    )
 
 
 def clients(duration_s: float = 5, load: float = 0.5, **more: Any) -> ackclock.Scenario:

@@ -13,11 +13,14 @@ import ackclock
 from ackclock import linux
 from ackclock.errors import ScenarioError
 from ackclock.linux import _translate
+from ackclock.linux._facts import Has
 from ackclock_studies.pcc import testbed
 
 
 def job(scenario: ackclock.Scenario, network: Any = "auto") -> dict[str, Any]:
-    return _translate.job(json.loads(scenario.to_engine_json()), 1, network, ["cubic"])
+    return _translate.job(
+        json.loads(scenario.to_engine_json()), 1, network, Has(release="7.3.4", controllers=("cubic",))
+    )
 
 
 def one(flow: dict[str, Any], **network: Any) -> ackclock.Scenario:

@@ -12,6 +12,7 @@ from conftest import tool
 from ackclock import linux
 from ackclock.errors import InputError, ScenarioError
 from ackclock.linux import _translate
+from ackclock.linux._facts import Has
 from ackclock.scenario._base import schema
 
 KEYS = tool("kernel_keys")
@@ -84,7 +85,7 @@ def accepted(place: str, key: str, value: Any) -> bool:
         return False  # of no use in any scenario, or not alone
     for network in ("qdisc", "relay"):
         try:
-            _translate.job(text, 1, network, CONTROLLERS)
+            _translate.job(text, 1, network, Has(release="7.3.4", controllers=tuple(CONTROLLERS)))
         except ScenarioError:
             continue
         return True
@@ -146,7 +147,9 @@ def test_a_table_that_the_backend_does_not_know_is_refused_by_name() -> None:
         KEYS.Row(key=KEYS.STACK + "metrics_cache", value={"destination": "x", "cwnd": 20}), changed=True
     )
     with pytest.raises(ScenarioError, match=r"^flows\.0\.stack\.metrics_cache: .*no metrics_cache"):
-        _translate.job(json.loads(told.to_engine_json()), 1, "relay", CONTROLLERS)
+        _translate.job(
+            json.loads(told.to_engine_json()), 1, "relay", Has(release="7.3.4", controllers=tuple(CONTROLLERS))
+        )
 
 
 def test_every_switch_and_every_key_of_a_workload_has_a_row() -> None:

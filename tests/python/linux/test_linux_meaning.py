@@ -13,6 +13,7 @@ from ackclock import linux
 from ackclock.diff import Comparison, compare
 from ackclock.errors import ScenarioError
 from ackclock.linux import _translate
+from ackclock.linux._facts import Has
 
 
 def scenario(duration: str = "2 s", back: dict[str, Any] | None = None, **more: Any) -> ackclock.Scenario:
@@ -119,4 +120,4 @@ def test_what_the_kernel_would_not_do_is_refused(change: dict[str, Any], found: 
     for key, value in change.items():
         told = told.set(key, value)
     with pytest.raises(ScenarioError, match=found):
-        _translate.job(json.loads(told.to_engine_json()), 1, "auto", ["cubic"])
+        _translate.job(json.loads(told.to_engine_json()), 1, "auto", Has(release="7.3.4", controllers=("cubic",)))

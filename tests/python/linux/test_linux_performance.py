@@ -12,6 +12,7 @@ import pytest
 import ackclock
 from ackclock import linux
 from ackclock.linux import _guest, _translate
+from ackclock.linux._facts import Has
 from ackclock.linux._run import a_cpu
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +66,7 @@ def test_links_that_hear_late_decide_as_links_that_hear_at_once(kernel: linux.Ke
     scenario = ackclock.load(ROOT / "scenarios" / "dumbbell-10.toml").set("duration", "3 s")
     scenario = scenario.set("network.bottleneck.loss", {"kind": "bernoulli", "p": "0.5 %"})
     text = json.loads(scenario.set("record.drops", True).set("record.performance", True).to_engine_json())
-    job = _translate.job(text, 3, "relay", kernel.controllers)
+    job = _translate.job(text, 3, "relay", Has.of(kernel.about))
     late, at_once = (
         _guest.play(
             {**job, "network": {"kind": "relay", "ahead": ahead}}, 3, kernel=kernel, cpu=a_cpu(), wall_limit_s=120

@@ -122,7 +122,7 @@ def test_parameters_are_the_options_and_each_set_of_them_is_a_module_of_its_own(
         AckclockError, match=r"found kept = 70; allowed: whole numbers, true or false, or a text, for keep"
     ):
         ackclock.run(scenario(flows__0__congestion_control_options={"kept": 70}))
-    with pytest.raises(AckclockError, match='found keep = most; allowed: whole numbers, true or false'):
+    with pytest.raises(AckclockError, match="found keep = most; allowed: whole numbers, true or false"):
         ackclock.run(scenario(flows__0__congestion_control_options={"keep": "most"}))
 
 

@@ -36,6 +36,8 @@ def watch(event, args):
         seen.append(("write" if writes else "read", os.fsdecode(args[0])))
     elif event == "sqlite3.connect":
         name = os.fsdecode(args[0])
+        if name == ":memory:":
+            return
         read_only = name.endswith("?mode=ro")
         seen.append(("read" if read_only else "write", name.removeprefix("file:").removesuffix("?mode=ro")))
     elif event.startswith(("subprocess.", "os.exec", "os.posix_spawn", "os.system", "os.fork", "socket.connect", "socket.bind")):

@@ -1,5 +1,6 @@
 """Tables of runs that came from somebody else, and what an address of the lab inflates to."""
 
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,7 +40,11 @@ def test_what_is_no_number_is_refused(
     floats = [name for name, kind in frame.schema.items() if kind == pl.Float64]
     assert floats
     frame.with_columns(pl.lit(value).alias(name) for name in floats).write_parquet(place)
-    assert main(["report", str(folder), "--report", str(folder.parent / "r.html")]) == 2
+    done = main(["report", str(folder), "--report", str(folder.parent / "r.html")])
+    if table == "links" and math.isnan(value):  # all of its numbers may be missing
+        assert done == 0
+        return
+    assert done == 2
     assert f"{table}.parquet: found " in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from ackclock.judge.bound import Verdict
 from ackclock.linux import _translate
+from ackclock.linux._facts import Has
 from ackclock.study.claim import Tables, conjunction
 from ackclock_studies.pcc import kernel
 from ackclock_studies.pcc.testbed import CUBIC, PCC
@@ -28,11 +29,11 @@ def test_the_kernel_can_carry_out_every_cell() -> None:
     for controller in (PCC, CUBIC):
         for arm in kernel.ARMS:
             text = json.loads(kernel.shallow(arm, controller, 20).to_engine_json())
-            job = _translate.job(text, 1, "qdisc", ["cubic"])
+            job = _translate.job(text, 1, "qdisc", Has(release="7.3.4", controllers=("cubic",)))
             assert job["hosts"][0]["tso"] is (arm == kernel.MININET and controller == CUBIC)
         for flows in kernel.FLOWS:
             text = json.loads(kernel.several(controller, flows).to_engine_json())
-            assert _translate.job(text, 1, "qdisc", ["cubic"])
+            assert _translate.job(text, 1, "qdisc", Has(release="7.3.4", controllers=("cubic",)))
 
 
 def test_claims_follow_the_tables() -> None:

@@ -1,6 +1,8 @@
 //! Numbers of a run: its tables reduced to one value per metric. A sweep keeps these where the tables would be too much.
 //! They are reduced here, run by run and in the order of the rows, so that no value depends on which runs were computed
 //! together.
+//!
+//! Length: a list of metrics, each with the line that reduces it.
 
 use ackclock_cc::Controller;
 

@@ -23,6 +23,8 @@ pub(crate) enum Sending {
 pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
+    /// Whoever writes waits for its turn.
+    suspended: bool,
     config: Rc<Config>,
     past: Past,
     /// Estimates of the RTT that the handshake has left behind: smoothed, and the RTO.
@@ -81,6 +83,7 @@ impl Resting {
         Resting {
             flow,
             responder,
+            suspended: sender.writer_is_suspended(),
             config: config.clone(),
             past: Past::Calls(Vec::new()),
             srtt: sender.rtt.srtt(),
@@ -116,6 +119,12 @@ impl Resting {
     }
 
     fn wake(&self) -> Box<Sender> {
+        let mut sender = self.woken();
+        sender.suspend_writer(self.suspended);
+        sender
+    }
+
+    fn woken(&self) -> Box<Sender> {
         let mut sender = Box::new(Sender::new(self.flow, self.responder, &self.config));
         let Established { at, from_one, wnd, sack, room, rtt } = match &self.past {
             Past::Handshake(established) => *established,
@@ -175,6 +184,14 @@ impl Sending {
             }
         }
         call.apply(self.awake());
+    }
+
+    /// Whoever writes gets no turn, or gets it again.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        match self {
+            Sending::Awake(sender) => sender.suspend_writer(suspended),
+            Sending::Resting(resting) => resting.suspended = suspended,
+        }
     }
 
     /// The peer's SYN offers this window.

@@ -184,6 +184,12 @@ impl Sender {
         }
     }
 
+    /// See [`Sender::suspend_writer`].
+    pub(crate) fn writer_is_suspended(&self) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.suspended)
+            || self.queue.as_ref().is_some_and(|queue| queue.writer.suspended)
+    }
+
     /// FIN after what is written and what is left.
     pub(super) fn close_stream(&mut self) {
         match self.buffer.as_mut().filter(|b| b.left > 0) {
