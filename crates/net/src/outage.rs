@@ -14,7 +14,7 @@ table! {
         /// Time from the start of one outage to the start of the next. Default: there is one outage only.
         every: Option<Span> = DURATION;
         /// Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations.
-        apart: Option<Distribution> = Takes::DrawnOr(Unit::Duration, 1);
+        apart: Option<Distribution> = Takes::DrawnOr(Unit::Duration, 0);
         /// Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`.
         lasts: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Whether packets that arrive during an outage wait in the queue or are lost.
