@@ -80,6 +80,7 @@ struct Held {
     id: PacketId,
 }
 
+#[derive(Clone)]
 pub(crate) struct Codel {
     limit: u32,
     params: CodelParams,

@@ -70,6 +70,7 @@ impl FqCodelParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct FqCodel {
     params: FqCodelParams,
     subs: Vec<Sub>,
@@ -84,6 +85,7 @@ pub(crate) struct FqCodel {
 }
 
 /// One queue.
+#[derive(Clone)]
 struct Sub {
     codel: Codel,
     credits: i64,

@@ -183,6 +183,7 @@ impl Arrival<'_> {
 }
 
 /// A queue at work.
+#[derive(Clone)]
 pub(crate) enum Queue {
     DropTail(DropTail),
     NetemLimit(NetemLimit),
