@@ -127,7 +127,7 @@ def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measu
         _drawn(run, table, column, width, beside)
     return Figure(
         name=what.replace(".", "-"),
-        title=f"{run.scenario.name or 'Run'}: {what}",
+        title=what,
         caption=f"Seed {run.seed}, digest {run.digest}.",
         draw=lambda: _drawn(run, table, column, width, beside),
         data={} if table is None else {table: getattr(run, table)},
