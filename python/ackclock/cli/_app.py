@@ -44,6 +44,7 @@ commands = Branch(
         "evaluate": "_evaluate:evaluate_",
         "conform": "_conform:conform_",
         "diff": "_diff:diff",
+        "mcp": "_mcp:mcp",
     }
 )
 study = Branch(
