@@ -36,6 +36,7 @@ use crate::transmitter::Transmitter;
 
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
+#[derive(Clone)]
 #[repr(C)] // in this order, so that a packet like the last one, that finds nobody waiting, touches the first 48 bytes only
 pub struct Link {
     kind: Kind,

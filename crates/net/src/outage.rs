@@ -44,6 +44,7 @@ choice! { Arrivals: Wait "wait", Lost "lost" }
 
 /// Outages at work. Arrivals and starts of transmissions each come in order, but not the one with the other: two walks over the
 /// same outages.
+#[derive(Clone)]
 pub(crate) struct Outages {
     here: Walk,
     there: Walk,

@@ -28,12 +28,14 @@ impl PacketId {
 }
 
 /// A slab of packets. Freed places are used again, the last one first, while it is warm in the cache.
+#[derive(Clone)]
 pub struct Pool {
     slots: Vec<Slot>,
     free: u32,
 }
 
 /// A packet, and its place in the chain of the link that carries it (see `wire`).
+#[derive(Clone)]
 struct Slot {
     packet: Packet,
     /// When it leaves the far end of the link.
@@ -151,6 +153,7 @@ impl IndexMut<PacketId> for Pool {
 }
 
 /// Packets of the pool, first in, first out.
+#[derive(Clone)]
 pub(crate) struct Chain {
     head: u32,
     tail: u32,

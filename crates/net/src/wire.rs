@@ -9,7 +9,7 @@ use ackclock_core::{Packet, Time};
 use crate::pool::{Chain, PacketId, Pool};
 
 /// Packets with the instant at which each leaves the far end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Wire {
     in_order: Chain,
     late: Chain,

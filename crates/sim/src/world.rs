@@ -51,6 +51,7 @@ pub struct Sinks {
 }
 
 /// Links, endpoints and clock of one run.
+#[derive(Clone)]
 pub struct World {
     now: Time,
     seed: u64,

@@ -39,7 +39,7 @@ const NUM_SACKS: usize = 4;
 const SMALLEST_TO_GROW: u32 = 128;
 
 /// Receiver state of one endpoint. Offsets as in [`Segment`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
     mode: DelayedAck,
     delack_timeout: Span,

@@ -27,7 +27,7 @@ def names(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List every controller, recovery rule, queue, loss model, profile, workload and topology, or one kind of them."""
+    """List controllers, rules, queues, profiles, workloads and so on. All kinds, or one of them."""
     from ackclock import _engine
     from ackclock.scenario._shipped import shipped
 
@@ -67,7 +67,7 @@ def tables(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Describe the tables of a run: every column with its type, its unit and what null stands for."""
+    """Describe the tables of a run. Every column has its type, its unit and what null stands for."""
     from dataclasses import asdict
 
     from rich.table import Table
@@ -113,7 +113,7 @@ def bench(
         bool, typer.Option("--instructions", help="Count instructions instead (needs valgrind).")
     ] = False,
 ) -> None:
-    """Measure ns of user CPU per delivered packet, beside the yardstick loop; or count instructions."""
+    """Measure what a delivered packet costs. In ns of user CPU, beside the yardstick loop, or in instructions."""
     from ackclock import bench as benchmark
 
     if instructions:

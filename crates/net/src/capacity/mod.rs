@@ -90,6 +90,7 @@ impl CapacityConfig {
 }
 
 /// A link's varying capacity at work.
+#[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "boxed as a whole, one for each link that has it")]
 pub(crate) enum Capacity {
     Schedule(Schedule),

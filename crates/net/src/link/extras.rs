@@ -17,6 +17,7 @@ use crate::thin::Thinner;
 use crate::wifi::Wifi;
 
 /// A link has a box of it if it has any.
+#[derive(Clone)]
 pub(super) struct Extras {
     pub(super) loss: Loss,
     pub(super) jitter: Option<Jitter>,

@@ -90,11 +90,13 @@ impl AppliesTo {
 }
 
 /// A loss model at work, and what it is for.
+#[derive(Clone)]
 pub(crate) struct Loss {
     applies_to: AppliesTo,
     model: Model,
 }
 
+#[derive(Clone)]
 enum Model {
     None,
     Bernoulli(Bernoulli),

@@ -31,6 +31,7 @@ impl NetemLimitParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct NetemLimit {
     limit: usize,
 }

@@ -10,6 +10,7 @@ use crate::receiver::{Receiver, Resting};
 use crate::ticks::Ticks;
 
 /// The receiving half.
+#[derive(Clone)]
 pub(crate) enum Receiving {
     /// As it is.
     Awake(Box<Receiver>),

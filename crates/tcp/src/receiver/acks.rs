@@ -104,8 +104,10 @@ impl Receiver {
     }
 
     pub(super) fn incr_quickack(&mut self) {
-        let quick =
-            (self.window.told() / (2 * self.rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
+        let quick = match self.window.told() / (2 * self.rcv_mss.max(1) as u64) {
+            0 => 2,
+            segments => segments.min(MAX_QUICKACKS as u64) as u32,
+        };
         self.quick = self.quick.max(quick);
     }
 

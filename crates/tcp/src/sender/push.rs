@@ -48,7 +48,7 @@ pub(super) enum Round {
     Over,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Buffer {
     end: u64,
     push: bool,
@@ -57,7 +57,7 @@ struct Buffer {
 }
 
 /// Buffers written and not yet acknowledged, in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SendQueue {
     buffers: VecDeque<Buffer>,
     /// Offset after the last mark; data begins at 1.

@@ -11,6 +11,7 @@ use crate::config::Detection;
 use crate::scoreboard::Marked;
 
 /// What is written down.
+#[derive(Clone)]
 pub struct Trace {
     flow: FlowId,
     responder: bool,
@@ -28,6 +29,7 @@ pub struct Trace {
 }
 
 /// An episode of recovery.
+#[derive(Clone)]
 struct Episode {
     summary: RecoverySummary,
     before: Option<Box<Episode>>,
