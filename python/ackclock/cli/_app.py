@@ -36,6 +36,7 @@ commands = Branch(
         "read": "_read:read",
         "diagnose": "_diagnose:diagnose",
         "export": "_export:export",
+        "import": "_import:import_",
         "mcp": "_mcp:mcp",
         "diff": "_diff:diff",
         "script": "_script:play",
@@ -51,7 +52,7 @@ commands = Branch(
 SECTIONS = {
     "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
     "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
-    "Captures, and other tools": ("read", "diagnose", "export", "mcp"),
+    "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
 }
