@@ -109,7 +109,7 @@ impl Connection {
     }
     /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
     pub fn set_segment_limit(&mut self, bytes: u32) {
-        self.receiver.awake().segment_limit = bytes;
+        self.receiver.awake().sizes.most = bytes;
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {

@@ -51,7 +51,8 @@ impl Connection {
 
     /// What accurate ECN counts, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
-        let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.accurate.as_ref()?);
+        let (out, back) =
+            (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.marks.accurate.as_ref()?);
         Some(AccurateMarks {
             delivered_ce: out.ce,
             received_ce: back.ce,

@@ -80,7 +80,7 @@ impl Receiving {
             Receiving::Awake(receiver) => {
                 receiver.on_syn();
                 receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
-                receiver.ts_recent = seg.ts_val;
+                receiver.stamps.recent = seg.ts_val;
             }
             Receiving::Resting(resting) => resting.on_syn(seg),
         }
@@ -137,7 +137,7 @@ impl Receiving {
     #[inline(always)]
     pub fn latest_stamp(&self) -> u32 {
         match self {
-            Receiving::Awake(receiver) => receiver.ts_recent,
+            Receiving::Awake(receiver) => receiver.stamps.recent,
             Receiving::Resting(resting) => resting.latest_stamp(),
         }
     }
@@ -230,7 +230,7 @@ impl Receiving {
     /// The application closed.
     pub fn close(&mut self) {
         match self {
-            Receiving::Awake(receiver) => receiver.closing = true,
+            Receiving::Awake(receiver) => receiver.acks.closing = true,
             Receiving::Resting(resting) => resting.close(),
         }
     }
