@@ -66,6 +66,15 @@ impl Receiver {
         self.assembly.out_of_order.front().into_iter().for_each(prefetch_all);
     }
 
+    /// That of one end of a connection, before its handshake.
+    pub fn of_end(config: &Config, responder: bool) -> Receiver {
+        let ticks = Ticks::of(config);
+        match responder && config.switches.response_carries_ack {
+            true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..config.clone() }, ticks),
+            false => Receiver::new(config, ticks),
+        }
+    }
+
     /// Nothing received yet.
     pub fn new(config: &Config, ticks: Ticks) -> Receiver {
         Receiver {

@@ -120,4 +120,9 @@ impl Connection {
         self.reset_due = matches!(self.state, State::SynReceived | State::Established);
         self.go_to(State::Failed);
     }
+
+    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        self.sender.suspend_writer(suspended);
+    }
 }

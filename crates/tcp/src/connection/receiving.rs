@@ -5,9 +5,8 @@ use std::rc::Rc;
 
 use ackclock_core::{Segment, Span, Time};
 
-use crate::config::{Config, DelayedAck};
+use crate::config::Config;
 use crate::receiver::{Receiver, Resting};
-use crate::ticks::Ticks;
 
 /// The receiving half.
 pub(crate) enum Receiving {
@@ -15,15 +14,6 @@ pub(crate) enum Receiving {
     Awake(Box<Receiver>),
     /// Nothing has come but the handshake and ACKs.
     Resting(Resting),
-}
-
-/// A receiver before its handshake.
-pub(crate) fn make(config: &Rc<Config>, responder: bool) -> Receiver {
-    let ticks = Ticks::of(config);
-    match responder && config.switches.response_carries_ack {
-        true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks),
-        false => Receiver::new(config, ticks),
-    }
 }
 
 impl Receiving {

@@ -6,7 +6,6 @@ use ackclock_core::{Segment, Time};
 
 use super::Receiver;
 use crate::config::Config;
-use crate::connection::receiver_of;
 use crate::rwnd::Edges;
 
 /// What makes such a receiver: it is woken by going through the same again.
@@ -59,7 +58,7 @@ impl Receiver {
 
 impl Resting {
     pub fn wake(&self) -> Receiver {
-        let mut receiver = receiver_of(&self.config, self.responder);
+        let mut receiver = Receiver::of_end(&self.config, self.responder);
         if !self.responder && self.config.initiator_rwnd > 0 {
             receiver.offer_first(self.config.initiator_rwnd.into());
         }
