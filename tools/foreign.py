@@ -74,7 +74,7 @@ def jobs(drawn: int) -> list[tuple[str, int, str]]:
     found = [(name, SEED, ackclock.load(name).to_engine_json()) for name in shipped]
     if drawn:
         sys.path.insert(0, str(ROOT / "tests" / "python"))
-        import test_laws
+        from engine import test_laws
 
         found += [(f"drawn {n}", n, test_laws.drawn(n).to_engine_json()) for n in range(drawn)]
     return found

@@ -82,6 +82,13 @@ pub use yeah::Yeah;
 /// A user's own controller, boxed.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
+/// Part of a copy of a whole world: whoever makes one has asked whether this one has a copy.
+impl Clone for Custom {
+    fn clone(&self) -> Custom {
+        self.copied().expect("invariant: asked whether there is a copy")
+    }
+}
+
 /// What a stack may set for every controller that has the choice; `None` keeps what the controller's name stands for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared {
@@ -206,6 +213,7 @@ fn find(name: &str) -> Result<&'static Entry, Refusal> {
 macro_rules! controllers {
     ($d:tt $($variant:ident($held:ty),)*) => {
         /// Every built-in controller, and one variant for a user's own.
+        #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the controller of its name")]
         pub enum Controller {
             $($variant($held),)*

@@ -35,7 +35,7 @@ const TURN_BITS: u32 = 13;
 const TURN: u64 = 1 << TURN_BITS;
 
 /// Pending events, earliest first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct EventQueue {
     /// What was due in slot `at` when its time came, the latest first.
     present: Vec<Event>,
@@ -244,6 +244,7 @@ impl EventQueue {
 const NEVER: u64 = u64::MAX;
 
 /// The `TURN` slots behind some slot, which lie in it by their numbers' low bits.
+#[derive(Clone)]
 struct Wheel {
     /// The first entry of each.
     first: Box<[u32; TURN as usize]>,
@@ -332,6 +333,7 @@ impl Wheel {
 const NONE: u32 = u32::MAX;
 
 /// What is in the slots of wheels.
+#[derive(Clone)]
 struct Entries {
     all: Vec<Event>,
     free: u32,

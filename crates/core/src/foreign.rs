@@ -166,6 +166,13 @@ pub trait Foreign: DatagramEndpoint + Send {
     fn hold_against(&self, _peer: &Accounts) {}
 }
 
+/// Part of a copy of a whole world, which is refused where there is such an end.
+impl Clone for Box<dyn Foreign> {
+    fn clone(&self) -> Box<dyn Foreign> {
+        unreachable!("invariant: no world with an end that others have written is copied")
+    }
+}
+
 /// Makes the ends of a flow.
 pub trait Maker {
     /// The stack; random streams of its ends are named after it.

@@ -5,6 +5,7 @@
 use ackclock_core::{Span, Time};
 
 /// The bundle that is open.
+#[derive(Clone)]
 pub(crate) struct Aggregate {
     timeout: Span,
     release: Time,

@@ -45,6 +45,7 @@ pub enum Place {
 choice! { Place: Before "before", After "after" }
 
 /// The box at work.
+#[derive(Clone)]
 pub(crate) struct Faulty {
     what: EcnChange,
     at: Place,

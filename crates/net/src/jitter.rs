@@ -5,6 +5,7 @@
 use ackclock_core::{Span, Stream, Time};
 
 /// Extra delay, and the last delivery it led to.
+#[derive(Clone)]
 pub(crate) struct Jitter {
     values: u64,
     stream: Stream,

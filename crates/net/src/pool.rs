@@ -28,12 +28,14 @@ impl PacketId {
 }
 
 /// A slab of packets. Freed places are used again, the last one first, while it is warm in the cache.
+#[derive(Clone)]
 pub struct Pool {
     slots: Vec<Slot>,
     free: u32,
 }
 
 /// A packet, and its place in the chain of the link that carries it (see `wire`).
+#[derive(Clone)]
 struct Slot {
     packet: Packet,
     /// When it leaves the far end of the link.
@@ -151,6 +153,7 @@ impl IndexMut<PacketId> for Pool {
 }
 
 /// Packets of the pool, first in, first out.
+#[derive(Clone)]
 pub(crate) struct Chain {
     head: u32,
     tail: u32,
@@ -187,6 +190,26 @@ impl Chain {
             }
         }
         self.tail = id.0;
+    }
+
+    /// Insert a packet behind this one of the chain, or at the front.
+    pub(crate) fn insert(
+        &mut self,
+        pool: &mut Pool,
+        before: Option<PacketId>,
+        id: PacketId,
+        due: Time,
+        offered: Time,
+    ) {
+        let next = match before {
+            None => std::mem::replace(&mut self.head, id.0),
+            Some(before) => std::mem::replace(&mut pool.slots[before.0 as usize].next, id.0),
+        };
+        let slot = &mut pool.slots[id.0 as usize];
+        (slot.due, slot.offered, slot.next) = (due, offered, next);
+        if next == NONE {
+            self.tail = id.0;
+        }
     }
 
     /// Take the first one.

@@ -15,6 +15,7 @@ table! {
 }
 
 /// The choice, packet by packet.
+#[derive(Clone)]
 pub(crate) struct Chooser {
     threshold: u64,
     extra_delay: Span,

@@ -8,11 +8,13 @@ use ackclock_core::{Packet, Time};
 use crate::pool::{PacketId, Pool};
 
 /// The ACKs that wait, at most one of each connection and direction.
+#[derive(Clone)]
 pub(crate) struct Thinner {
     most: u32,
     waiting: Vec<Waiting>,
 }
 
+#[derive(Clone)]
 struct Waiting {
     id: PacketId,
     start: Time,

@@ -7,7 +7,7 @@ use ackclock_core::{Rate, Span};
 
 /// What a link transmitted. Its rate is the caller's, always the same: it is asked for only when a load is new.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Transmitter {
     recent: [Tally; 2],
     /// Of the load before these, and how many packets of it: its time is worked out anew.

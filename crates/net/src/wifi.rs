@@ -42,6 +42,7 @@ const SHORT_MOST: usize = 21;
 const LONG_MOST: usize = 64;
 
 /// Jitter at work.
+#[derive(Clone)]
 pub(crate) struct Wifi {
     often: u64,
     short: [u64; SHORT_MOST],

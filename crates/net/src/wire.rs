@@ -9,7 +9,7 @@ use ackclock_core::{Packet, Time};
 use crate::pool::{Chain, PacketId, Pool};
 
 /// Packets with the instant at which each leaves the far end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Wire {
     in_order: Chain,
     late: Chain,
@@ -25,6 +25,18 @@ impl Wire {
     /// Put a held-back packet on the wire; `delivery` is at or after that of every packet held back before.
     pub(crate) fn push_late(&mut self, pool: &mut Pool, id: PacketId, delivery: Time, offered: Time) {
         self.late.push(pool, id, delivery, offered);
+    }
+
+    /// Put a packet on the wire that others overtake, which all lie among those held back: behind this one, or at the front.
+    pub(crate) fn put_behind(
+        &mut self,
+        pool: &mut Pool,
+        before: Option<PacketId>,
+        id: PacketId,
+        delivery: Time,
+        offered: Time,
+    ) {
+        self.late.insert(pool, before, id, delivery, offered);
     }
 
     /// The earliest delivery, and when that packet was offered to the link.

@@ -73,6 +73,7 @@ pub struct Judged {
 }
 
 /// The algorithms.
+#[derive(Clone)]
 #[allow(missing_docs, reason = "each variant holds the algorithm of its name")]
 pub enum Algorithm {
     Allegro(Box<Allegro>),
@@ -80,6 +81,7 @@ pub enum Algorithm {
 }
 
 /// An algorithm with its utility function.
+#[derive(Clone)]
 pub struct Controller {
     algorithm: Algorithm,
     utility: Kind,

@@ -141,7 +141,7 @@ impl Interval {
 }
 
 /// The intervals under way, oldest first. The last one is being sent.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Intervals {
     ring: VecDeque<Interval>,
     next: u32,

@@ -17,7 +17,7 @@ pub(crate) struct Piece {
 }
 
 /// Pieces at the sender.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Outgoing {
     ring: VecDeque<Piece>,
     /// Number of the ring's first piece.
@@ -120,7 +120,7 @@ impl Outgoing {
 }
 
 /// Pieces at the receiver.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Incoming {
     /// Length plus one of those that arrived, 0 for those that did not; the first is always missing.
     ring: VecDeque<u32>,

@@ -8,6 +8,7 @@ use crate::pieces::Incoming;
 use crate::request::Requests;
 
 /// Receiver.
+#[derive(Clone)]
 pub struct Receiver {
     feedback: Feedback,
     /// Bytes of the transport's own header.

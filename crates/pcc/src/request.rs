@@ -8,7 +8,7 @@ use ackclock_core::datagram::{Data, DataKind, Datagram};
 use ackclock_core::{Span, Time};
 
 /// Requests of the receiving end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Requests {
     /// Bytes asked in all.
     asked: u64,

@@ -53,6 +53,7 @@ pub struct IntervalRow {
 }
 
 /// Sender.
+#[derive(Clone)]
 pub struct Sender {
     config: Config,
     controller: Controller,

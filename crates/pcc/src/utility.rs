@@ -12,6 +12,13 @@ pub trait Utility: Send {
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;
 }
 
+/// Part of a copy of a whole world, which is refused where there is a utility of a user.
+impl Clone for Box<dyn Utility> {
+    fn clone(&self) -> Box<dyn Utility> {
+        unreachable!("invariant: no world with a user's own utility is copied")
+    }
+}
+
 /// Falling sigmoid: 1 / (1 + e^(alpha y)).
 pub fn sigmoid(alpha: f64, y: f64) -> f64 {
     1.0 / (1.0 + libm::exp(alpha * y))
@@ -106,6 +113,7 @@ impl Gradient {
 }
 
 /// The utilities that come with the crate, and one's own.
+#[derive(Clone)]
 pub enum Kind {
     /// [`safe`].
     Safe {

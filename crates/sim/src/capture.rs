@@ -170,6 +170,7 @@ fn enhanced_packet(
 }
 
 /// One end of a connection, as addresses.
+#[derive(Clone)]
 struct End {
     ip: [u8; 4],
     port: u16,

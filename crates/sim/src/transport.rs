@@ -127,6 +127,7 @@ impl TransportConfig {
 }
 
 /// One end.
+#[derive(Clone)]
 #[allow(
     clippy::large_enum_variant,
     reason = "almost every end is TCP: a box would add an indirection per packet"

@@ -81,6 +81,7 @@ macro_rules! workloads {
         }
 
         /// Every workload of a single flow. A population is many `Fetch` flows.
+        #[derive(Clone)]
         #[allow(missing_docs, reason = "each variant holds the workload of its name")]
         pub enum Driver {
             $($driver($state),)+

@@ -52,6 +52,7 @@ pub struct Sinks {
 }
 
 /// Links, endpoints and clock of one run.
+#[derive(Clone)]
 pub struct World {
     now: Time,
     seed: u64,

@@ -63,6 +63,7 @@ pub enum Due {
 }
 
 /// One endpoint.
+#[derive(Clone)]
 pub struct Connection {
     pub(crate) state: State,
     /// [`Connection::is_plain`], as far as is known: what each packet asks at once.

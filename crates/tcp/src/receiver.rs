@@ -37,7 +37,7 @@ pub(crate) use resting::Resting;
 const SMALLEST_TO_GROW: u32 = 128;
 
 /// Receiver state of one endpoint. Offsets as in [`Segment`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
     /// Next offset expected in order.
     pub rcv_nxt: u64,

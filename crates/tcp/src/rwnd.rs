@@ -27,7 +27,7 @@ pub struct Edges {
 
 // Length: the rules share the fields, and none of them is long.
 /// Receive window of one endpoint, bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReceiveWindow {
     /// Offered now (Linux `rcv_ssthresh`).
     threshold: u64,

@@ -120,7 +120,7 @@ impl Acked {
 }
 
 /// All outstanding segments of one sender.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scoreboard {
     ring: Vec<Outstanding>,
     /// Number of the first outstanding segment.

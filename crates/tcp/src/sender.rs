@@ -13,8 +13,7 @@
 //! | congestion states; reductions that were a mistake | `Undo` | `state.rs`, `undo.rs` |
 //! | the peer's window | | `peer_window.rs` |
 //! | timers and probes | `Timer`, `LossProbe`, `WindowProbes`, `Patience`, `MtuSearch` | `timers.rs`, `loss_probe.rs`, `window_probe.rs`, `patience.rs`, `mtu_probe.rs` |
-//! | how the first slow start ended | `StartUp` | `start_up.rs` |
-//! | windows that are not filled; pacing; rates | `Usage`, `Pacer`, `DeliveryRate` | `validation.rs`, `pacing.rs`, `delivery.rs` |
+//! | how the first slow start ended; windows that are not filled; pacing; rates | `StartUp`, `Usage`, `Pacer`, `DeliveryRate` | `start_up.rs`, `validation.rs`, `pacing.rs`, `delivery.rs` |
 //! | whether new data may leave in trains | `Reasons` | `plain.rs`, `train.rs` |
 //! | what holds it back | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
@@ -152,6 +151,7 @@ struct Prior {
 }
 
 /// Sender state of one endpoint.
+#[derive(Clone)]
 pub struct Sender {
     config: Rc<Config>,
     /// Payload of a full segment, bytes.

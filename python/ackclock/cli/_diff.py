@@ -66,7 +66,7 @@ def diff(
     controller: Controllers = NOTHING,
     as_json: Json = False,
 ) -> None:
-    """Run a scenario in the simulator and in the real Linux TCP, and show where they first differ."""
+    """Show where the simulator and the real Linux TCP first differ. Both run the same scenario."""
     use(kernel)
     from ackclock import diff as comparing
     from ackclock.scenario import load

@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,14 +130,10 @@ def read_capture(
     size = max(1, _size(path))
     with path.open("rb") as file:
         begins = file.read(4)
-    if begins == ZSTD:
-        raise InputError(
-            f"{path}: found a file packed with zstd; allowed: a capture, plain or packed with gzip (`zstd -d` unpacks it)"
-        )
-    if begins[:2] == GZIP:
+    if begins == ZSTD or begins[:2] == GZIP:
         with tempfile.TemporaryDirectory(prefix="ackclock-") as folder:
             plain = Path(folder) / path.stem
-            _unpack(path, plain)
+            _unpack(path, plain, zstd=begins == ZSTD)
             return _read(plain, path, max(1, _size(plain)), connection, anonymise, progress)
     return _read(path, path, size, connection, anonymise, progress)
 
@@ -150,17 +147,29 @@ def _opened(path: Path) -> bool:
         return False
 
 
-def _unpack(path: Path, to: Path) -> None:
-    whole = 0
+def _unpack(path: Path, to: Path, *, zstd: bool) -> None:
+    whole, kind = 0, "zstd" if zstd else "gzip"
+    opened: Any = gzip.open
+    broken: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
+    if zstd:
+        try:
+            library = import_module("compression.zstd")
+        except ImportError:  # before Python 3.14
+            raise InputError(
+                f"{path}: found a file packed with zstd, which Python opens from 3.14 on; allowed: a capture, plain or packed with gzip (`zstd -d` unpacks it)"
+            ) from None
+        opened, broken = library.open, (*broken, library.ZstdError)
     try:
-        with gzip.open(path) as file, to.open("wb") as out:
+        with opened(path) as file, to.open("wb") as out:
             while part := file.read(1 << 20):
                 whole += len(part)
                 if whole > MOST_UNPACKED:
                     raise InputError(f"{path}: found more than {MOST_UNPACKED:,} bytes in it; allowed: at most so many")
                 out.write(part)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: found a gzip file that cannot be unpacked ({error}); allowed: a whole one") from None
+    except broken as error:
+        raise InputError(
+            f"{path}: found a {kind} file that cannot be unpacked ({error}); allowed: a whole one"
+        ) from None
 
 
 def _read(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -23,6 +25,13 @@ LARGEST = 2**27
 """Bytes of a file that is read."""
 
 MOST_FLOWS = 1000
+
+GZIP = b"\x1f\x8b"
+
+TCPTRACE, LOOK = "tcptrace -- version", 2**12
+"""What the listing of tcptrace has among its first lines, and within how many characters."""
+
+ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
 LONGEST_NAME = 60
 """Characters of a flow's name."""
@@ -121,9 +130,9 @@ def read(path: str | Path) -> Measured:
     Parameters
     ----------
     path
-        A plain file of at most 128 MiB: of `iperf3 -J`, of `ss -tin` with the time before each look, or of qlog (JSON or JSON-SEQ); a capture (pcap, pcapng), of which the direction with most data is
-        taken; or a folder that
-        `ackclock run --out` has written.
+        A plain file of at most 128 MiB, perhaps packed with gzip: of `iperf3 -J`, of `ss -tin` with the time before each look, of qlog (JSON or JSON-SEQ), of flent, of
+        tcp_probe (the module or the trace event), a row of M-Lab's NDT7; a capture (pcap, pcapng), of which the direction with most data is taken; or a folder
+        that `ackclock run --out` has written.
 
     Returns
     -------
@@ -147,23 +156,55 @@ def read(path: str | Path) -> Measured:
             return capture.measured(path)
         except InputError as error:
             raise error if str(error).startswith(f"{path}:") else InputError(f"{path}: {error}") from None
+    if path.is_file() and _begins(path) == GZIP:
+        return parse(_unpacked(path), path.with_suffix(""))
     return parse(_files.contents(path, LARGEST), path)
+
+
+def _begins(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(2)
+    except OSError:
+        return b""
+
+
+def _unpacked(path: Path) -> str:
+    try:
+        with gzip.open(path) as file:
+            data = file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: found a gzip file that cannot be unpacked ({error}); allowed: a whole one") from None
+    if len(data) > LARGEST:
+        raise InputError(f"{path}: found more than {LARGEST:,} bytes in it; allowed: at most so many")
+    return data.decode("utf-8", "replace")
 
 
 def parse(text: str, path: Path) -> Measured:
     """What `read` makes of a file's text, in time that grows with its length."""
-    from ackclock.formats import iperf3, qlog, ss
+    from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
         if text.startswith("\x1e"):
             return qlog.read(text, name=path.stem)
         if text.lstrip()[:1] == "{":
             first = _first(text)
+            if flent.is_flent(first):
+                return flent.read(first, name=path.name.partition(".flent")[0])
+            if ndt7.is_ndt7(first):
+                return ndt7.read(_objects(text), name=path.stem)
             if "event" in first or {"start", "intervals", "end"} & set(first):
                 return iperf3.read(text, name=path.stem)
             return qlog.read(text, name=path.stem)
         if text.lstrip()[:1] == "[" and text.lstrip()[1:2] in ("{", ""):
             return qlog.read(text, name=path.stem)
+        if tcp_probe.is_probe(text):
+            return tcp_probe.read(text, name=path.stem)
+        if TCPTRACE in text[:LOOK]:
+            raise InputError(
+                "found what tcptrace prints, which has totals of each connection and nothing over time; allowed: the capture that tcptrace has read "
+                "(`ackclock read` prints the same totals)"
+            )
         return ss.read(text, name=path.stem)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -171,7 +212,7 @@ def parse(text: str, path: Path) -> Measured:
         what = quote(str(error).splitlines()[0]) if str(error).strip() else type(error).__name__
         raise InputError(
             f"{path}: found a file that cannot be read ({type(error).__name__}: {what}); "
-            "allowed: one of iperf3 -J, of ss -tin with times, of qlog, or the folder of a run"
+            f"allowed: {ALLOWED}, or the folder of a run"
         ) from None
 
 
@@ -181,6 +222,18 @@ def _refuse(constant: str) -> float:
 
 DECODER = json.JSONDecoder(parse_constant=_refuse)
 """Of JSON without NaN and Infinity, which Python would take."""
+
+
+def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of the text, one after the other; a list of them is as good."""
+    at = 0
+    while at < len(text):
+        while at < len(text) and (text[at].isspace() or text[at] == ","):
+            at += 1
+        if at < len(text):
+            value, at = DECODER.raw_decode(text, at)
+            if isinstance(value, Mapping):
+                yield value
 
 
 def _first(text: str) -> Mapping[str, Any]:

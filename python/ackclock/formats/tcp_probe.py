@@ -7,17 +7,27 @@ A line of tcp_probe, as of Linux 3.x, for each ACK that a sender receives:
 Time is in seconds since the module was loaded; length is that of the TCP segment that came, header included; snd_nxt and snd_una are hexadecimal; cwnd
 and ssthresh are segments, srtt is milliseconds. The module looks before the ACK is processed, so all values are from before it. Its
 ssthresh is what a reduction would set back to: in recovery ssthresh, otherwise that or three quarters of cwnd, whichever is more.
+
+Read are those lines, of any kernel that had the module (later ones have `rcv_wnd` behind srtt, and srtt in us: which of the two, the ACKs of the file tell), and what the
+trace event `tcp:tcp_probe` of Linux 4.16 and later prints, whose srtt is us.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ackclock.errors import InputError
+from ackclock.formats.measured import Measured, frames
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
 
-__all__ = ["lines", "times"]
+__all__ = ["is_probe", "lines", "read", "times"]
 
 INFINITE = 0x7FFF_FFFF
 """What the kernel has for no threshold."""
@@ -66,3 +76,100 @@ def times(run: Run) -> Iterator[str]:
         for row in run.rows(table):
             if row["total_s"] is not None:
                 yield f"{row['total_s']:.6f}"
+
+
+_LINE = re.compile(
+    r"\s*(?P<t>\d+\.\d+) (?P<source>\S+:\d+) (?P<dest>\S+:\d+) \d+ (?P<nxt>0x[0-9a-f]+) (?P<una>0x[0-9a-f]+) (?P<cwnd>\d+) "
+    r"(?P<ssthresh>\d+) (?P<wnd>\d+) (?P<srtt>\d+)(?: \d+)?\s*$"
+)
+
+_EVENT = re.compile(
+    r".*?(?P<t>\d+\.\d+): tcp_probe: .*?src=(?P<source>\S+) dest=(?P<dest>\S+) .*?snd_nxt=(?P<nxt>0x[0-9a-f]+) snd_una=(?P<una>0x[0-9a-f]+) "
+    r"snd_cwnd=(?P<cwnd>\d+) ssthresh=(?P<ssthresh>\d+) snd_wnd=(?P<wnd>\d+) srtt=(?P<srtt>\d+)"
+)
+
+WRAP = 1 << 32
+
+LEAST_BYTES = 10_000
+"""Of a connection that carries data: what moves less is a control connection."""
+
+LONGEST_LINE = 2**12
+
+
+def is_probe(text: str) -> bool:
+    """Whether the first lines are of tcp_probe."""
+    head = [line for line in text[: 2**16].splitlines()[:200] if line.strip() and not line.startswith("#")]
+    return any(_match(line) for line in head[:40])
+
+
+def _match(line: str) -> re.Match[str] | None:
+    return None if len(line) > LONGEST_LINE else _LINE.match(line) or _EVENT.match(line)
+
+
+def read(text: str, *, name: str) -> Measured:
+    """Read what tcp_probe has written.
+
+    Raises
+    ------
+    InputError
+        If no connection of it carries data.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    event = False
+    for line in text.splitlines():
+        if (one := _match(line)) is None:
+            continue
+        event = event or "tcp_probe:" in line
+        rows = found.setdefault(f"{one['source']} {one['dest']}", [])
+        row = {"t": float(one["t"]), "wnd": float(one["wnd"]), "srtt": float(one["srtt"]), "cwnd": float(one["cwnd"])}
+        row |= {"ssthresh": float(one["ssthresh"]), "nxt": int(one["nxt"], 16), "una": int(one["una"], 16)}
+        if rows:  # numbers that do not wrap
+            before = rows[-1]
+            for key in ("nxt", "una"):
+                step = (row[key] - before[key]) % WRAP
+                row[key] = before[key] + (step if step < WRAP // 2 else 0)
+            row["t"] = max(row["t"], before["t"])
+        else:
+            row["nxt"] = row["una"] + (row["nxt"] - row["una"]) % WRAP
+        rows.append(row)
+    carried = {ends: rows for ends, rows in found.items() if rows[-1]["una"] - rows[0]["una"] >= LEAST_BYTES}
+    if not carried:
+        raise InputError("found lines of tcp_probe and no connection that carries data; allowed: one with some")
+    begin = min(rows[0]["t"] for rows in carried.values())
+    samples: list[dict[str, Any]] = []
+    goodput: list[dict[str, Any]] = []
+    for flow, rows in enumerate(carried.values()):
+        unit = 1e-6 if event or _in_us(rows) else 1e-3
+        for row in rows:
+            look: dict[str, Any] = {"t_s": row["t"] - begin, "flow": flow, "cwnd": row["cwnd"], "rwnd": row["wnd"]}
+            if row["ssthresh"] < INFINITE:
+                look["ssthresh"] = row["ssthresh"]
+            if row["srtt"]:
+                look["srtt_s"] = row["srtt"] * unit
+            samples.append(look)
+        goodput += [{**step, "flow": flow} for step in _goodput(rows, begin)]
+    made = frames(samples, goodput)
+    return Measured(name=name, kind="tcp_probe", flows=tuple(carried), samples=made[0], goodput=made[1])
+
+
+def _in_us(rows: list[dict[str, Any]]) -> bool:
+    """Whether srtt is us: what was sent at most when an ACK came is acknowledged a round trip later."""
+    unas = [row["una"] for row in rows]
+    trips = []
+    for row in rows[:: max(len(rows) // 200, 1)]:
+        at = bisect_left(unas, row["nxt"])
+        if at < len(rows) and row["srtt"] and rows[at]["t"] > row["t"]:
+            trips.append(math.log10(row["srtt"] / (rows[at]["t"] - row["t"])))
+    return bool(trips) and median(trips) > 4.5  # 3 where it is ms, 6 where it is us
+
+
+INTERVAL_S = 0.1
+
+
+def _goodput(rows: list[dict[str, Any]], begin: float) -> Iterator[dict[str, Any]]:
+    before = rows[0]
+    for row in rows[1:]:
+        if row["t"] - before["t"] >= INTERVAL_S:
+            bits = 8 * (row["una"] - before["una"])
+            yield {"t_s": row["t"] - begin, "goodput_bps": bits / (row["t"] - before["t"])}
+            before = row

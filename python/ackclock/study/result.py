@@ -190,7 +190,9 @@ class StudyResult:
         colours = {
             "holds": "green",
             "negligible": "magenta",
+            "refuted": "red",
             "fails": "red",
+            "depends": "cyan",
             "undecided": "yellow",
             "not comparable": "blue",
         }

@@ -116,6 +116,7 @@ def parts() -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
     usual: dict[str, tuple[str, dict[str, Any]]] = {
         "outage": ("outage", {"at": "500 ms", "lasts": "100 ms"}), "ecn-fault": ("ecn_fault", {"what": "strip-ce"}),
         "reorder": ("reorder", {"probability": "2 %", "extra_delay": "5 ms"}), "wifi-jitter": ("wifi", {}),
+        "netem-jitter": ("netem_jitter", {"deviation": "2 ms", "distribution": "normal"}),
         "merging": ("merging", {"gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 5}),
     }  # fmt: skip
     for kind, (place, given) in usual.items():

@@ -59,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [str(COMMAND), *arguments], capture_output=True, text=True, check=False, timeout=120, env={**os.environ, **environment}
+        [str(COMMAND), *arguments], capture_output=True, text=True, check=False, timeout=600, env={**os.environ, **environment}
     )  # fmt: skip
 
 

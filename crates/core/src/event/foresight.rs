@@ -20,6 +20,7 @@ const SOON: u64 = 6;
 const NEXT: u64 = 3;
 
 /// How far [`EventQueue::foresee`] is.
+#[derive(Clone)]
 pub(super) struct Foreseen {
     /// Of each of the slots that are far off, the next entry; and whose turn it is.
     cursors: [u32; FAR as usize],
@@ -39,6 +40,7 @@ impl Default for Foreseen {
 }
 
 /// The next entry of which is told, in `slot`.
+#[derive(Clone)]
 struct Wave {
     slot: u64,
     entry: u32,

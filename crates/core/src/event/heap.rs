@@ -3,7 +3,7 @@
 use super::Event;
 
 /// A 4-ary heap.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Heap(pub(super) Vec<Event>);
 
 impl Heap {

@@ -29,6 +29,7 @@ table! {
 /// What may be sent, bit x ns/s: in this unit a tick gives a whole number, rate x tick.
 type Credit = i128;
 
+#[derive(Clone)]
 pub(crate) struct Dummynet {
     tick: u64,
     keeps_credit: bool,

@@ -115,6 +115,7 @@ enum Source {
 /// told in the end that it is void.
 pub const MOST_PHASES: u32 = 1 << 26;
 
+#[derive(Clone)]
 pub(crate) struct Schedule {
     /// At the latest arrival.
     here: Walk,

@@ -109,7 +109,7 @@ impl MahimahiParams {
 }
 
 /// A trace, millisecond by millisecond.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trace {
     /// Opportunities in the very first millisecond; later cycles add those of the last one to it.
     first: u32,
@@ -197,6 +197,7 @@ struct Cursor {
 }
 
 /// A trace that is replayed.
+#[derive(Clone)]
 pub(crate) struct Replay {
     trace: Trace,
     cursor: Cursor,

@@ -30,6 +30,7 @@ struct Core {
 }
 
 /// The scheduler of a host with fewer cores than processes, perhaps. Processes are numbers.
+#[derive(Clone)]
 pub(crate) struct Cpu {
     slice: Span,
     cores: Vec<Option<Core>>,

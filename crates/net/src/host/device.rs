@@ -103,6 +103,7 @@ impl Queued {
 }
 
 /// A packet on the line.
+#[derive(Clone)]
 struct Sent {
     start: Time,
     over: Time,
@@ -121,12 +122,14 @@ pub struct Gone {
     pub payload: u32,
 }
 
+#[derive(Clone)]
 enum Discipline {
     Fifo(u32, VecDeque<Queued>),
     Fq(Box<Fq>),
 }
 
 /// A device at work.
+#[derive(Clone)]
 pub struct Device {
     discipline: Discipline,
     rate: Rate,

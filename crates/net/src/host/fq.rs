@@ -94,7 +94,7 @@ enum Place {
     Throttled,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flow {
     key: u64,
     waiting: VecDeque<Queued>,
@@ -104,6 +104,7 @@ struct Flow {
 }
 
 /// The discipline at work.
+#[derive(Clone)]
 pub(crate) struct Fq {
     params: FqParams,
     internal: VecDeque<Queued>,

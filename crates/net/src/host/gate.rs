@@ -62,6 +62,7 @@ impl GateConfig {
 }
 
 /// A gate. Asked with times that never decrease.
+#[derive(Clone)]
 pub(crate) struct Gate {
     config: TimesParams,
     stream: Stream,

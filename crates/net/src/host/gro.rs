@@ -28,12 +28,14 @@ pub struct GroConfig {
 }
 
 /// Packets held, the oldest first.
+#[derive(Clone)]
 pub(crate) struct Gro {
     config: GroConfig,
     held: VecDeque<Held>,
     deferrals: u32,
 }
 
+#[derive(Clone)]
 struct Held {
     packet: Packet,
     /// Payload of its first segment.

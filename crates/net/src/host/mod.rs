@@ -78,6 +78,7 @@ pub struct HostSums {
 }
 
 /// A host at work. Its processes are numbers; the owner of the host asks it before each step of a process.
+#[derive(Clone)]
 pub struct Host {
     name: String,
     gate: Option<Gate>,

@@ -35,6 +35,7 @@ impl Batching {
 }
 
 /// Packets that wait in one direction.
+#[derive(Clone)]
 pub(crate) struct Ring {
     config: Batching,
     waiting: VecDeque<Packet>,

@@ -10,7 +10,7 @@ use crate::queue::DropTail;
 
 /// What a link needs from the moment on at which a packet has to wait, is marked or is lost: not all access links of many flows
 /// ever do.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Crowd {
     pub(super) backlog: Backlog,
     /// Whole seconds at which packets waited.
@@ -24,7 +24,7 @@ pub(super) struct Crowd {
 }
 
 /// What of these few links have.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rare {
     pub(super) dropped: [u64; 4],
     pub(super) dropped_loss: u64,

@@ -31,6 +31,7 @@ pub struct Leg {
 }
 
 /// What a link has seen since a time.
+#[derive(Clone)]
 pub(super) struct Film {
     from: Time,
     pub(super) legs: Vec<Leg>,

@@ -37,6 +37,7 @@ table! {
 }
 
 /// The card in front of a link.
+#[derive(Clone)]
 pub(super) struct Card {
     ring: Ring,
     due: Time,

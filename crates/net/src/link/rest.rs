@@ -12,6 +12,7 @@ use crate::queue::{DropTail, DropTailParams, Queue, QueueConfig};
 use crate::wire::Wire;
 
 /// What links that are alike have in common.
+#[derive(Clone)]
 pub struct Recipe {
     pub(super) rate: Rate,
     /// The queue of a plain link.
@@ -32,6 +33,7 @@ impl Recipe {
 
 /// What a link needs from the moment on at which a packet has to wait, is marked or is lost, or needs an event; a link that is not plain,
 /// from the beginning.
+#[derive(Clone)]
 pub(super) struct Rest {
     pub(super) wire: Wire,
     pub(super) next: Time,

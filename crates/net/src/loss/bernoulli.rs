@@ -17,6 +17,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Bernoulli {
     threshold: u64,
     stream: Stream,

@@ -31,6 +31,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct GilbertElliott {
     to_bad: u64,
     to_good: u64,

@@ -16,6 +16,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Listed {
     /// In order.
     packets: Vec<u64>,

@@ -18,6 +18,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Periodic {
     every: u64,
     offset: u64,

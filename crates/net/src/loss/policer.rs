@@ -38,6 +38,7 @@ choice! { Per: Link "link", Flow "flow" }
 /// Units of a byte: bits times ns in a second.
 const BYTE: u128 = 8 * 1_000_000_000;
 
+#[derive(Clone)]
 pub(crate) struct Policer {
     rate: u128,
     full: u128,

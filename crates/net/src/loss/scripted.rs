@@ -52,6 +52,7 @@ impl From<&Drop> for Range {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Scripted {
     /// Disjoint, in order of (flow, transmission, first).
     drops: Vec<Range>,

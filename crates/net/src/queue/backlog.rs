@@ -47,6 +47,7 @@ impl Run {
 
 /// The packets that wait, in order of the start of their transmission. One of several segments counts as so many: where a
 /// limit counts packets, it holds what it would hold of packets of one segment.
+#[derive(Clone)]
 pub(crate) struct Backlog {
     /// The run that ends with who came last.
     run: Run,

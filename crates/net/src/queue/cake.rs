@@ -134,6 +134,7 @@ impl CakeParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Cake {
     params: CakeParams,
     cobalt: CobaltParams,
@@ -174,6 +175,7 @@ enum Set {
     Decaying,
 }
 
+#[derive(Clone)]
 struct Queue {
     held: VecDeque<(Time, Packet)>,
     bytes: u64,

@@ -42,11 +42,13 @@ table! {
     rules |red, rules| thresholds(red.min, red.max, red.limit, rules)
 }
 
+#[derive(Clone)]
 struct Held {
     arrival: Time,
     packet: Packet,
 }
 
+#[derive(Clone)]
 pub(crate) struct Choke {
     params: ChokeParams,
     stream: Stream,

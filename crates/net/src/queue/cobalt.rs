@@ -9,8 +9,7 @@
 //! | `count`, `drop_next`, `dropping` | CoDel's; `count` falls by one at each signal that was due and not needed |
 //! | `p_drop` | BLUE's probability, in 2^-32: up by 1/256 at an overflow, down by 1/4096 when the queue is found empty |
 //! | `blue_timer` | when it moved last: at most once a target |
-//!
-//! Differs: interval / sqrt(count) is computed exactly, not by Newton's steps.
+//! | `rec_inv_sqrt` | 1 / sqrt(count) in 2^-32: exact below a count of 16, one step of Newton's method from the last value above |
 
 use ackclock_core::{Span, Stream, Time};
 
@@ -49,9 +48,8 @@ pub(crate) struct Cobalt {
     blue_timer: Time,
     p_drop: u32,
     dropping: bool,
-    /// interval / sqrt(count), as of the last time that it was computed; zero before, so that a queue which stands for the first
-    /// time is signalled at once, not after an interval (Linux `rec_inv_sqrt`).
-    step: Span,
+    /// Zero at first, so that a queue which stands for the first time is signalled at once, not after an interval.
+    rec_inv_sqrt: u32,
 }
 
 impl Cobalt {
@@ -100,7 +98,7 @@ impl Cobalt {
         if over_target {
             if !self.dropping {
                 self.dropping = true;
-                self.drop_next = now + self.step;
+                self.drop_next = now + self.step(params);
             }
             count = count.max(1);
         } else {
@@ -134,10 +132,42 @@ impl Cobalt {
 
     /// CoDel's law: the next signal comes interval / sqrt(count) after the one that was due.
     fn signal_after(&mut self, count: u32, params: &CobaltParams) {
-        self.step = Span((params.interval.0 as f64 / libm::sqrt(count.max(1) as f64)) as u64);
-        self.drop_next += self.step;
+        self.rec_inv_sqrt = match count {
+            0..16 => INVERSE_ROOTS[count as usize],
+            _ => {
+                let x = self.rec_inv_sqrt as u64;
+                let rest = (3u64 << 32).wrapping_sub((count as u64).wrapping_mul(x * x >> 32));
+                ((rest >> 2).wrapping_mul(x) >> 31) as u32
+            }
+        };
+        self.drop_next += self.step(params);
+    }
+
+    /// interval / sqrt(count); the interval counts with 32 bits.
+    fn step(&self, params: &CobaltParams) -> Span {
+        Span((params.interval.0 as u32 as u64 * self.rec_inv_sqrt as u64) >> 32)
     }
 }
+
+/// 1 / sqrt(n) in 2^-32; where the last digit is not the rounded one, Linux's own.
+const INVERSE_ROOTS: [u32; 16] = [
+    u32::MAX,
+    u32::MAX,
+    3_037_000_500,
+    2_479_700_525,
+    2_147_483_647,
+    1_920_767_767,
+    1_753_413_056,
+    1_623_345_051,
+    1_518_500_250,
+    1_431_655_765,
+    1_358_187_914,
+    1_294_981_364,
+    1_239_850_263,
+    1_191_209_601,
+    1_147_878_294,
+    1_108_955_788,
+];
 
 /// Linux p_inc and p_dec, in 2^-32.
 const UP: u32 = 1 << 24;

@@ -1,7 +1,8 @@
 //! CoDel: keeps the standing delay of a queue low by dropping (or marking) at departure while the sojourn time has
 //! been above `target` for `interval`, at intervals that shrink with the square root of the number of drops.
 //!
-//! Source: RFC 8289 (Nichols, Jacobson, McGregor, Iyengar 2018), §5 for the pseudo-code, whose names are used here.
+//! Source: RFC 8289 (Nichols, Jacobson, McGregor, Iyengar 2018), §5 for the pseudo-code, whose names are used here; Linux 7.3
+//! `include/net/codel_impl.h` for its arithmetic.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -9,12 +10,17 @@
 //! | `drop_next` | when the next packet is to be dropped, in the dropping state |
 //! | `count`, `lastcount` | packets dropped since the dropping state was entered; its value at the last entry |
 //! | `dropping` | in the dropping state |
-//! | `maxpacket` | size of the largest packet so far, bytes: with no more than that waiting, nothing is dropped |
+//! | `mtu` | bytes of a full frame: with no more than that waiting, nothing is dropped |
+//! | `rec_inv_sqrt` | 1 / sqrt(count) in 2^-16, as Newton's steps have it |
 //!
 //! `ce_threshold` is Linux's, not the RFC's: a packet that leaves and waited longer is marked, whatever the state.
 //!
-//! Differs: with `ecn`, an ECN-capable packet is marked where another is dropped, and then sent: on entry nothing more
-//! is dequeued, and in the dropping state the next drop is scheduled at once, as Linux does.
+//! Differs from the RFC, as Linux does:
+//! - Time is counted in units of 1,024 ns, and 1 / sqrt(count) by one step of Newton's method a drop, with 16 bits.
+//! - The backlog is compared with the frame's size, not with the largest packet so far, which may be a packet of several
+//!   segments (RFC 8289 §4.2 speaks of "one MTU").
+//! - With `ecn`, an ECN-capable packet is marked where another is dropped, and then sent: on entry nothing more is dequeued,
+//!   and in the dropping state the next drop is scheduled at once.
 
 use std::collections::VecDeque;
 
@@ -73,6 +79,17 @@ pub(super) fn target_within_interval(target: Span, interval: Span, rules: &mut R
 pub(crate) const TARGET: Span = Span::from_ms(5);
 pub(crate) const INTERVAL: Span = Span::from_ms(100);
 
+/// Bytes of a full Ethernet frame (Linux `psched_mtu`).
+const FRAME: u32 = 1514;
+
+/// Linux `CODEL_MAX_DROPS_PER_DEQUEUE`.
+const MAX_DROPS: u32 = 1000;
+
+/// Time in units of 1,024 ns (Linux `codel_time_t`; wide enough never to wrap).
+fn units(ns: u64) -> u64 {
+    ns >> 10
+}
+
 #[derive(Clone, Copy)]
 struct Held {
     arrival: Time,
@@ -80,17 +97,20 @@ struct Held {
     id: PacketId,
 }
 
+#[derive(Clone)]
 pub(crate) struct Codel {
     limit: u32,
     params: CodelParams,
     /// Which packets `ce_threshold` marks.
     pub(super) marks_early: Classifier,
-    first_above_time: Time,
-    drop_next: Time,
+    /// Like `drop_next`, in units of 1,024 ns.
+    first_above_time: u64,
+    drop_next: u64,
     count: u32,
     lastcount: u32,
+    rec_inv_sqrt: u16,
     dropping: bool,
-    maxpacket: u32,
+    mtu: u32,
     queue: VecDeque<Held>,
     bytes: u64,
     /// One of several segments counts as so many.
@@ -116,12 +136,13 @@ impl Codel {
             limit: params.limit.unwrap_or(u32::MAX),
             params,
             marks_early: Classifier::AnyEct,
-            first_above_time: Time::ZERO,
-            drop_next: Time::ZERO,
+            first_above_time: 0,
+            drop_next: 0,
             count: 0,
             lastcount: 0,
+            rec_inv_sqrt: 0,
             dropping: false,
-            maxpacket: 0,
+            mtu: FRAME,
             queue: VecDeque::new(),
             bytes: 0,
             packets: 0,
@@ -138,7 +159,7 @@ impl Codel {
         if must_wait && self.len() >= self.limit {
             return false;
         }
-        self.maxpacket = self.maxpacket.max(load.bytes());
+        self.mtu = self.mtu.max(load.bytes() / load.segments());
         self.bytes += load.bytes() as u64;
         self.packets += load.segments();
         self.queue.push_back(Held { arrival: now, load, id });
@@ -148,21 +169,30 @@ impl Codel {
         true
     }
 
-    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`].
-    pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
-        let mut r = self.dodequeue(now);
+    /// The packet to transmit at `now`; those dropped on the way to it wait in [`Codel::take_head_drop`]. `beside` = bytes
+    /// that wait in other queues of the same discipline.
+    pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time, beside: u64) -> Option<Served> {
+        let mut r = self.dodequeue(now, beside);
+        let clock = units(now.0);
         if self.dropping {
             if !r.ok_to_drop {
                 self.dropping = false;
             }
-            while self.dropping && now >= self.drop_next {
-                self.count += 1;
+            let mut drops = 0;
+            while self.dropping && clock >= self.drop_next {
+                drops += 1;
+                if drops > MAX_DROPS {
+                    self.drop_next = self.control_law(clock);
+                    break;
+                }
+                self.count = self.count.wrapping_add(1);
+                self.newton_step();
                 if self.mark(pool, &r) {
                     self.drop_next = self.control_law(self.drop_next);
                     break;
                 }
                 self.drop(pool, now, &mut r);
-                r = self.dodequeue(now);
+                r = self.dodequeue(now, beside);
                 if r.ok_to_drop {
                     self.drop_next = self.control_law(self.drop_next);
                 } else {
@@ -172,18 +202,24 @@ impl Codel {
         } else if r.ok_to_drop {
             if !self.mark(pool, &r) {
                 self.drop(pool, now, &mut r);
-                r = self.dodequeue(now);
+                r = self.dodequeue(now, beside);
             }
             self.dropping = true;
             // Back soon after the last dropping state: start near the rate that controlled the queue then.
-            let delta = self.count - self.lastcount;
-            let soon = now.since(self.drop_next) < self.params.interval * 16;
-            self.count = if delta > 1 && soon { delta } else { 1 };
-            self.drop_next = self.control_law(now);
+            let delta = self.count.wrapping_sub(self.lastcount);
+            let soon = clock < self.drop_next + 16 * units(self.params.interval.0);
+            if delta > 1 && soon {
+                self.count = delta;
+                self.newton_step(); // not exact at once: the next steps correct it
+            } else {
+                self.count = 1;
+                self.rec_inv_sqrt = u16::MAX;
+            }
+            self.drop_next = self.control_law(clock);
             self.lastcount = self.count;
         }
-        let Held { id, load, .. } = r.packet?;
-        self.mark_early(pool, id, r.sojourn_time);
+        let Held { id, load, arrival } = r.packet?;
+        self.mark_early(pool, id, clock - units(arrival.0));
         Some(Served { id, load, waited: r.sojourn_time })
     }
 
@@ -226,6 +262,11 @@ impl Codel {
         Some(pool.remove(id))
     }
 
+    /// Packets dropped from its head by somebody else count as its own signals (Linux `fq_codel_drop`).
+    pub(crate) fn add_to_count(&mut self, dropped: u32) {
+        self.count = self.count.wrapping_add(dropped);
+    }
+
     /// Packets x ns up to `now`: the integral of the number that waited.
     pub(crate) fn area(&self, now: Time) -> u128 {
         let so_far = |h: &Held| now.since(h.arrival).0 as u128 * h.load.segments() as u128;
@@ -244,27 +285,36 @@ impl Codel {
         self.area += sojourn_time.0 as u128 * load.segments() as u128;
     }
 
-    fn dodequeue(&mut self, now: Time) -> DequeueResult {
+    fn dodequeue(&mut self, now: Time, beside: u64) -> DequeueResult {
         let Some(held) = self.queue.pop_front() else {
-            self.first_above_time = Time::ZERO;
+            self.first_above_time = 0;
             return DequeueResult { packet: None, sojourn_time: Span::ZERO, ok_to_drop: false };
         };
         let sojourn_time = now - held.arrival;
         self.leaves(held.load, sojourn_time);
+        let clock = units(now.0);
+        let waited = clock - units(held.arrival.0);
         let mut ok_to_drop = false;
-        if sojourn_time < self.params.target || self.bytes <= self.maxpacket as u64 {
-            self.first_above_time = Time::ZERO;
-        } else if self.first_above_time == Time::ZERO {
-            self.first_above_time = now + self.params.interval;
+        if waited < units(self.params.target.0) || self.bytes + beside <= self.mtu as u64 {
+            self.first_above_time = 0;
+        } else if self.first_above_time == 0 {
+            self.first_above_time = clock + units(self.params.interval.0);
         } else {
-            ok_to_drop = now >= self.first_above_time;
+            ok_to_drop = clock > self.first_above_time;
         }
         DequeueResult { packet: Some(held), sojourn_time, ok_to_drop }
     }
 
-    /// `t` + interval / sqrt(count). The square root is correctly rounded, hence the same on every machine.
-    fn control_law(&self, t: Time) -> Time {
-        t + Span((self.params.interval.0 as f64 / libm::sqrt(self.count as f64)) as u64)
+    /// `t` + interval / sqrt(count), at least one unit.
+    fn control_law(&self, t: u64) -> u64 {
+        t + (units(self.params.interval.0) * self.rec_inv_sqrt as u64 >> 16).max(1)
+    }
+
+    /// One step of Newton's method towards 1 / sqrt(count): x/2 (3 - count x^2), in 32 bits, of which 16 are kept.
+    fn newton_step(&mut self) {
+        let x = (self.rec_inv_sqrt as u64) << 16;
+        let rest = (3u64 << 32).wrapping_sub((self.count as u64).wrapping_mul(x * x >> 32));
+        self.rec_inv_sqrt = ((rest >> 2).wrapping_mul(x) >> 31 >> 16) as u16;
     }
 
     fn drop(&mut self, pool: &mut Pool, now: Time, r: &mut DequeueResult) {
@@ -274,10 +324,10 @@ impl Codel {
         }
     }
 
-    /// `ce_threshold`.
+    /// `ce_threshold`; the packet waited for so many units.
     #[inline]
-    fn mark_early(&mut self, pool: &mut Pool, id: PacketId, sojourn_time: Span) {
-        if self.params.ce_threshold.is_some_and(|threshold| sojourn_time > threshold) {
+    fn mark_early(&mut self, pool: &mut Pool, id: PacketId, waited: u64) {
+        if self.params.ce_threshold.is_some_and(|threshold| waited > units(threshold.0)) {
             let packet = &mut pool[id];
             if packet.ecn != Ecn::Ce && self.marks_early.takes(packet.ecn) {
                 packet.ecn = Ecn::Ce;
@@ -331,19 +381,47 @@ mod tests {
 
     #[test]
     fn drops_follow_the_control_law() {
-        // Above target from 5 ms on (the oldest packets came at 0), ok to drop 100 ms later; then
-        // 100/sqrt(1), 100/sqrt(2), 100/sqrt(3), ... ms apart, seen on the next ms.
-        let mut expected = vec![105];
-        let mut next = 105.0;
-        for count in 1..40 {
-            next += 100.0 / f64::from(count).sqrt();
-            expected.push(next.ceil() as u64);
-        }
-        assert_eq!(expected[..4], [105, 205, 276, 334]);
+        // Above target from 5 ms on (the oldest packets came at 0), ok to drop 100 ms later; then 100 / sqrt(1), 100 / sqrt(2), ...
+        // ms apart, as far as Newton's steps go: the first is 50 for 70.7. Worked out with Python's integers.
+        let expected = [
+            105, 205, 255, 312, 361, 405, 445, 483, 518, 551, 582, 612, 641, 669, 696, 721, 746, 771, 794,
+            817, 839, 861, 882, 903, 924, 944, 963, 983,
+        ];
         let got = schedule(false, 1000);
         assert!(got.len() > 10);
-        assert_eq!(got, expected[..got.len()]);
+        assert_eq!(got, expected);
         assert_eq!(got, schedule(true, 1000), "marks come when drops would");
+    }
+
+    #[test]
+    /// Newton's steps as Linux makes them from 0xffff on, worked out by hand in Python's integers: counts 1 to 6 and 1,000.
+    #[test]
+    fn newton_steps_are_linuxs() {
+        let mut codel = Codel::new(params(false));
+        codel.count = 1;
+        codel.rec_inv_sqrt = u16::MAX;
+        let steps: Vec<u16> = (2..1001)
+            .map(|count| {
+                codel.count = count;
+                codel.newton_step();
+                codel.rec_inv_sqrt
+            })
+            .collect();
+        assert_eq!((&steps[..5], steps[998]), (&[32769, 36864, 31968, 28935, 26481][..], 2072));
+    }
+
+    #[test]
+    fn a_packet_of_several_segments_raises_no_bar() {
+        let mut codel = Pooled::new(Codel::new(params(false)));
+        let whole = Packet { bytes: 15_140, more: 9, ..Packet::default() };
+        for t in 0..300 {
+            while codel.len() < 20 {
+                codel.enqueue(Time(t * MS), whole, true);
+            }
+            codel.queue.iter_mut().for_each(|h| h.arrival = Time((t * MS).saturating_sub(50 * MS)));
+            codel.dequeue(Time(t * MS));
+        }
+        assert!(codel.dropped > 0, "one whole packet waits: more than a frame");
     }
 
     #[test]
@@ -351,7 +429,7 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         let packet = Packet { bytes: 1514, ..Packet::default() };
         for t in 0..2000 {
-            // One packet behind the one that leaves: no more than maxpacket waits, whatever the sojourn time.
+            // One packet behind the one that leaves: no more than a frame waits, whatever the sojourn time.
             while codel.len() < 2 {
                 codel.enqueue(Time(t * MS), packet, true);
             }
@@ -374,15 +452,17 @@ mod tests {
         let mut codel = Pooled::new(Codel::new(params(false)));
         codel.count = 9;
         codel.lastcount = 1;
-        codel.drop_next = Time(500 * MS);
+        codel.rec_inv_sqrt = u16::MAX / 3;
+        codel.drop_next = units(500 * MS);
         for _ in 0..10 {
             codel.enqueue(Time(400 * MS), Packet { bytes: 1514, ..Packet::default() }, true);
         }
         codel.dequeue(Time(500 * MS));
-        codel.dequeue(Time(600 * MS));
+        codel.dequeue(Time(601 * MS));
         assert!(codel.dropping);
         assert_eq!((codel.count, codel.lastcount), (8, 8));
-        assert_eq!(codel.drop_next, Time(600 * MS + 35_355_339)); // 100 ms / sqrt(8)
+        let step = (codel.drop_next - units(601 * MS)) as f64 * 1.024e-3;
+        assert!((step - 100.0 / 8f64.sqrt()).abs() < 0.4, "{step}"); // near 100 ms / sqrt(8): one step of Newton from 1/3
     }
 
     /// 1 ms, and waits of 0.9, 1.0 and 1.1 ms: only the third is marked, whatever CoDel's own marking is.

@@ -14,6 +14,8 @@
 //! changes. Where an update and a call share a nanosecond, the update comes first.
 //!
 //! Differs: no limit of memory, no filters, and no splitting of packets of several segments: one is decided about as a whole.
+//!
+//! Length: two queues and the controller that couples them are one mechanism.
 
 use std::collections::VecDeque;
 
@@ -99,6 +101,7 @@ impl DualPi2Params {
     }
 }
 
+#[derive(Clone)]
 struct Held {
     arrival: Time,
     /// The step applies to it.
@@ -111,6 +114,7 @@ const C: usize = 0;
 /// The L queue.
 const L: usize = 1;
 
+#[derive(Clone)]
 pub(crate) struct DualPi2 {
     params: DualPi2Params,
     stream: Stream,
@@ -293,6 +297,7 @@ enum Verdict {
 }
 
 /// The controller: from delays to the base probability.
+#[derive(Clone)]
 struct Pi {
     p: u32,
     last_qdelay: Span,

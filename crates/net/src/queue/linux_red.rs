@@ -197,6 +197,7 @@ impl LinuxRedParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct LinuxRed {
     parameters: LinuxRedParams,
     min: u64,
@@ -327,6 +328,7 @@ impl LinuxRed {
 }
 
 /// How the mean falls while nobody asks: a table over the idle time, of shifts (`tc`: `tc_red_eval_idle_damping`).
+#[derive(Clone)]
 struct Damping {
     shifts: [u8; 256],
     cell_log: u32,

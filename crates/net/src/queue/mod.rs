@@ -183,6 +183,7 @@ impl Arrival<'_> {
 }
 
 /// A queue at work.
+#[derive(Clone)]
 pub(crate) enum Queue {
     DropTail(DropTail),
     NetemLimit(NetemLimit),
@@ -281,7 +282,7 @@ impl Queue {
     /// The packet to transmit at `now`.
     pub(crate) fn dequeue(&mut self, pool: &mut Pool, now: Time) -> Option<Served> {
         let (packet, waited) = match self {
-            Queue::Codel(queue) => return queue.dequeue(pool, now),
+            Queue::Codel(queue) => return queue.dequeue(pool, now, 0),
             Queue::FqCodel(queue) => return queue.dequeue(pool, now),
             Queue::Choke(queue) => queue.dequeue(now)?,
             Queue::DualPi2(queue) => queue.dequeue(now)?,
@@ -380,7 +381,7 @@ mod pooled {
         }
 
         pub(crate) fn dequeue(&mut self, now: Time) -> Option<(Packet, Span)> {
-            let served = self.inner.dequeue(&mut self.pool, now)?;
+            let served = self.inner.dequeue(&mut self.pool, now, 0)?;
             Some(self.taken(served))
         }
     }

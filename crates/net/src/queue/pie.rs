@@ -45,6 +45,7 @@ impl PieParams {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Pie {
     params: PieParams,
     stream: Stream,

@@ -80,6 +80,7 @@ pub(super) fn thresholds(min: f64, max: f64, limit: u32, rules: &mut Rules) {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Red {
     parameters: RedParams,
     avg: f64,

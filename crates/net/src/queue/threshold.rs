@@ -25,6 +25,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Threshold {
     limit: u32,
     mark: u32,

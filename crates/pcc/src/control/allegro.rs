@@ -219,6 +219,7 @@ const MIN_RATE: f64 = 24_000.0;
 const MAX_RATE: f64 = 1e10;
 
 /// State of the algorithm.
+#[derive(Clone)]
 pub struct Allegro {
     params: AllegroParams,
     stream: Stream,
@@ -230,6 +231,7 @@ pub struct Allegro {
     first_rtt: bool,
 }
 
+#[derive(Clone)]
 enum Phase {
     Starting { rate: f64, planned: u32, known: Option<Known>, waiting: bool },
     Decision(Decision),
@@ -242,6 +244,7 @@ struct Known {
     utility: f64,
 }
 
+#[derive(Clone)]
 struct Decision {
     epsilon: f64,
     /// By trial: up?
@@ -251,6 +254,7 @@ struct Decision {
     known: u32,
 }
 
+#[derive(Clone)]
 struct Adjusting {
     up: bool,
     /// Number of the step under way; 0 = the reference is being measured.

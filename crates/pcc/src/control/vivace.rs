@@ -88,11 +88,13 @@ struct Trial {
     loss: f64,
 }
 
+#[derive(Clone)]
 enum Phase {
     Starting { rate: f64, known: Option<(f64, f64)> },
     Probing(Probe),
 }
 
+#[derive(Clone)]
 struct Probe {
     up: [bool; 2 * MAX_PAIRS],
     trials: [Trial; 2 * MAX_PAIRS],
@@ -103,6 +105,7 @@ struct Probe {
 }
 
 /// State of the algorithm.
+#[derive(Clone)]
 pub struct Vivace {
     params: VivaceParams,
     stream: Stream,

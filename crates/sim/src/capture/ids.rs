@@ -10,7 +10,7 @@ use ackclock_core::{FlowId, Header, Packet, Segment, Time};
 use super::Captured;
 
 /// What one host captures.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Noted {
     host: u8,
     packets: Vec<Captured>,
@@ -51,7 +51,7 @@ impl Noted {
 }
 
 /// One direction of a connection.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Ids {
     /// Of the last segment that left.
     last: u16,

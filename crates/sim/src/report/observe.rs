@@ -34,6 +34,7 @@ impl SampleRow {
 }
 
 /// The samplers of a run.
+#[derive(Clone)]
 pub struct Observer {
     /// By kind: interval, zero = off.
     intervals: [Span; 4],

@@ -57,7 +57,9 @@ pub(crate) fn tables(
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
     journal.records.sort_by_key(|(idx, records)| (records[0].event.flow, *idx));
     // `fq` releases a segment after the sender has gone on to the next events.
-    for (_, records) in journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t)) {
+    for (_, records) in
+        journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t))
+    {
         records.sort_by_key(|r| r.event.t);
     }
     let observer = &ended.observer;

@@ -19,6 +19,7 @@ const WINDOW: usize = 4;
 const REACHED: f64 = 0.9;
 
 /// What the hosts know of each flow, read at the end of the warm-up and at the end of each slice.
+#[derive(Clone)]
 pub struct Meter {
     from: Time,
     /// Length of a slice.
@@ -111,6 +112,7 @@ impl Meter {
 }
 
 /// A flow at the end of the run.
+#[derive(Clone)]
 pub struct Whole {
     /// Its number.
     pub id: FlowId,

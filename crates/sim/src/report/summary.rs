@@ -327,6 +327,7 @@ fn known_tables() -> Known {
 const NEEDED: [&str; 4] = ["flows", "performance", "links", "fetches"];
 
 /// The tables of a run, with what several metrics need.
+#[derive(Clone)]
 struct Summary<'a> {
     tables: &'a [Table],
     /// Flows that have a goodput; its sum, and the sum of its squares.

@@ -8,6 +8,7 @@ use crate::workload::{Context, Driver, Workload};
 use crate::world::{Application, ConnId, World};
 
 /// The applications on the hosts, and the observer beside them.
+#[derive(Clone)]
 pub struct App {
     /// Flows by number.
     pub flows: Vec<Flow>,

@@ -23,6 +23,7 @@ use crate::world::shortcuts::Shortcuts;
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
 
 /// A run that is ready to start.
+#[derive(Clone)]
 pub struct Built {
     /// Network and connections.
     pub world: World,

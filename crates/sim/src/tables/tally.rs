@@ -164,7 +164,7 @@ impl Counts {
 }
 
 /// All transactions of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct TransactionLog {
     /// What is kept of each.
     pub level: TransactionLevel,

@@ -9,6 +9,7 @@ use ackclock_pcc::{Receiver, Sender};
 use crate::transport::udp::{Sink, Source};
 
 /// One end of a transport over datagrams.
+#[derive(Clone)]
 #[allow(missing_docs, reason = "each variant holds the endpoint of its name")]
 #[allow(clippy::large_enum_variant, reason = "boxed as a whole in `Transport`")]
 pub enum DatagramEnd {

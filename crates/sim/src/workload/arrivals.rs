@@ -90,6 +90,7 @@ pub enum Process {
 }
 
 /// The arrivals of one flow, one after another.
+#[derive(Clone)]
 pub struct Arrivals {
     process: Process,
     stream: Stream,

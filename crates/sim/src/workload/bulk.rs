@@ -31,7 +31,7 @@ impl Params for BulkParams {
 }
 
 /// State of a bulk flow.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Bulk {
     way: OneWay,
 }

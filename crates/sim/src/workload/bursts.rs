@@ -53,6 +53,7 @@ impl Params for BurstsParams {
 const LEAST_S: f64 = 1e-3;
 
 /// State of a flow of bursts.
+#[derive(Clone)]
 pub struct Bursts {
     params: BurstsParams,
     draws: Stream,

@@ -87,7 +87,7 @@ plain! {
 }
 
 /// State of a plain datagram flow.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Datagrams {
     conn: Option<ConnId>,
 }

@@ -79,6 +79,7 @@ impl Pace {
 }
 
 /// State of a sequence of fetches.
+#[derive(Clone)]
 pub struct Fetch {
     params: FetchParams,
     /// Absent = the response is written at once.
@@ -89,6 +90,7 @@ pub struct Fetch {
 }
 
 /// One fetch whose connection is open.
+#[derive(Clone)]
 struct Exchange {
     conn: ConnId,
     /// Its row in the journal.

@@ -15,6 +15,7 @@ use crate::workload::video::ChunkRow;
 use crate::world::{ConnId, World, RECEIVER, SENDER};
 
 /// A flow.
+#[derive(Clone)]
 pub struct Flow {
     /// Its number.
     pub id: FlowId,
@@ -367,7 +368,7 @@ pub struct ClientRow {
 }
 
 /// What flows leave behind while the run goes on.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Journal {
     /// Destination caches, by name.
     pub destinations: Vec<(String, DestinationMetrics)>,

@@ -63,6 +63,7 @@ impl Params for MediaParams {
 }
 
 /// State of a flow of frames.
+#[derive(Clone)]
 pub struct Media {
     params: MediaParams,
     way: OneWay,

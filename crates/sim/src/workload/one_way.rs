@@ -6,7 +6,7 @@ use super::Context;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
 /// The connection of a one-way flow.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct OneWay {
     conn: Option<ConnId>,
     /// The sender has closed.

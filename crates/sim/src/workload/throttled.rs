@@ -56,6 +56,7 @@ impl Params for ThrottledParams {
 }
 
 /// State of a throttled flow.
+#[derive(Clone)]
 pub struct Throttled {
     params: ThrottledParams,
     way: OneWay,

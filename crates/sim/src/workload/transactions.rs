@@ -23,6 +23,7 @@ pub use carrier::{Carrier, End};
 pub use plan::{CloseFirst, InitialWindow, MixBy, Offered, Plan, Start, TransactionsParams};
 
 /// The transactions of one client-server pair.
+#[derive(Clone)]
 pub struct Transactions<Conn> {
     plan: Rc<Plan>,
     arrivals: Arrivals,
@@ -39,6 +40,7 @@ pub struct Transactions<Conn> {
 }
 
 /// An open connection, or a place for one.
+#[derive(Clone)]
 struct Entry<Conn> {
     conn: Conn,
     start: usize,
@@ -63,6 +65,7 @@ struct Entry<Conn> {
 }
 
 /// A client whose connections know of each other: they share responses out among them, or ask together.
+#[derive(Clone)]
 struct Client {
     sizes: Stream,
     objects: u32,

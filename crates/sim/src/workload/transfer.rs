@@ -37,6 +37,7 @@ impl Params for TransferParams {
 }
 
 /// State of a transfer.
+#[derive(Clone)]
 pub struct Transfer {
     way: OneWay,
     bytes: u64,

@@ -22,6 +22,7 @@ use playback::{Playback, State};
 pub use rows::{chunks, ChunkRow};
 
 /// State of a player and its server.
+#[derive(Clone)]
 pub struct Video {
     params: Rc<VideoParams>,
     adapter: Adapter,

@@ -51,6 +51,7 @@ impl Params for WritesParams {
 }
 
 /// State of a flow of listed writes.
+#[derive(Clone)]
 pub struct Writes {
     writes: Rc<[Write]>,
     way: OneWay,

@@ -8,7 +8,7 @@ use ackclock_net::PacketId;
 ///
 /// Events of one nanosecond leave in the order in which they were scheduled. Of those scheduled at the same nanosecond, what links do
 /// comes first, by the number of the link: so it does not matter how far ahead of time a link was told of its packets.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Agenda {
     queue: EventQueue,
     now: Time,

@@ -157,13 +157,14 @@ pub struct Notes {
 }
 
 /// A place for a connection, used again and again.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Slot {
     generation: u16,
     notes: Notes,
 }
 
 /// One end of a connection.
+#[derive(Clone)]
 pub(super) struct End {
     pub(super) transport: Transport,
     /// Times of its entries in the queue, the earlier first. When the deadline moves ahead of the entry, a second one

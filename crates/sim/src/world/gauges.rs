@@ -40,6 +40,7 @@ impl Spread {
 }
 
 /// What the network shows of each flow.
+#[derive(Clone)]
 pub struct Gauges {
     /// What was before is a warm-up.
     from: Time,
@@ -57,7 +58,7 @@ pub(crate) struct Gauge {
 
 /// Data packets that are on the network, in the order in which they left their host. Each is taken out when it arrives or is
 /// dropped: the first as a rule, or the last where a queue is full.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct OnTheWay(pub(crate) VecDeque<(Name, Time)>);
 
 /// Connection, segment, and which transmission of it.

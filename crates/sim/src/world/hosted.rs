@@ -25,6 +25,7 @@ const SLICE: usize = 2;
 const DEVICE: usize = 3;
 
 /// The hosts of a run, and who lives on them.
+#[derive(Clone)]
 pub(super) struct Hosts {
     slots: Vec<Slot>,
     /// By flow: the hosts of its sending and of its receiving end, if they are not perfect.
@@ -35,6 +36,7 @@ pub(super) struct Hosts {
     suspended: Vec<(usize, u32)>,
 }
 
+#[derive(Clone)]
 struct Slot {
     host: Host,
     /// Time of the entry for the end of a slice.

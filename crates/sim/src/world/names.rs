@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 /// Names, by number of the link.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Names {
     /// What stands before the number and behind it.
     patterns: Vec<[Box<str>; 2]>,
@@ -22,6 +22,7 @@ struct Name {
 }
 
 /// Names from a link on.
+#[derive(Clone)]
 struct Run {
     link: u32,
     /// Where the first of them stands.

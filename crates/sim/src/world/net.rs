@@ -98,6 +98,7 @@ impl World {
 }
 
 /// Everything between the hosts.
+#[derive(Clone)]
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
     pub(super) names: Names,
@@ -123,6 +124,7 @@ pub(super) struct Net {
 }
 
 /// Where the packets of a flow come from.
+#[derive(Clone)]
 pub(super) struct Origin {
     /// The first link of its way back and of its way forward.
     pub(super) first: [u32; 2],
@@ -396,6 +398,7 @@ impl Net {
     }
 }
 
+#[derive(Clone)]
 #[repr(C, align(64))] // in two cache lines, and what every packet touches in the first
 pub(super) struct LinkSlot {
     next: Next,

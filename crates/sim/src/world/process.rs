@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ackclock_core::{Packet, Time};
 
 /// An end on its host.
+#[derive(Clone)]
 pub(super) struct Process {
     pub host: u32,
     /// Packets that came and have not been looked at.

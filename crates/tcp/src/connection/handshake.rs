@@ -111,7 +111,10 @@ impl Connection {
             let ms = self.config.timestamp(now).saturating_sub(seg.ts_ecr) as u64;
             rtt = Some(Span::from_ms(ms.max(1)));
         }
-        let from_one = self.syn_timeouts > 1;
+        // Linux `tcp_init_transfer`: more than one retransmission, one of them by the timer, unless the echoed timestamp says that the
+        // first SYN or SYN-ACK had arrived (`tcp_try_undo_spurious_syn`).
+        let spurious = self.has_ts && seg.ts_ecr == self.config.timestamp(self.syn_sent_at);
+        let from_one = self.syn_tries > 2 && self.syn_timeouts > 0 && !spurious;
         let sender = self.sender.awake();
         if from_one {
             sender.start_from_one();

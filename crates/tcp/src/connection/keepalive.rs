@@ -19,7 +19,7 @@ pub struct KeepAlive {
 }
 
 /// Its state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     settings: KeepAlive,
     pub(crate) at: Time,

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::receiver::{Receiver, Resting};
 
 /// The receiving half.
+#[derive(Clone)]
 pub(crate) enum Receiving {
     /// As it is.
     Awake(Box<Receiver>),

@@ -12,6 +12,7 @@ use crate::sender::{Leaving, Sender};
 use crate::stats::Stats;
 
 /// The sending half.
+#[derive(Clone)]
 pub(crate) enum Sending {
     /// As it is.
     Awake(Box<Sender>),
@@ -20,6 +21,7 @@ pub(crate) enum Sending {
 }
 
 /// What makes a sender that has not sent anything: it is woken by going through the same again.
+#[derive(Clone)]
 pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
@@ -36,6 +38,7 @@ pub(crate) struct Resting {
 }
 
 /// What it has gone through.
+#[derive(Clone)]
 enum Past {
     /// Before the handshake: what the application did before the peer's SYN came.
     Calls(Vec<Call>),

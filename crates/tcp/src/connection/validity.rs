@@ -11,7 +11,7 @@ use crate::ticks::Ticks;
 const ANSWER_INTERVAL: Span = Span::from_ms(500);
 
 /// Of one connection.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Validity {
     max_window: u64,
 }

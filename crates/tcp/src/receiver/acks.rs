@@ -22,7 +22,7 @@ const COMPRESS_SLACK: Span = Span::from_us(10);
 const DELACK_MAX: Span = Span::from_ms(200);
 
 /// What is to be acknowledged, and when.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Acknowledging {
     pub(super) mode: DelayedAck,
     pub(super) delack_timeout: Span,
@@ -51,7 +51,7 @@ pub(crate) struct Acknowledging {
 }
 
 /// The timer of delayed ACKs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Delay {
     at: Time,
     /// What it was set to, before the wheel rounded it.
@@ -61,7 +61,7 @@ struct Delay {
 }
 
 /// Duplicate ACKs that are held back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Compression {
     on: bool,
     /// How many are.
@@ -73,7 +73,7 @@ pub(super) struct Compression {
 }
 
 /// How large the peer's segments are, and those that were asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sizes {
     /// Estimate of the peer's segment size.
     pub(super) rcv_mss: u32,
@@ -137,7 +137,10 @@ impl Acknowledging {
     }
 
     fn incr_quickack(&mut self, window: &ReceiveWindow, rcv_mss: u32) {
-        let quick = (window.told() / (2 * rcv_mss.max(1) as u64)).clamp(2, MAX_QUICKACKS as u64) as u32;
+        let quick = match window.told() / (2 * rcv_mss.max(1) as u64) {
+            0 => 2,
+            segments => segments.min(MAX_QUICKACKS as u64) as u32,
+        };
         self.quick = self.quick.max(quick);
     }
 

@@ -9,7 +9,7 @@
 use crate::config::Config;
 
 /// What a receiver that cheats keeps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cheats {
     /// ACKs in pieces.
     pub split: Option<Box<Split>>,

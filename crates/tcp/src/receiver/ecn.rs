@@ -16,7 +16,7 @@ pub(super) struct ExactEcho {
 }
 
 /// What came marked, and what is to be told of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Marks {
     /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).
     saw_ect: bool,

@@ -5,7 +5,7 @@ use ackclock_core::{Flags, Segment};
 use super::Receiver;
 
 /// Timestamps (RFC 7323).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stamps {
     /// They are in use.
     pub(super) on: bool,

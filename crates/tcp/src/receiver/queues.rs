@@ -56,7 +56,7 @@ impl Packet {
 }
 
 /// What the application has not read: the queue of a receiver whose reads are calls.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
     /// Memory they take.

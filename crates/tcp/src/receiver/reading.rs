@@ -13,7 +13,7 @@ use super::Receiver;
 use crate::config::{Config, DelayedAck};
 
 /// What the application has, and what waits for it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reader {
     /// Reads are calls; how far they came.
     pub explicit: bool,

@@ -22,7 +22,7 @@ const SACK_BLOCKS_EXPECTED: usize = 2;
 const MOST_KEPT: usize = 2;
 
 /// What waits out of order, and what is reported of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     /// Received out of order: ascending, disjoint runs.
     pub out_of_order: VecDeque<Run>,

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::rwnd::Edges;
 
 /// What makes such a receiver: it is woken by going through the same again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Resting {
     config: Rc<Config>,
     edges: Edges,

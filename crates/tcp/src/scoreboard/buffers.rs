@@ -19,7 +19,7 @@ use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
 pub type Reported = SmallVec<[(u32, u32); 4]>;
 
 /// What tells which of an ACK's blocks are looked at.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Blocks that the ACK before reported.
     pub before: Reported,

@@ -35,7 +35,7 @@ struct Newest {
 }
 
 /// Estimator of one connection.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DeliveryRate {
     ring: Vec<Stamp>,
     delivered_time: Time,

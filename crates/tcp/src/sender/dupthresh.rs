@@ -16,7 +16,7 @@ use crate::scoreboard::{Outstanding, LOST, RETRANS, SACKED};
 const MAX_REORDERING: u32 = 300;
 
 /// What was counted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Dupthresh {
     /// DupThresh: segments by which the network reorders, at least three (Linux `reordering`).
     degree: u32,

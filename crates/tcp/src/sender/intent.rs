@@ -37,7 +37,7 @@ pub(super) enum Next {
 }
 
 /// What leaves next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Intent {
     first: Option<First>,
     next: Next,

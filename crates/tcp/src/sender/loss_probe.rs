@@ -11,7 +11,7 @@ use super::timers::TimerKind;
 use super::{AckWork, Leaving, Sender, TIMEOUT_MIN_TICKS};
 
 /// The probe that is out.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LossProbe {
     /// TLP.end_seq: SND.NXT when it left; none: no probe is out.
     high_seq: Option<NonZeroU64>,

@@ -34,7 +34,7 @@ struct Probe {
 }
 
 /// The search (Linux `icsk_mtup`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct MtuSearch {
     enabled: bool,
     /// IP and TCP headers; the options of each segment.

@@ -8,7 +8,7 @@ use super::{Leaving, Sender};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 
 /// How far retransmission has come. Numbers are those of segments.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NextSeg {
     /// No segment below is marked lost and not sent again (Linux `retransmit_skb_hint`).
     hint: u64,

@@ -22,7 +22,7 @@ const EXEMPT: u64 = 10;
 const UNLIMITED: u64 = Window::UNPACED;
 
 /// The pacing clock of one sender.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pacer {
     config: Pacing,
     /// bytes/s.

@@ -25,7 +25,7 @@ pub(super) struct Filled {
     pub opened: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Buffer {
     end: u64,
     push: bool,
@@ -34,7 +34,7 @@ struct Buffer {
 }
 
 /// Buffers written and not yet acknowledged, in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SendQueue {
     buffers: VecDeque<Buffer>,
     /// Offset after the last mark; data begins at 1.

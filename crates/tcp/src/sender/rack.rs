@@ -10,7 +10,7 @@ use super::{AckWork, Sender};
 const REO_WND_PERSIST: u8 = 16;
 
 /// RACK state of one sender.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// RACK.xmit_ts: when the newest delivered segment was sent.
     xmit: Time,

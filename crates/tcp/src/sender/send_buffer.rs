@@ -17,7 +17,7 @@ use super::Sender;
 use crate::config::{SendLimit, WRITE};
 
 /// What a stream's writer has to go on with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     limit: SendLimit,
     /// The application has so much left, the write call under way included.

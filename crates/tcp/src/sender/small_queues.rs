@@ -23,7 +23,7 @@ use super::Sender;
 const PACING_SHIFT: u32 = 10;
 
 /// The host's own queue, as the sender knows it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HostQueue {
     charged: u64,
     throttled: bool,

@@ -9,7 +9,7 @@ use super::Sender;
 use crate::stats::{SlowStartEnd, SlowStartExit};
 
 /// What is looked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum StartUp {
     /// The end of slow start.
     Goes,

@@ -6,7 +6,7 @@ use ackclock_core::Time;
 use super::Sender;
 
 /// The stream, as far as it is written. Data begins at offset 1.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Stream {
     /// Bytes written.
     written: u64,

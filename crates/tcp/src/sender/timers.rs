@@ -28,7 +28,7 @@ pub(super) enum TimerKind {
 }
 
 /// The timer, and beside it the pacing clock's and the writer's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Timer {
     /// Timers expire on ticks of the host.
     pub ticks: Ticks,

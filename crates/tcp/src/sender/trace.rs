@@ -10,6 +10,7 @@ use super::{AckWork, Prior, Sender, VarsTrace};
 use crate::scoreboard::Marked;
 
 /// What is written down.
+#[derive(Clone)]
 pub struct Trace {
     flow: FlowId,
     responder: bool,
@@ -27,6 +28,7 @@ pub struct Trace {
 }
 
 /// An episode of recovery.
+#[derive(Clone)]
 struct Episode {
     summary: RecoverySummary,
     before: Option<Box<Episode>>,

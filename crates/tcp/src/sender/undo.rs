@@ -10,7 +10,7 @@ use ackclock_core::{Segment, Time};
 use super::Sender;
 
 /// What is remembered of a reduction, in case it was a mistake.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
     /// Linux `undo_marker`: snd_una when the reduction began; none: nothing to undo.
     marker: Option<NonZeroU64>,

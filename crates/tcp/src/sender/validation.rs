@@ -10,7 +10,7 @@ use super::timers::TimerKind;
 use super::Sender;
 
 /// How much of the window is used.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// Linux `is_cwnd_limited`: the window held data back in this round trip or the last.
     limited: bool,

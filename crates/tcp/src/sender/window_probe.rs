@@ -9,7 +9,7 @@ use super::timers::TimerKind;
 use super::{Leaving, Sender};
 
 /// Probes of a row.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct WindowProbes {
     /// Probes without an answer.
     unanswered: u8,

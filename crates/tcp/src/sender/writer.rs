@@ -37,7 +37,7 @@ struct Call {
 }
 
 /// The send buffer and who writes into it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Writer {
     call: Option<Call>,
     limit: Option<SendLimit>,

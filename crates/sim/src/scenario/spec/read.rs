@@ -68,7 +68,7 @@ pub struct Compiled {
 
 /// Why a file is no scenario: what is wrong, and where it stands.
 #[cfg(feature = "toml")]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refused {
     /// What is wrong.
     pub refusal: Refusal,

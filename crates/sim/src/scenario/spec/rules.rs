@@ -206,6 +206,8 @@ impl Network {
                     format_args!("a link; topology {topology} needs it"),
                 );
             }
+            // netem without a rate: its limit bounds what passes in a delay
+            Some(link) if matches!(link.queue, Some(QueueConfig::NetemLimit(_))) && link.delay.0 > 0 => {}
             Some(link) if link.nominal_rate() == Rate::INFINITE => {
                 rules.refuse_as("bottleneck.rate", "nothing", "a rate with its unit, e.g. \"1.2 Mbit/s\"");
             }

@@ -55,6 +55,7 @@ impl Received {
 }
 
 /// The receiving end.
+#[derive(Clone)]
 pub struct Sink {
     received: Received,
     previous: Option<Span>,

@@ -50,6 +50,7 @@ pub enum Periods {
 }
 
 /// The sending end.
+#[derive(Clone)]
 pub struct Source {
     params: SourceParams,
     stream: Stream,

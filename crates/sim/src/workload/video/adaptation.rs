@@ -35,6 +35,7 @@ family! {
 }
 
 /// The closed set.
+#[derive(Clone)]
 #[allow(missing_docs, reason = "each variant holds the rule of its name")]
 pub enum Adapter {
     Festive(Festive),

@@ -162,6 +162,7 @@ impl Coming {
 }
 
 /// A link at which ways meet, and what is on its way there.
+#[derive(Clone)]
 pub(super) struct Junction {
     link: u32,
     /// Its entry in the event queue comes before anybody could see what came at this time.

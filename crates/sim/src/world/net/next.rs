@@ -5,6 +5,7 @@ use ackclock_core::prefetch::prefetch;
 use super::MAX_LINKS;
 
 /// Where packets go behind a link, by way: twice the flow, plus one if forward. Packets carry no position.
+#[derive(Clone)]
 pub(super) struct Next {
     /// All ways lead there; or they part, and it is the number of a table.
     same: Hop,

@@ -44,6 +44,7 @@ table! {
 }
 
 /// State.
+#[derive(Clone)]
 pub struct Festive {
     params: FestiveParams,
     stream: Stream,

@@ -20,6 +20,7 @@ table! {
 }
 
 /// State.
+#[derive(Clone)]
 pub struct RateBased {
     params: RateBasedParams,
     estimate: Option<f64>,

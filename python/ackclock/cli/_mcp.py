@@ -1,0 +1,185 @@
+"""`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
+
+Each tool is the command of that name with `--json`, in a process of its own: its bounds are those of the command, and what it refuses comes back as the same
+line. No tool runs own code or writes a file, and no path leaves the folder in which the server was started.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from ackclock import _child
+from ackclock.errors import AckclockError, InputError, UnavailableError, quote
+
+LIMIT_S = 600
+"""Wall time of a tool."""
+
+MOST = 1_000_000
+"""Characters of an answer: an agent reads all of it."""
+
+ABOUT = (
+    "A laboratory for TCP congestion control and loss recovery: runs scenarios (TOML) in virtual time, reads captures (pcap, pcapng), says what limited a transfer. "
+    "Paths are relative to the folder in which the server was started."
+)
+
+
+def mcp() -> None:
+    """Serve commands to an agent. Read, diagnose, run, compare and list, over standard input and output (Model Context Protocol)."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError as error:
+        raise UnavailableError(
+            "ackclock mcp needs the protocol's Python SDK; install it with: pip install 'ackclock[mcp]'"
+        ) from error
+    from ackclock import __version__
+
+    def told(tool: Callable[..., str]) -> Callable[..., str]:
+        @wraps(tool)
+        def called(*arguments: Any, **named: Any) -> str:
+            try:
+                return tool(*arguments, **named)
+            except AckclockError as error:
+                raise ToolError(str(error)) from None
+
+        return called
+
+    place = Tools(Path.cwd())
+    server = MCPServer("ackclock", version=__version__, instructions=ABOUT, log_level="ERROR")
+    for tool in (place.read, place.diagnose, place.run, place.compare, place.list):
+        server.tool(name=tool.__name__, structured_output=False)(told(tool))
+    server.run("stdio")
+
+
+class Tools:
+    """The tools of a server.
+
+    Parameters
+    ----------
+    folder
+        Beyond which no path leads.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+
+    def read(self, capture: str, connection: int | None = None) -> str:
+        """Read a capture of TCP (pcap, pcapng, also packed with gzip): its connections, what each has lost and sent for nothing.
+
+        capture: path of the file. connection: only this one, by its number.
+        """
+        return self._carried("read", str(self.inside(capture)), *_option("--connection", connection))
+
+    def diagnose(self, capture: str, connection: int | None = None, which: bool = False, what_if: bool = False) -> str:
+        """Say why a transfer in a capture was slow: where the limit is, how long each cause held, what the path is like.
+
+        capture: path of the file. connection: which one (default: most data). which: also which congestion control it was (slower). what_if: also what changes at
+        either end would do (slower).
+        """
+        words = [*_option("--connection", connection), *["--which"] * which, *["--what-if"] * what_if]
+        return self._carried("diagnose", str(self.inside(capture)), *words)
+
+    def run(self, scenario: str, seed: int = 1, changes: dict[str, str] | None = None) -> str:
+        """Run a scenario in the simulator: what each flow and link did.
+
+        scenario: path of a TOML file, or the name of one that comes with ackclock, such as "first" (the tool `list` names them). changes: dotted key -> value, such as
+        {"network.bottleneck.rate": "20 Mbit/s"}.
+        """
+        words = [word for key, value in (changes or {}).items() for word in ("--set", _change(key, value))]
+        return self._carried("run", self.scenario(scenario), "--seed", str(seed), *words)
+
+    def compare(self, first: str, second: str, seeds: int = 20, metric: str | None = None) -> str:
+        """Compare two scenarios over pairs of runs with the same seeds: which differences are more than chance.
+
+        first, second: paths of TOML files, or names of scenarios that come with ackclock. metric: only this one.
+        """
+        words = ["--seeds", str(seeds), *_option("--metric", metric)]
+        return self._carried("compare", self.scenario(first), self.scenario(second), *words)
+
+    def list(self, kind: str | None = None) -> str:
+        """List what scenarios may name: controllers, recovery rules, queues, loss models, workloads, topologies, metrics, scenarios.
+
+        kind: only these.
+        """
+        return self._carried("list", *([kind] if kind else []))
+
+    def inside(self, path: str, beside: Path | None = None) -> Path:
+        """A path of the folder.
+
+        Raises
+        ------
+        InputError
+            If it leads out of it, by whatever link.
+        """
+        found = ((beside or self.folder) / path).resolve()
+        if not found.is_relative_to(self.folder):
+            raise InputError(
+                f"found {quote(path)}; allowed: a path in the folder in which `ackclock mcp` was started ({self.folder})"
+            )
+        return found
+
+    def scenario(self, name: str) -> str:
+        """A scenario's path, of which the traces that it names are in the folder as well; or the name of a shipped one."""
+        file = self.inside(name)
+        if not file.exists() and not any(mark in name for mark in "/.\\"):
+            return name
+        try:
+            held = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        except (OSError, ValueError):
+            held = {}  # the command says why
+        for trace in _traces(held):
+            self.inside(trace, file.parent)
+        return str(file)
+
+    def _carried(self, *words: str) -> str:
+        begin = words[1:] and words[1].startswith("-")
+        if begin:  # a name is never an option
+            raise InputError(f"found {quote(words[1])}; allowed: a name or a path, which does not begin with -")
+        command = _child.python("ackclock.cli._mcp:carry", *words, "--json")
+        try:
+            done = _child.run(command, timeout=LIMIT_S)
+        except _child.TimeoutExpired:
+            raise UnavailableError(f"{words[0]}: did not end within {LIMIT_S} s; allowed: a shorter one") from None
+        if done.returncode not in (0, 1):
+            said = [line for line in done.stderr.splitlines() if line.strip()]
+            raise InputError(said[-1] if said else f"{words[0]}: ended with {done.returncode}")
+        if len(done.stdout) > MOST:
+            raise InputError(
+                f"{words[0]}: found an answer of {len(done.stdout):,} characters; allowed: at most {MOST:,} (ask for one connection, or fewer flows)"
+            )
+        return str(done.stdout)
+
+
+def carry(*words: str) -> None:
+    """Carry out a command, as the process of a tool."""
+    from ackclock.cli import main
+
+    sys.exit(main(list(words)))
+
+
+def _option(name: str, value: object) -> list[str]:
+    return [] if value is None else [f"{name}={value}"]
+
+
+def _change(key: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    if "mahimahi" in text.lower():
+        raise InputError(f"{key}: found a trace in a change; allowed: one that the scenario's file names")
+    return f"{key}={text}"
+
+
+def _traces(held: Any) -> Iterator[str]:
+    if isinstance(held, Mapping):
+        if held.get("kind") == "mahimahi":
+            yield from (value for key, value in held.items() if key != "kind" and isinstance(value, str))
+        for value in held.values():
+            yield from _traces(value)
+    elif isinstance(held, Sequence) and not isinstance(held, str):
+        for value in held:
+            yield from _traces(value)
