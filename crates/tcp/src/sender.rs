@@ -23,6 +23,7 @@ mod chrono;
 mod control;
 mod delivery;
 mod detection;
+mod device;
 mod dupthresh;
 mod ecn;
 mod intent;
@@ -39,7 +40,9 @@ mod plain;
 mod push;
 mod queries;
 mod rack;
+mod record;
 mod resting;
+mod round;
 mod scoring;
 mod send_buffer;
 mod small_queues;
@@ -63,9 +66,9 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use crate::config::{Config, RtoStyle};
-use crate::info::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
+use crate::stats::Stats;
 use crate::ticks::Ticks;
 use accurate::{Feedback, Progress};
 use delivery::DeliveryRate;
@@ -82,6 +85,7 @@ use patience::Patience;
 use plain::Reasons;
 use push::SendQueue;
 use rack::Rack;
+pub use record::{AckNews, Occasion, Record, Repair, Timers, Windows};
 use send_buffer::SendBuffer;
 use small_queues::HostQueue;
 use start_up::StartUp;
@@ -346,11 +350,6 @@ impl Sender {
         self.expand_buffer();
         self.expand_stream(now);
         self.intent.push();
-    }
-
-    /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
-    pub fn start_from_one(&mut self) {
-        self.window.cwnd = 1;
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.

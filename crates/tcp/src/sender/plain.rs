@@ -4,7 +4,7 @@
 
 use ackclock_core::trace::CaState;
 
-use super::patience::Takes;
+use super::device::Takes;
 use super::Sender;
 use crate::config::{Config, MtuProbing};
 

@@ -8,7 +8,7 @@
 use ackclock_core::{Span, Time};
 
 use super::chrono::{Chrono, Limit};
-use super::push::{Round, Sent};
+use super::round::{Round, Sent};
 use super::Sender;
 use crate::config::{Buffers, SendLimit};
 use crate::ticks::Ticks;

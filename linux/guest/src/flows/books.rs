@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ackclock_sim::scenario::spec::WorkloadConfig;
-use ackclock_sim::scenario::starts::{self, Starts};
+use ackclock_sim::scenario::starts::Starts;
 use ackclock_sim::workload::flow::ClientRow;
 use ackclock_sim::workload::{FetchParams, Pace};
 use ackclock_sim::world::layout::Layout;
@@ -152,7 +152,7 @@ impl Shared {
         for (group, spec) in job.scenario.flows.iter().enumerate() {
             let stop = spec.stop_ns.map_or(job.scenario.duration_ns, |s| s.min(job.scenario.duration_ns));
             let mut starts = Starts::new(spec, group, job.seed);
-            for _ in 0..starts::members(spec) {
+            for _ in 0..spec.members() {
                 let (id, start) = (flows.len() as u32, starts.following().0);
                 let fetches = match &spec.workload {
                     WorkloadConfig::Fetch(fetches) => Some((fetches.clone(), None)),
