@@ -507,7 +507,7 @@ impl Transport {
         }
     }
 
-    /// Nothing beyond what was sent.
+    /// The application writes no more. What a send buffer holds still leaves; without one nothing was written beyond what was sent.
     pub fn stop_writing(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.stop_writing(now),

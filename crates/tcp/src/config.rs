@@ -10,7 +10,7 @@ use ackclock_core::{choice, Span, Time};
 
 use crate::memory::Share;
 
-pub use profiles::PROFILES;
+pub use profiles::{is_linux_today, PROFILES};
 pub use stack::{MetricsCache, Stack, Switches};
 
 /// How losses are detected.

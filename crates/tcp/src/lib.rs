@@ -19,7 +19,7 @@ mod ticks;
 
 pub use config::{
     AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MetricsCache,
-    MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
+    is_linux_today, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
 };
 pub use connection::{AccurateMarks, Connection, Due, Info, KeepAlive, State};
 pub use ledger::Ledger;

@@ -82,6 +82,7 @@ use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
+use peer_window::HalfWindow;
 use plain::Reasons;
 use push::SendQueue;
 use rack::Rack;
@@ -231,6 +232,8 @@ pub struct Sender {
     pub patience: Patience,
     /// Present where the path's MTU is looked for.
     mtu_search: Option<Box<MtuSearch>>,
+    /// Present where the peer's first window held less than two segments.
+    half_window: Option<Box<HalfWindow>>,
     /// Present where the host has a queue of its own.
     host_queue: Option<Box<HostQueue>>,
 
@@ -292,6 +295,7 @@ impl Sender {
             patience: Patience::default(),
             reasons: Reasons::of(config),
             mtu_search: MtuSearch::new(config, !responder),
+            half_window: None,
             host_queue: None,
             usage: Usage::default(),
             limits: None,
@@ -334,6 +338,7 @@ impl Sender {
         self.smss = smss;
         self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
+        self.fit_into_half_window(wnd as u64, options);
         self.usage.begin(now);
         match rtt {
             Some(rtt) => {

@@ -76,6 +76,8 @@ BY_NAME = {
     "netem-limit": "netem",
 }  # fmt: skip
 """Our name of a queue -> the kernel's, where it is a discipline of its own."""
+PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
+"""Profile -> version of the kernel that it is; None: the name says none, and is taken by every kernel."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -242,8 +244,15 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
         return ScenarioError(key=f"flows.{i}.{key}", found=quote(found), allowed=f"{allowed}, with the linux backend")
 
-    if group["profile"] != "linux-6":
-        raise refuse("profile", group["profile"], '"linux-6"')
+    if group["profile"] not in PROFILES:
+        raise refuse("profile", group["profile"], ", ".join(quote(name) for name in PROFILES))
+    version = PROFILES[group["profile"]]
+    if version is not None and not kernel.is_of(version):
+        raise ScenarioError(
+            key=f"flows.{i}.profile",
+            found=f"{quote(group['profile'])}, and {kernel.name}",
+            allowed=f"a kernel of Linux {version}, or the profile linux-6, which leaves the version to the kernel",
+        )
     asked = group["congestion_control"]
     if asked in schema()["quinn"]["controllers"] or asked.startswith("stack:"):
         raise refuse("congestion_control", group["congestion_control"], "a controller of TCP or of PCC")

@@ -131,12 +131,12 @@ columns! {
     time established_s ["s"] = rows().map(|f| f.established),
         "When the end that opened the flow's first connection completed the handshake.", or "no handshake was completed, or the transport has none";
     time stop_s ["s"] = rows().map(|f| f.stop),
-        "When the application stops: at the scenario's `stop`, when its last byte is acknowledged, or at the end of the run.";
+        "When the application stops: at the scenario's `stop`, when the flow is complete, or at the end of the run, whichever comes first.";
     f8 completion_s ["s"] = rows().map(|f| elapsed(f, f.completed)),
-        "Time from the start of the flow until all its data was acknowledged or its last response was complete.", or "the flow did not complete";
+        "Time from the start of the flow until it was complete: all its data, and the FIN behind it, was acknowledged to the sending host, or the client had the last response.", or "it did not complete";
     i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
     f8 goodput_bps ["bit/s"] = rows().map(goodput),
-        "Payload acknowledged until `stop_s`, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
+        "Payload acknowledged until `stop_s`, or all of it if the flow is complete, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
     i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; of QUIC, all packets.";
     i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions; of QUIC, packets taken as lost, whose data is sent again.";
     i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";

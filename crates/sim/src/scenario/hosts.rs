@@ -10,7 +10,7 @@ use ackclock_core::foreign::Maker as Ends;
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;
 use ackclock_net::host::HostParams;
-use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
+use ackclock_tcp::{is_linux_today, Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
 use crate::scenario::names::{is_foreign, is_pcc, CUSTOM, STACK};
@@ -106,7 +106,8 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
 
     let stack = &group.stack;
     stack.apply(&mut config);
-    if group.profile == "linux-6" && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
+    let today = is_linux_today(&group.profile);
+    if today && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
         config.offer_first_buffer();
     }
     let streams = matches!(
@@ -119,10 +120,10 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
             | WorkloadConfig::Transactions(_)
             | WorkloadConfig::Population(_)
     );
-    if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
+    if let Some(buffers) = config.buffers.as_mut().filter(|_| today && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
         buffers.call_bytes = WRITE;
-    } else if group.profile == "linux-6" && streams {
+    } else if today && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
     let own = [&group.host, &group.peer_host];
@@ -130,7 +131,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
     let described = described.any(HostParams::runs_processes);
-    config.application_waits = group.profile == "linux-6" && !described;
+    config.application_waits = today && !described;
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {

@@ -15,7 +15,11 @@ const HEAD_UP_TO_3_1: u32 = 456;
 
 /// Name and one line for each profile.
 pub const PROFILES: &[(&str, &str)] = &[
-    ("linux-6", "Linux 6 and 7: RACK-TLP, PRR with SafeACK, IW 10, SACK compression, F-RTO"),
+    ("linux-6", "another name of linux-7.3, and the same for ever"),
+    (
+        "linux-7.3",
+        "Linux 7.3, compared with it event by event: RACK-TLP, PRR with SafeACK, IW 10, SACK compression, F-RTO",
+    ),
     ("linux-3.2", "Linux 3.2: FACK, first PRR, initial RTO 1 s, IW 10"),
     ("linux-3.0", "Linux 3.0: FACK, rate halving, initial RTO 3 s, IW 10"),
     (
@@ -29,11 +33,16 @@ pub const PROFILES: &[(&str, &str)] = &[
     ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
 ];
 
+/// Whether this is the profile of the present kernel, by either of its names.
+pub fn is_linux_today(profile: &str) -> bool {
+    matches!(profile, "linux-6" | "linux-7.3")
+}
+
 impl Config {
     /// The profile called `name`, if there is one.
     pub fn profile(name: &str) -> Option<Config> {
         Some(match name {
-            "linux-6" => Config::linux_6(),
+            name if is_linux_today(name) => Config::linux_6(),
             "linux-3.2" => Config::linux_3_2(),
             "linux-3.0" => Config::linux_3_0(),
             "linux-2.6" => Config::linux_2_6(),

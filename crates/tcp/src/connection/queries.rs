@@ -97,6 +97,11 @@ impl Connection {
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
     }
+    /// All that the application wrote, and the FIN behind it, was acknowledged.
+    #[inline]
+    pub fn has_delivered_all(&self) -> bool {
+        self.sender.fin_acked()
+    }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {
         self.sender.written()

@@ -50,7 +50,7 @@ pub struct PccSums {
 impl Sums {
     /// Add a connection.
     pub fn add(&mut self, info: &Info) {
-        self.acked += info.bytes_acked.saturating_sub(1); // the SYN counts as one
+        self.acked += info.payload_acked();
         self.data_segs_out += info.data_segs_out as u64;
         self.retransmissions += info.total_retrans as u64;
         self.rtos += info.total_rto as u64;
@@ -71,6 +71,8 @@ impl Sums {
 pub struct State {
     /// The sending host's socket of the connection now open.
     pub open: Option<RawFd>,
+    /// Its application writes into it, and is told when the flow stops.
+    pub writing: bool,
     /// Its endpoints, if it is a flow over datagrams.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
@@ -88,7 +90,7 @@ impl State {
             self.closed.add(info);
         }
         if self.open == Some(fd) {
-            self.open = None;
+            (self.open, self.writing) = (None, false);
         }
         info
     }
