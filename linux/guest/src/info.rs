@@ -69,9 +69,9 @@ impl Info {
         }
     }
 
-    /// Payload acknowledged: the kernel counts SYN and FIN as a byte each.
-    pub fn payload_acked(&self) -> u64 {
-        self.bytes_acked.saturating_sub(1).min(self.bytes_new)
+    /// Payload acknowledged: the kernel counts the FIN as a byte, and the SYN of an end that `connected`.
+    pub fn payload_acked(&self, connected: bool) -> u64 {
+        self.bytes_acked.saturating_sub(connected.into()).min(self.bytes_new)
     }
 
     /// Segments in flight as the sender sees it (RFC 6675's pipe).

@@ -244,7 +244,7 @@ impl World<'_> {
     /// Bytes acknowledged to a flow's sending host so far.
     fn acked(&self, flow: u32) -> u64 {
         let state = self.shared.state(flow);
-        let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.payload_acked());
+        let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.payload_acked(state.connects));
         let datagrams = state.datagrams.as_ref().map_or(0, |ends| ends.delivered());
         state.closed.acked + open + datagrams + self.clients.acked(flow)
     }
@@ -256,7 +256,7 @@ impl World<'_> {
             self.notes.samples.push(Sample {
                 t,
                 flow: flow.id,
-                bytes_acked: state.closed.acked + info.payload_acked(),
+                bytes_acked: state.closed.acked + info.payload_acked(state.connects),
                 retransmissions: state.closed.retransmissions.wrapping_add(info.total_retrans as u64),
                 info,
             });
@@ -328,7 +328,8 @@ impl World<'_> {
                 continue;
             }
             if let Some(info) = state.open.take().and_then(|fd| Info::of(fd).ok()) {
-                state.closed.add(&info);
+                let connects = state.connects;
+                state.closed.add(&info, connects);
                 let mut fetches = self.shared.fetches();
                 if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
                 {

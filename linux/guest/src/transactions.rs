@@ -158,7 +158,7 @@ impl Clients {
 
     /// Bytes acknowledged on connections of a flow that are open.
     pub fn acked(&self, flow: FlowId) -> u64 {
-        let acked = |id| self.sockets.counts(id).0.payload_acked();
+        let acked = |id| self.sockets.counts(id).0.payload_acked(false);
         self.sockets.open(flow).into_iter().map(acked).sum()
     }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SAMPLE_INTERVAL = "10 ms"
 """Between samples, where the scenario asks for none."""
+HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
 CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches"}
@@ -203,12 +204,13 @@ def compare(
             found=quote(groups[0]),
             allowed=f"{', '.join((*STREAMS, *CLIENTS))}, to compare what is sent",
         )
+    end_s = json.loads(scenario.to_engine_json())["duration_ns"] * 1e-9 - HALF_A_NANOSECOND
     flows, first, ends = [], None, 0
     for flow, kind in enumerate(groups):
         divergence, events, text = None, 0, ""
         if kind in STREAMS:
             segment = _segment(scenario, flow, simulator, kernel)
-            ours, theirs = (_events(run.acks, flow, segment) for run in (simulator, kernel))
+            ours, theirs = (_events(run.acks, flow, segment, end_s) for run in (simulator, kernel))
             events, divergence = _walk(ours, theirs, names)
             text = "" if divergence is None else str(divergence)
             ends = _end_of_recovery(theirs) if flow == 0 else ends
@@ -261,16 +263,17 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
     return int(min(longest)) if longest else None
 
 
-def _events(acks: pl.DataFrame, flow: int, segment: int | None) -> list[Mapping[str, Any]]:
-    """ACKs and transmissions of data of a flow, in order, to the end of the run.
+def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> list[Mapping[str, Any]]:
+    """ACKs and transmissions of a flow, in order, before the run ends.
 
     An ACK that others overtook is of no use to the sender unless it SACKs something, and is in the kernel's table alone; one that does
     has SND.UNA in the simulator's. With nothing outstanding an ACK tells of the window alone, and is in the kernel's table alone, too.
-    A FIN has the number behind the data, and is no data: what it rides on is as long without it.
+    A FIN has the number behind the data.
     """
     import polars as pl
 
     rows = acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
+    rows = rows.filter(pl.col("t_s") < end_s)
     out: list[Mapping[str, Any]] = []
     sent: dict[int, int] = {}
     acknowledged = left = 0

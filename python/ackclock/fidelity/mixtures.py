@@ -106,10 +106,10 @@ NOT_A_FEATURE = frozenset(
     {
         "flows.count", "flows.name", "flows.path", "flows.transport", "flows.profile", "flows.congestion_control_options", "flows.stack",
         "flows.workload", "flows.host", "flows.peer_host", "stack.packet_memory", "link.rate", "link.delay", "link.queue", "link.loss", "host.name",
-        "host.preset", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
+        "host.preset", "stack.slow_start", "losses.scripted", "losses.listed", "capacities.mahimahi", "stack.tso",
     }
 )  # fmt: skip
-"""Names and frames of other keys; what is drawn elsewhere (scripted losses in the family "transfer"); what the network decides."""
+"""Names and frames of other keys; what the kernel has in one form alone; what is drawn elsewhere (scripted losses in the family "transfer"); what the network decides."""
 
 WHOLE = frozenset({"whole", "packet limit", "mean packets", "packets", "limit"})
 
@@ -162,6 +162,8 @@ def _value(it: Mixture, place: str, key: Mapping[str, Any], depth: int = 0) -> A
     match kind:
         case "flag":
             return draw.chance(0.5) if key.get("absent") is None else not key["absent"]
+        case "choice" if name == "ecn-fault.what":
+            return draw.one(("strip-ce", "mark-all"))
         case "choice":
             return draw.one([choice for choice in takes["names"] if choice != key.get("absent")] or takes["names"])
         case "table":
@@ -337,7 +339,12 @@ def _losses(it: Mixture) -> None:
 
 def _links(it: Mixture) -> None:
     names = [name for name in taken_keys("link") if name != "capacity"]
-    _keys(it, "link", "link", _link(it), names, it.draw.between(1, 2))
+    if it.network == "qdisc" or it.draw.chance(0.15):
+        it.network = "qdisc"
+        it.set("link", (*_link(it), "merging"), _table(it, "merging", schema_table("merging"), 1))
+        return
+    names.remove("merging")
+    _keys(it, "link", "link", _link(it), names, it.draw.between(1, 3))
 
 
 def _capacity(it: Mixture) -> None:
@@ -436,10 +443,10 @@ def _offload(it: Mixture) -> None:
 FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "flows": (_several, 12),
     "stack": (_stack, 20),
-    "queue": (_queue, 20),
+    "queue": (_queue, 28),
     "loss": (_losses, 10),
-    "link": (_links, 12),
-    "capacity": (_capacity, 5),
+    "link": (_links, 16),
+    "capacity": (_capacity, 7),
     "way back": (_way_back, 5),
     "workload": (_workload, 14),
     "times": (_times, 7),

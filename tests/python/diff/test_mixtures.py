@@ -69,7 +69,20 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
             for key in table["keys"]:
                 name = f"{family}.{kind}.{key['name']}"
                 assert keys[name] >= 0.4 * keys[f"{family}.{kind}"] or name in NOT_DRAWN, name
-    assert set(FEATURES) == {"flows", "stack", "queue", "loss", "link", "capacity", "way back", "workload", "times", "links", "hosts", "offload"}
+    assert set(FEATURES) == {
+        "flows",
+        "stack",
+        "queue",
+        "loss",
+        "link",
+        "capacity",
+        "way back",
+        "workload",
+        "times",
+        "links",
+        "hosts",
+        "offload",
+    }
 
 
 NOT_DRAWN = {"queues.cake.limit"}

@@ -49,8 +49,8 @@ pub struct PccSums {
 
 impl Sums {
     /// Add a connection.
-    pub fn add(&mut self, info: &Info) {
-        self.acked += info.payload_acked();
+    pub fn add(&mut self, info: &Info, connected: bool) {
+        self.acked += info.payload_acked(connected);
         self.data_segs_out += info.data_segs_out as u64;
         self.retransmissions += info.total_retrans as u64;
         self.rtos += info.total_rto as u64;
@@ -73,6 +73,8 @@ pub struct State {
     pub open: Option<RawFd>,
     /// Its application writes into it, and is told when the flow stops.
     pub writing: bool,
+    /// Its sending end opens connections; a server accepts them.
+    pub connects: bool,
     /// Its endpoints, if it is a flow over datagrams.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
@@ -87,7 +89,7 @@ impl State {
     pub fn close(&mut self, fd: RawFd) -> Option<Info> {
         let info = Info::of(fd).ok();
         if let Some(info) = &info {
-            self.closed.add(info);
+            self.closed.add(info, self.connects);
         }
         if self.open == Some(fd) {
             (self.open, self.writing) = (None, false);

@@ -27,7 +27,10 @@ impl End {
         let fd = socket.as_raw_fd();
         sys::bind(fd, host_ip(0, self.group), self.port(0))?;
         self.shared.sleep_until(self.start);
-        self.state().open = Some(fd);
+        {
+            let mut state = self.state();
+            (state.open, state.connects) = (Some(fd), true);
+        }
         if sys::connect(fd, host_ip(1, self.group), self.port(1)).is_err() {
             let mut state = self.state();
             state.close(fd);
