@@ -18,8 +18,8 @@ mod stats;
 mod ticks;
 
 pub use config::{
-    AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MetricsCache,
-    is_linux_today, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
+    is_linux_today, AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule,
+    MetricsCache, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
 };
 pub use connection::{AccurateMarks, Connection, Due, Info, KeepAlive, State};
 pub use ledger::Ledger;

@@ -162,11 +162,8 @@ impl Wiring {
                 node.address(host_ip(side, group), DEVICE)?;
                 let gateway = !wiring.routers.is_empty();
                 let host = &job.hosts[group];
-                let metrics = Metrics {
-                    initcwnd: host.initcwnd,
-                    initrwnd: host.initrwnd,
-                    rto_min_ms: host.rto_min_ms,
-                };
+                let metrics =
+                    Metrics { initcwnd: host.initcwnd, initrwnd: host.initrwnd, rto_min_ms: host.rto_min_ms };
                 node.route([0; 4], 0, DEVICE, gateway, metrics)?;
                 for (at, entry) in mix(&job.scenario.flows[group].workload).iter().enumerate() {
                     let ip = client_ip(group, Some(at));

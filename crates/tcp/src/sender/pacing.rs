@@ -159,7 +159,12 @@ impl Sender {
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             // of full segments (Linux `mss_cache`), whatever options leave of them
-            pacer.update(&self.window, self.smss + self.option_room, self.board.packets_out(), self.rtt.srtt());
+            pacer.update(
+                &self.window,
+                self.smss + self.option_room,
+                self.board.packets_out(),
+                self.rtt.srtt(),
+            );
         }
     }
 

@@ -85,7 +85,11 @@ impl HalfWindow {
 impl Sender {
     /// The handshake is over; the peer offered `wnd`.
     pub(super) fn fit_into_half_window(&mut self, wnd: u64, options: u32) {
-        if wnd / 2 >= u64::from(self.smss) || wnd == 0 || self.config.rto_style != RtoStyle::Linux || self.mtu_search.is_some() {
+        if wnd / 2 >= u64::from(self.smss)
+            || wnd == 0
+            || self.config.rto_style != RtoStyle::Linux
+            || self.mtu_search.is_some()
+        {
             return;
         }
         let half = HalfWindow { full: self.smss, options, widest: wnd };
