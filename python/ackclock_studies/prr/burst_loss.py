@@ -1,4 +1,7 @@
-"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12)."""
+"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12).
+
+Length: three ways to lose in bursts, and the claims that are judged with each.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +145,7 @@ def run_passing(plan: Plan) -> Data:
             scenario=passing(rule, length, depth),
             keys={"rule": rule, "length": length, "depth": depth},
             stream=f"passing {length} {depth}",
-            seeds=plan.count(quick=800 if rule in (RATE_HALVING, RFC6675, PRR) else 200, paper=4000),
+            seeds=plan.count(quick=800 if rule in (RATE_HALVING, RFC6675, PRR) else 200, paper=3000),
             needs={"fetches": COLUMNS},
         )
         for length in LENGTHS[1:]
