@@ -26,6 +26,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._seen import seen
+from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
@@ -57,17 +58,12 @@ __all__ = [
 ]
 
 
-USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
-"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
-
 MOST_UNEXPLAINED = 0.1
 """Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
 
 SPARE = 0.2
 """Part of what the path carries, from which on what is left of it is told: below it, it was full."""
 
-CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
-"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,7 +263,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     other = found.connections.filter(
         (found.connections["connection"] == row["connection"]) & (found.connections["way"] != row["way"])
     )
-    mss = _segment(found.packets, server, other["mss"][0] if other.height else None)
+    mss = full_segment(found.packets, server, other["mss"][0] if other.height else None)
     asked = ask(found.packets, row, found.facts, server=server, mss=mss)
     packets, row = asked.packets, asked.row
     if asked.refused:
@@ -442,36 +438,6 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""
-
-
-def _segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
-    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
-
-    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
-    is, or together with what the receiver has announced.
-    """
-    import polars as pl
-
-    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
-    if own.is_empty():
-        return USUAL_SEGMENT
-    lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
-    if lengths.is_empty():
-        return int(own["length"].max())  # type: ignore[arg-type]
-    known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
-    most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
-    sizes = {
-        length // parts
-        for length, _ in known[:CANDIDATES]
-        for parts in range(1, length // LEAST_SEGMENT + 1)
-        if length % parts == 0
-    }
-    best, covers = 0, 0
-    for size in sorted((size for size in sizes if size <= most), reverse=True):
-        covered = sum(length * count for length, count in known if length % size == 0)
-        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
-            best, covers = size, covered
-    return best or USUAL_SEGMENT
 
 
 def _place(row: dict[str, Any]) -> str:
