@@ -18,11 +18,13 @@ from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._answer import Answer, answer
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
+from ackclock.diagnose._early import early_end
 from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
+from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._seen import seen
@@ -48,6 +50,7 @@ __all__ = [
     "Identity",
     "Outcome",
     "Path",
+    "Policer",
     "diagnose",
     "fit",
     "fit_mirror",
@@ -63,7 +66,6 @@ MOST_UNEXPLAINED = 0.1
 
 SPARE = 0.2
 """Part of what the path carries, from which on what is left of it is told: below it, it was full."""
-
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +121,10 @@ class Diagnosis:
         What the capture does not tell, or tells only roughly.
     answer
         Where the limit is, what would change it, how sure that is; None if nothing is told at all.
+    policer
+        On the path, if the losses show one.
+    early_bytes
+        What was in flight when slow start ended, if that was early and nothing was lost.
     """
 
     connection: dict[str, Any]
@@ -134,6 +140,8 @@ class Diagnosis:
     sent: Sent | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     answer: Answer | None = None
+    policer: Policer | None = None
+    early_bytes: int | None = None
 
     @property
     def paced(self) -> bool:
@@ -198,6 +206,8 @@ class Diagnosis:
             "idle_s": self.idle_s,
             "causes": [asdict(cause) for cause in self.causes],
             "path": None if self.path is None else asdict(self.path),
+            "policer": None if self.policer is None else asdict(self.policer),
+            "slow_start_ended_early_at_bytes": self.early_bytes,
             "notes": list(self.notes),
         }
 
@@ -345,6 +355,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
     said = said.replace(CAUSES["application"].split(",")[0], BUFFERED) if played.buffered else said
     closed = _closed(played)
+    police = policed(moved, shown, path, server=server, mss=mss)
+    early = early_end(played, path, mss)
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else "Nothing was sent."
     life = sum(played.seconds.values())
     where = answer(
@@ -354,6 +366,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         level=played.level,
         buffered=played.buffered,
         closed=closed,
+        policer=police,
+        early=None if early is None else early // mss,
         idle=played.seconds["idle"] / life if life else 0.0,
     )
     return Diagnosis(
@@ -369,6 +383,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         replay=played,
         sent=shown,
         answer=where,
+        policer=police,
+        early_bytes=early,
         notes=asked.notes
         + notes(
             played,
