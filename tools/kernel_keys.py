@@ -98,6 +98,8 @@ TICKS = {LINK + "capacity": {"kind": "dummynet", "tick": "10 ms"}}
 OUT = {LINK + "outage": {"at": "300 ms", "lasts": "100 ms", "arrivals": "wait"}}
 STRIPS = {**MARKS, STACK + "ecn": "ask", LINK + "ecn_fault": {"what": "strip-ce", "at": "after"}}
 LATE = {LINK + "reorder": {"probability": "2 %", "extra_delay": "5 ms"}}
+EARLY = {LINK + "netem_jitter": {"deviation": "2 ms", "distribution": "normal"}}
+BUCKET = {LINK + "capacity": {"kind": "token-bucket", "burst": "20 kB"}}
 
 
 def of_kind(queue: Changes, network: str, given: Changes, **keys: Any) -> Iterator[Row]:
@@ -142,6 +144,15 @@ def rows() -> list[Row]:
         Row(key=STACK + "receive_buffer", value="40000 bytes"),
         Row(key=STACK + "send_buffer", value="60000 bytes"),
         Row(key=STACK + "max_pacing_rate", value="5 Mbit/s"),
+        Row(key=STACK + "pacing", value=True),
+        Row(key=STACK + "reordering", value=20, given=LOSSY),
+        Row(key=STACK + "initial_receive_window", value=3),
+        Row(key=STACK + "mtu_probing", value="always"),
+        Row(
+            key=STACK + "mtu_probing",
+            value="after-timeouts",
+            given={LINK + "outage": {"at": "300 ms", "lasts": "4 s", "arrivals": "lost"}, "duration": "10 s"},
+        ),
         Row(key=STACK + "small_queues", value=False, given=OWN, network="qdisc"),
         Row(
             key=STACK + "limit_output_bytes",
@@ -280,6 +291,7 @@ def rows() -> list[Row]:
             for key, value, given in (
                 ("queue", {"kind": "pie"}, {LINK + "rate": "5 Mbit/s"}),
                 ("queue", {"kind": "threshold", "mark": "5 packets"}, ect),
+                ("loss", {"kind": "gilbert-elliott-in-time", "good": "200 ms", "bad": "10 ms"}, {}),
                 ("loss", {"kind": "periodic", "every": 50}, {}),
                 ("loss", {"kind": "listed", "packets": [30]}, {}),
                 ("loss", {"kind": "scripted", "drops": [{"first": 30}]}, {}),
@@ -292,6 +304,8 @@ def rows() -> list[Row]:
                 ("ecn_fault", {"what": "strip-ce"}, ecn),
                 ("ecn_fault", {"what": "mark-all"}, ecn),
                 ("outage", {"at": "500 ms", "lasts": "100 ms"}, {}),
+                ("netem_jitter", {"deviation": "2 ms"}, {}),
+                ("capacity", {"kind": "token-bucket", "burst": "20 kB"}, {}),
             )
         ),
         Row(
@@ -372,12 +386,17 @@ def rows() -> list[Row]:
                 ("capacity.tick", "30 ms", TICKS, "relay"),
                 ("capacity.keeps_credit", True, TICKS, "relay"),
                 ("outage.every", "400 ms", OUT, "relay"),
+                ("outage.apart", "300 ms", OUT, "relay"),
                 ("outage.arrivals", "lost", OUT, "relay"),
                 ("ecn_fault.probability", 0.5, STRIPS, "relay"),
                 ("ecn_fault.at", "before", STRIPS, "relay"),
                 ("reorder.probability", "9 %", LATE, "relay"),
                 ("reorder.extra_delay", "9 ms", LATE, "relay"),
                 ("wifi.mean", "4 ms", {LINK + "wifi": {"mean": "2 ms"}}, "relay"),
+                ("netem_jitter.deviation", "4 ms", EARLY, "relay"),
+                ("netem_jitter.distribution", "pareto", EARLY, "relay"),
+                ("netem_jitter.correlation", "50 %", EARLY, "relay"),
+                ("capacity.burst", "50 kB", BUCKET, "relay"),
                 (
                     "merging.gro_flush_timeout",
                     "2 ms",

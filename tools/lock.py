@@ -21,7 +21,8 @@ def main() -> None:
         *extras["dev"],
         *extras["cluster"],
         *extras["agents"],
-    ]  # the tests run a cluster of their own, and environments
+        *extras["mcp"],
+    ]  # the tests run a cluster of their own, environments, and a server for agents
     compile_lock("requirements.lock", [*run, *build])
     compile_lock("requirements-dev.lock", ["-c requirements.lock", *dev])
     compile_lock("requirements-docs.lock", ["-c requirements.lock", "-c requirements-dev.lock", *extras["docs"]])

@@ -517,7 +517,7 @@ def reason(error: Exception) -> str:
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
         return "no space left on the device"
-    return (os.strerror(number) if number else said).lower()
+    return (os.strerror(number) if number else said).lower().removeprefix("is ")
 
 
 _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)

@@ -190,14 +190,20 @@ def quote(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + '..."' if text.startswith('"') else text[:57] + "..."
 
 
+MOST_BESIDE = 60
+"""Characters of a list of names that stands beside the nearest of them."""
+
+
 def one_of(found: str, names: Iterable[str]) -> str:
-    """The allowed names as a list, and the one nearest to what was found. Names of the user's own may be long, or many."""
+    """The allowed names as a list, and the one nearest to what was found; beside it a long list is left out. Names of the user's own may be long, or many."""
     names = list(names)
     near = nearest(found, names)
     listed = ", ".join(_cut(name, 60) for name in names[:50])
     if len(names) > 50:
         listed += f" and {len(names) - 50:,} more"
     listed = _cut(listed, 600)
+    if near and len(listed) > MOST_BESIDE:
+        return f"one of {len(names)} names (nearest: {_cut(near, 60)})"
     return f"{listed} (nearest: {_cut(near, 60)})" if near else listed
 
 

@@ -54,6 +54,31 @@ impl Distribution {
         }
     }
 
+    /// What is left of a stay of a drawn length at a moment that has nothing to do with it: long stays are met more often, and any part of
+    /// one is as likely as another. Each kind takes a fixed number of values from the stream.
+    pub fn remainder(&self, stream: &mut Stream) -> f64 {
+        let met = match self {
+            &Distribution::Exponential { .. } => return self.draw(stream), // it has no memory
+            &Distribution::Constant { value } => value,
+            &Distribution::Uniform { low, high } => {
+                libm::sqrt(low * low + (high * high - low * low) * stream.unit())
+            }
+            &Distribution::Lognormal { median, sigma } => {
+                median * libm::exp(sigma * sigma + sigma * stream.normal())
+            }
+            Distribution::Choice { values } => {
+                let at = stream.unit() * values.iter().sum::<f64>();
+                let mut sum = 0.0;
+                let met = values.iter().find(|&&value| {
+                    sum += value;
+                    at < sum
+                });
+                met.or(values.last()).copied().unwrap_or(0.0)
+            }
+        };
+        met * stream.unit()
+    }
+
     /// The mean.
     pub fn mean(&self) -> f64 {
         match self {
@@ -149,5 +174,22 @@ mod tests {
         assert!(!Distribution::Uniform { low: 2.0, high: 1.0 }.is_drawable());
         assert!(!Distribution::Choice { values: vec![] }.is_drawable());
         assert!(!Distribution::Exponential { mean: f64::NAN }.is_drawable());
+    }
+
+    /// The mean square over twice the mean.
+    #[test]
+    fn what_is_left_of_a_stay_has_the_mean_of_renewal_theory() {
+        let cases = [
+            (Distribution::Constant { value: 3.0 }, 1.5),
+            (Distribution::Uniform { low: 1.0, high: 3.0 }, (13.0 / 3.0) / 4.0),
+            (Distribution::Exponential { mean: 2.0 }, 2.0),
+            (Distribution::Choice { values: vec![0.0, 1.0, 5.0] }, (26.0 / 3.0) / 4.0),
+            (Distribution::Lognormal { median: 1.0, sigma: 0.5 }, libm::exp(0.5) / (2.0 * libm::exp(0.125))),
+        ];
+        for (distribution, expected) in cases {
+            let mut stream = Stream::new(1, "test");
+            let mean = (0..100_000).map(|_| distribution.remainder(&mut stream)).sum::<f64>() / 1e5;
+            assert!((mean / expected - 1.0).abs() < 0.02, "{distribution:?}: {mean}, {expected}");
+        }
     }
 }

@@ -21,6 +21,11 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(mix(h ^ mix(seed))))
     }
 
+    /// A stream of its own, by the next number of this one: what it is asked for changes nothing here.
+    pub fn branch(&mut self) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(mix(self.next_u64())))
+    }
+
     /// 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {

@@ -10,6 +10,7 @@ pub mod host;
 pub mod jitter;
 pub mod link;
 pub mod loss;
+pub mod netem_jitter;
 pub mod outage;
 pub mod pool;
 pub mod qdisc;

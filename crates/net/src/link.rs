@@ -66,7 +66,7 @@ enum Kind {
 
 impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
-    /// `<name>.jitter`, `<name>.reorder`, `<name>.wifi`, `<name>.ecn-fault` and `<name>.outage` in a run with this seed.
+    /// `<name>.jitter`, `<name>.netem-jitter`, `<name>.reorder`, `<name>.wifi`, `<name>.ecn-fault` and `<name>.outage` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
@@ -430,12 +430,15 @@ impl Link {
         id: PacketId,
         leaves: Time,
     ) -> Option<Time> {
-        let delay = self.delay;
+        let (delay, waiting) = (self.delay, self.on_wire);
         let Some(extras) = self.extras_mut() else { return Some(leaves + delay) };
         let mut delivery = match &mut extras.capacity {
             None => leaves + delay,
             Some(capacity) => capacity.delivery(leaves),
         };
+        if let Some(jitter) = &mut extras.netem_jitter {
+            delivery = jitter.apply(leaves, delivery);
+        }
         if let Some(jitter) = &mut extras.jitter {
             delivery = jitter.apply(delivery);
         }
@@ -453,11 +456,18 @@ impl Link {
             let delivery = delivery + extra.unwrap_or(Span::ZERO);
             film.note(&pool[id], [arrived, leaves, delivery]);
         }
-        let Some(extra) = extra else { return Some(delivery) };
-        delivery += extra;
+        let overtaking = extras.netem_jitter.as_mut().filter(|jitter| jitter.overtakes());
+        let behind = overtaking.map(|jitter| jitter.place(id, delivery, waiting));
+        if extra.is_none() && behind.is_none() {
+            return Some(delivery);
+        }
+        delivery += extra.unwrap_or(Span::ZERO);
         self.on_wire += 1;
         let rest = self.rest();
-        rest.wire.push_late(pool, id, delivery, offered);
+        match behind {
+            Some(behind) => rest.wire.put_behind(pool, behind, id, delivery, offered),
+            None => rest.wire.push_late(pool, id, delivery, offered),
+        }
         rest.next = rest.next.min(delivery);
         None
     }

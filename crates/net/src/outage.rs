@@ -13,10 +13,21 @@ table! {
         at: Span = DURATION_OR_ZERO;
         /// Time from the start of one outage to the start of the next. Default: there is one outage only.
         every: Option<Span> = DURATION;
+        /// Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations.
+        apart: Option<Distribution> = Takes::DrawnOr(Unit::Duration, 0);
         /// Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`.
         lasts: Distribution = Takes::DrawnOr(Unit::Duration, 0);
         /// Whether packets that arrive during an outage wait in the queue or are lost.
         arrivals: Arrivals = Arrivals::TAKES, Arrivals::Wait;
+    }
+    rules |params, rules| {
+        if params.apart.is_some() && params.every.is_some() {
+            let found = format!("{} beside every", rules.shown("apart"));
+            rules.refuse_as("apart", found, "one of the two");
+        }
+        if params.apart.as_ref().is_some_and(|apart| apart.mean() < LEAST_APART_S) {
+            rules.refuse("apart", "1 us on average, or more");
+        }
     }
 }
 
@@ -47,6 +58,7 @@ impl Outages {
             from: Time::ZERO + config.at,
             until: Time::ZERO,
             every: config.every,
+            apart: config.apart.clone(),
             lasts: config.lasts.clone(),
             stream,
         };
@@ -79,6 +91,7 @@ struct Walk {
     from: Time,
     until: Time,
     every: Option<Span>,
+    apart: Option<Distribution>,
     lasts: Distribution,
     stream: Stream,
 }
@@ -90,7 +103,10 @@ impl Walk {
             return now; // behind a transmission that never ends
         }
         while self.until <= now && self.from != Time::NEVER {
-            self.from = self.every.map_or(Time::NEVER, |every| self.from + every);
+            self.from = match &self.apart {
+                Some(apart) => self.until + drawn(apart, &mut self.stream).max(Span(1)),
+                None => self.every.map_or(Time::NEVER, |every| self.from + every),
+            };
             self.draw();
         }
         match now < self.from {
@@ -105,14 +121,20 @@ impl Walk {
             self.until = Time::NEVER;
             return;
         }
-        let drawn = Span((self.lasts.draw(&mut self.stream).clamp(0.0, LONGEST_S) * 1e9) as u64);
+        let lasts = drawn(&self.lasts, &mut self.stream);
         // a nanosecond of each period is left, so that time goes on
-        self.until = self.from + self.every.map_or(drawn, |every| drawn.min(every - Span(1)));
+        self.until = self.from + self.every.map_or(lasts, |every| lasts.min(every - Span(1)));
     }
+}
+
+fn drawn(from: &Distribution, stream: &mut Stream) -> Span {
+    Span((from.draw(stream).clamp(0.0, LONGEST_S) * 1e9) as u64)
 }
 
 /// An hour.
 const LONGEST_S: f64 = 3600.0;
+/// Outages of a long pause are walked through one by one.
+const LEAST_APART_S: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
@@ -122,7 +144,7 @@ mod tests {
 
     fn outage(at: u64, every: Option<u64>, lasts: f64, arrivals: Arrivals) -> Outage {
         let lasts = Distribution::Constant { value: lasts };
-        Outage { at: Span(at), every: every.map(Span), lasts, arrivals }
+        Outage { at: Span(at), every: every.map(Span), apart: None, lasts, arrivals }
     }
 
     fn at_work(config: &Outage) -> Outages {
@@ -143,6 +165,31 @@ mod tests {
         assert_eq!(again.start(Time(399)), Time(399), "asking changes nothing");
         let lost: Vec<bool> = [0, 49, 50, 100, 160].iter().map(|&t| again.loses(Time(t))).collect();
         assert_eq!(lost, [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn the_time_between_outages_may_be_drawn() {
+        let drawn = |low, high| Distribution::Uniform { low, high };
+        let config = Outage {
+            apart: Some(drawn(100e-9, 300e-9)),
+            lasts: drawn(10e-9, 30e-9),
+            ..outage(50, None, 0.0, Arrivals::Lost)
+        };
+        let mut outages = at_work(&config);
+        let out: Vec<bool> = (0..440_000).map(|t| outages.loses(Time(t))).collect();
+        let starts: Vec<usize> = (1..out.len()).filter(|&t| out[t] && !out[t - 1]).collect();
+        assert_eq!(starts[0], 50);
+        let apart: Vec<usize> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = apart.iter().sum::<usize>() as f64 / apart.len() as f64;
+        assert!(apart.iter().all(|gap| (109..=330).contains(gap)) && (mean - 220.0).abs() < 6.0, "{mean}");
+        let share = out.iter().filter(|&&out| out).count() as f64 / out.len() as f64;
+        assert!((share - 20.0 / 220.0).abs() < 0.008, "{share}");
+        assert!((0..200u64).all(|t| outages_agree(&config, t * 1111)), "starts follow the same outages");
+    }
+
+    fn outages_agree(config: &Outage, t: u64) -> bool {
+        let (mut one, mut other) = (at_work(config), at_work(config));
+        one.loses(Time(t)) == (other.start(Time(t)) > Time(t))
     }
 
     #[test]

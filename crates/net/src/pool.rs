@@ -192,6 +192,26 @@ impl Chain {
         self.tail = id.0;
     }
 
+    /// Insert a packet behind this one of the chain, or at the front.
+    pub(crate) fn insert(
+        &mut self,
+        pool: &mut Pool,
+        before: Option<PacketId>,
+        id: PacketId,
+        due: Time,
+        offered: Time,
+    ) {
+        let next = match before {
+            None => std::mem::replace(&mut self.head, id.0),
+            Some(before) => std::mem::replace(&mut pool.slots[before.0 as usize].next, id.0),
+        };
+        let slot = &mut pool.slots[id.0 as usize];
+        (slot.due, slot.offered, slot.next) = (due, offered, next);
+        if next == NONE {
+            self.tail = id.0;
+        }
+    }
+
     /// Take the first one.
     #[inline]
     pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PacketId> {

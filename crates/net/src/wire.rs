@@ -27,6 +27,18 @@ impl Wire {
         self.late.push(pool, id, delivery, offered);
     }
 
+    /// Put a packet on the wire that others overtake, which all lie among those held back: behind this one, or at the front.
+    pub(crate) fn put_behind(
+        &mut self,
+        pool: &mut Pool,
+        before: Option<PacketId>,
+        id: PacketId,
+        delivery: Time,
+        offered: Time,
+    ) {
+        self.late.insert(pool, before, id, delivery, offered);
+    }
+
     /// The earliest delivery, and when that packet was offered to the link.
     #[inline]
     pub(crate) fn next(&self, pool: &Pool) -> (Time, Time) {

@@ -5,13 +5,14 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::schema::{Absent, Described, Place, Table, Takes, Value};
 use ackclock_core::{Distribution, Packet, Rate, Segment, Span, Time};
 use ackclock_net::capacity::{
-    DummynetParams, MahimahiParams, Opportunities, RandomParams, ScheduleParams, Step,
+    DummynetParams, MahimahiParams, Opportunities, RandomParams, ScheduleParams, Step, TokenBucketParams,
 };
 use ackclock_net::ecn_fault::{EcnChange, Place as Where};
 use ackclock_net::loss::{
-    BernoulliParams, Drop, GilbertElliottParams, ListedParams, Per, PeriodicParams, PolicerParams,
-    ScriptedParams,
+    BernoulliParams, Drop, GilbertElliottParams, InTimeParams, ListedParams, Per, PeriodicParams,
+    PolicerParams, ScriptedParams,
 };
+use ackclock_net::netem_jitter::{NetemJitter, Shape};
 use ackclock_net::outage::Arrivals;
 use ackclock_net::{
     AppliesTo, CapacityConfig, Counters, EcnFault, LinkConfig, LossConfig, Outage, QueueConfig, Refused,
@@ -102,6 +103,15 @@ fn loss() -> impl Strategy<Value = LossConfig> {
                 applies_to,
             })
         }),
+        (1e-6..1e-3, 1e-6..1e-3, applies_to()).prop_map(|(good, bad, applies_to)| {
+            LossConfig::InTime(InTimeParams {
+                good: Distribution::Exponential { mean: good },
+                bad: Distribution::Uniform { low: 0.0, high: bad },
+                loss_bad: 0.9,
+                loss_good: 0.01,
+                applies_to,
+            })
+        }),
         (0u64..9, 0u64..9, applies_to()).prop_map(|(every, offset, applies_to)| {
             LossConfig::Periodic(PeriodicParams { every, offset, applies_to })
         }),
@@ -139,6 +149,7 @@ fn capacity() -> impl Strategy<Value = Option<CapacityConfig>> {
             let file = Opportunities(counts.into());
             Some(CapacityConfig::Mahimahi(MahimahiParams { file, opportunity: 1500 }))
         }),
+        1 => (1u64..30_000).prop_map(|burst| Some(CapacityConfig::TokenBucket(TokenBucketParams { burst }))),
         1 => (1u64..100_000, any::<bool>()).prop_map(|(tick, keeps_credit)| {
             Some(CapacityConfig::Dummynet(DummynetParams { tick: Span(tick), keeps_credit }))
         }),
@@ -165,19 +176,35 @@ fn link() -> impl Strategy<Value = LinkConfig> {
         probability,
     }));
     let arrivals = prop_oneof![Just(Arrivals::Wait), Just(Arrivals::Lost)];
-    let outage =
-        prop::option::of((0u64..50_000, prop::option::of(1u64..50_000), 0.0..4e-5, arrivals).prop_map(
-            |(at, every, high, arrivals)| Outage {
-                at: Span(at),
-                every: every.map(Span),
-                lasts: Distribution::Uniform { low: 0.0, high },
-                arrivals,
-            },
-        ));
-    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage);
+    let again = (prop::option::of(1u64..50_000), any::<bool>());
+    let outage = prop::option::of((0u64..50_000, again, 0.0..4e-5, arrivals).prop_map(
+        |(at, (every, drawn), high, arrivals)| Outage {
+            at: Span(at),
+            every: every.filter(|_| !drawn).map(Span),
+            apart: drawn.then_some(Distribution::Exponential { mean: 1e-5 }),
+            lasts: Distribution::Uniform { low: 0.0, high },
+            arrivals,
+        },
+    ));
+    let shape = prop_oneof![Just(Shape::Uniform), Just(Shape::Normal), Just(Shape::Pareto)];
+    let netem = prop::option::of((1u64..20_000, shape, 0.0..1.0).prop_map(
+        |(deviation, distribution, correlation)| NetemJitter {
+            deviation: Span(deviation),
+            distribution,
+            correlation,
+        },
+    ));
+    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage, netem);
     (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity(), more).prop_map(
-        |(rate, delay, queue, loss, jitter, reorder, capacity, (wifi, aggregate, ecn_fault, outage))| {
+        |(rate, delay, queue, loss, jitter, reorder, capacity, more)| {
+            let (wifi, aggregate, ecn_fault, outage, netem_jitter) = more;
+            // a bucket's tokens come at a rate; packets that overtake by themselves are not held back
+            let bucket = matches!(capacity, Some(CapacityConfig::TokenBucket(_)));
+            let rate = if bucket && rate == Rate::INFINITE { Rate(1_000_000_000) } else { rate };
+            let overtake = netem_jitter.is_some() && rate == Rate::INFINITE && capacity.is_none();
+            let reorder = reorder.filter(|_| !overtake);
             LinkConfig {
+                netem_jitter,
                 queue,
                 loss,
                 jitter: Span(jitter),
@@ -268,7 +295,8 @@ proptest! {
             prop_assert_eq!(out.counters.marked, marks);
         }
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
-        if config.reorder.is_none() && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
+        let overtake = config.reorder.is_some() || config.netem_jitter.is_some() && config.overtakes();
+        if !overtake && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
             prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
         }
         conns.sort_unstable();

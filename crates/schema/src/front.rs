@@ -233,7 +233,8 @@ impl<'a> Front<'a> {
 
     fn one_of(&mut self, written: &Written, family: &'static Family) -> Option<Value> {
         if !matches!(written, Written::Table(_)) {
-            self.refuse_as(quote(written), TAGGED);
+            let example = likely(written, family).map_or(String::new(), |made| format!("{made}, "));
+            self.refuse_as(quote(written), format_args!("{example}{TAGGED}"));
             return None;
         }
         let kind = written.get("kind").unwrap_or(&Written::Nothing);
@@ -352,6 +353,45 @@ impl<'a> Front<'a> {
         }
         Some(made)
     }
+}
+
+/// The table that was probably meant by a name of a kind, or by a bare share: with what it requires.
+fn likely(written: &Written, family: &Family) -> Option<String> {
+    let required = |table: &Table| -> Vec<(&'static str, Takes)> {
+        let needed = table.keys().filter(|key| matches!((key.absent)(), Absent::Required));
+        needed.map(|key| (key.name, key.takes)).collect()
+    };
+    let share = match written {
+        Written::Text(text) => text.trim().strip_suffix('%').map(|part| format!("\"{} %\"", part.trim())),
+        Written::Number(x) if (0.0..=1.0).contains(x) => Some(x.to_string()),
+        _ => None,
+    };
+    if let Some(share) = share {
+        let one = |table: &&&Table| matches!(required(table)[..], [(_, Takes::Share)]);
+        let table = family.tables.iter().find(one)?;
+        let key = required(table)[0].0;
+        return Some(format!("{{ kind = \"{}\", {key} = {share} }}", table.kind));
+    }
+    let kinds: Vec<&str> = family.tables.iter().map(|table| table.kind).collect();
+    let near = nearest(written.text()?, &kinds)?;
+    let table = family.tables.iter().find(|table| table.kind == near)?;
+    let mut made = format!("{{ kind = \"{near}\"");
+    for (key, takes) in required(table) {
+        made += &format!(", {key} = {}", example(&takes)?);
+    }
+    Some(made + " }")
+}
+
+/// A value of this kind.
+fn example(takes: &Takes) -> Option<String> {
+    Some(match takes {
+        Takes::Share => "\"1 %\"".to_string(),
+        Takes::Duration(_) | Takes::DurationOr(_) => "\"1 s\"".to_string(),
+        Takes::Rate(_) => "\"10 Mbit/s\"".to_string(),
+        Takes::Size(..) => "\"10 MB\"".to_string(),
+        Takes::Whole(low, _) => (*low).max(1).to_string(),
+        _ => return None,
+    })
 }
 
 fn missing(what: &str) -> Refusal {

@@ -160,14 +160,19 @@ impl<'a> Asked<'a> {
         };
         let Some((dimension, factor)) = self.dimensions.iter().find_map(of) else {
             let units: Vec<&str> = self.units().collect();
-            let hint =
-                nearest(unit, &units).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            let found = format!("{} with the unit {}{hint}", shown(), quoted(unit));
+            let found = match meant(text, unit, &units) {
+                Some(meant) => format!("{}; did you mean \"{meant}\"?", shown()),
+                None => format!("{} with the unit {}", shown(), quoted(unit)),
+            };
             return Err(Refusal::new(found, self.describe()));
         };
         let value = number.times(factor);
         let zero = value.numerator.is_zero();
-        if (number.negative && !zero) || (zero && !self.zero) {
+        if number.negative && !zero {
+            let found = format!("{}, which is negative", shown());
+            return Err(Refusal::new(found, self.describe()));
+        }
+        if zero && !self.zero {
             return Err(Refusal::new(shown(), self.describe()));
         }
         if value > Exact::whole(dimension.largest as u128) {
@@ -329,6 +334,32 @@ fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     }
 }
 
+/// The quantity that was probably meant: bytes per second where bits are counted are eight times as many.
+fn meant(text: &str, unit: &str, units: &[&str]) -> Option<String> {
+    let written = text.trim().strip_suffix(unit)?.trim();
+    let prefix = unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps"));
+    let bits = prefix.and_then(|prefix| {
+        let (factor, unit) = match prefix {
+            "" => (8.0, "bit/s"),
+            "k" | "K" => (8.0, "kbit/s"),
+            "M" => (8.0, "Mbit/s"),
+            "G" => (8.0, "Gbit/s"),
+            "Ki" => (8.0 * 1024.0, "bit/s"),
+            "Mi" => (8.0 * 1_048_576.0, "bit/s"),
+            "Gi" => (8.0 * 1_073_741_824.0, "bit/s"),
+            _ => return None,
+        };
+        units.contains(&unit).then_some((factor, unit))
+    });
+    match bits {
+        Some((factor, unit)) => {
+            let number: f64 = written.parse().ok()?;
+            Some(format!("{} {unit}", number * factor))
+        }
+        None => Some(format!("{written} {}", nearest(unit, units)?)),
+    }
+}
+
 /// Whether a text is a number without a unit.
 pub fn is_bare(text: &str) -> bool {
     matches!(split(text), Some((_, None)))
@@ -423,7 +454,10 @@ mod tests {
         }
         for (text, dimension, words) in [
             ("5", &RATE, "without a unit"),
-            ("5 Mbps", &RATE, "did you mean \"Mbit/s\"?"),
+            ("5 Mbps", &RATE, "did you mean \"5 Mbit/s\"?"),
+            ("10 MB/s", &RATE, "did you mean \"80 Mbit/s\"?"),
+            ("1.5 KiB/s", &RATE, "did you mean \"12288 bit/s\"?"),
+            ("-20 ms", &DURATION, "which is negative"),
             ("1e99 s", &DURATION, "too large"),
             ("0.4 ns", &DURATION, "too small"),
             ("1.5 packets", &PACKETS, "in whole packets"),

@@ -8,6 +8,8 @@ use crate::{Table, Takes, Unit, Value, Written};
 const MOST_SHOWN: usize = 60;
 /// Names that a message lists, characters of each, and of all.
 const MOST_NAMES: usize = 50;
+/// Characters of a list of names that stands beside the nearest of them.
+const MOST_BESIDE: usize = 60;
 const MOST_OF_NAME: usize = 60;
 const MOST_OF_LIST: usize = 600;
 
@@ -221,7 +223,7 @@ pub fn significant(x: f64, digits: usize) -> String {
     rounded.to_string()
 }
 
-/// The allowed names as a list, and the one nearest to what was found.
+/// The allowed names as a list, and the one nearest to what was found; beside it a long list is left out.
 pub fn one_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| cut(name, MOST_OF_NAME)).collect();
@@ -231,6 +233,9 @@ pub fn one_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     }
     let listed = cut(&listed, MOST_OF_LIST);
     match nearest(found, &names) {
+        Some(near) if listed.chars().count() > MOST_BESIDE => {
+            format!("one of {} names (nearest: {})", names.len(), cut(near, MOST_OF_NAME))
+        }
         Some(near) => format!("{listed} (nearest: {})", cut(near, MOST_OF_NAME)),
         None => listed,
     }
@@ -356,6 +361,8 @@ mod tests {
         assert_eq!(nearest("Prr_Crb", &["prr-ssrb", "prr-crb"]), Some("prr-crb"));
         assert_eq!(nearest("x", &["reno", "cubic"]), None);
         assert_eq!(one_of("cubik", &["reno", "cubic"]), "reno, cubic (nearest: cubic)");
+        let many = ["reno", "westwood-plus", "cubic", "cubic-rfc9438", "highspeed", "scalable", "illinois"];
+        assert_eq!(one_of("cubik", &many), "one of 7 names (nearest: cubic)");
     }
 
     #[test]

@@ -25,6 +25,7 @@ from ackclock.text import NONE, rate, seconds
 if TYPE_CHECKING:
     import polars as pl
 
+    from ackclock.plot import Figure
     from ackclock.scenario import Scenario
 
 __all__ = ["Batch", "Run"]
@@ -270,8 +271,59 @@ class Run(_Result):
             **_summary.tables(self.scenario, self.rows),
         }
 
+    def plot(self, what: str = "cwnd", *, width: str = "double") -> Figure:
+        """A figure of one column of the run's tables.
+
+        Parameters
+        ----------
+        what
+            "cwnd", "rtt", "goodput", "queue", "in_flight", "rwnd" or "ssthresh", or "TABLE.COLUMN".
+        width
+            "single" or "double": of a paper's columns.
+
+        Returns
+        -------
+        Figure
+            A notebook shows it; `write` makes files.
+
+        Raises
+        ------
+        InputError
+            If the run has recorded no such column.
+        """
+        from ackclock.plot import columns
+
+        return columns.figure(self, what, width=width)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page that `ackclock run --report` writes, of what this run has recorded.
+
+        Parameters
+        ----------
+        path
+            File, ".html".
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        from ackclock import report
+        from ackclock.report.run import page
+
+        return report.write(page(self), Path(path), what=f"report {path}")
+
+    def __repr__(self) -> str:
+        name = f"{self.scenario.name}, " if self.scenario.name else ""
+        return f"<Run {name}seed {self.seed}, digest {self.digest}: {len(self.rows('flows'))} flows>"
+
     def _repr_html_(self) -> str:
-        """For notebooks: the flows and the links."""
+        """For notebooks: the flows and the links, and a picture of what was sampled."""
         groups = self.scenario.flows
         flows = [
             (
@@ -299,8 +351,16 @@ class Run(_Result):
             _html.heading(f"Run {self.scenario.name}".strip(), f"seed {self.seed}, digest {self.digest}")
             + _html.table(("flow", "goodput", "packets", "retransmitted", "mean RTT", "completed in"), flows)
             + _html.table(("link", "delivered", "dropped", "mean queue"), links)
+            + self._picture()
             + f"<p>tables: {tables}</p>"
         )
+
+    def _picture(self) -> str:
+        """The first of these that was sampled."""
+        for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
+            if table in self.tables and self._has_rows(table):
+                return str(self.plot(what)._repr_html_())
+        return ""
 
     def _has_rows(self, name: str) -> bool:
         return any(len(buffer) for _, buffer in self.tables[name].values())
@@ -475,6 +535,32 @@ class Batch(_Result):
 
     seeds: Sequence[int]
     digests: Sequence[str]
+
+    def __repr__(self) -> str:
+        name = f" {self.scenario.name}" if self.scenario.name else ""
+        return f"<Batch{name}: {len(self.seeds)} seeds, tables {', '.join(self.tables)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: means over the seeds, flow by flow."""
+        import polars as pl
+
+        if "flows" not in self.tables:
+            return _html.heading(f"Batch {self.scenario.name}".strip(), f"{len(self.seeds)} seeds")
+        means = self.flows.group_by("flow", maintain_order=True).agg(
+            pl.col("name").first(), pl.col("goodput_bps", "retransmissions", "mean_rtt_s").mean()
+        )
+        rows = [
+            (
+                f"{row['flow']} {row['name']}",
+                NONE if row["goodput_bps"] is None else rate(row["goodput_bps"]),
+                NONE if row["retransmissions"] is None else f"{row['retransmissions']:,.1f}",
+                seconds(row["mean_rtt_s"]),
+            )
+            for row in means.head(20).iter_rows(named=True)
+        ]
+        return _html.heading(
+            f"Batch {self.scenario.name}".strip(), f"means over {len(self.seeds)} seeds"
+        ) + _html.table(("flow", "goodput", "retransmitted", "mean RTT"), rows)
 
 
 def named_groups(table: pl.DataFrame, scenario: Scenario, *, after: str = "number") -> pl.DataFrame:

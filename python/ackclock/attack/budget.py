@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _files
-from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.errors import InputError, ScenarioError, one_of, quote
 from ackclock.units import DURATION, PACKETS, RATE, SIZE, Dimension, parse_share, whole
 
 Candidate = tuple[int, ...]
@@ -320,7 +320,7 @@ def load(name: str) -> Budget:
         except InputError as error:
             raise InputError(f"--budget {error}") from None
     else:
-        raise InputError(f"--budget: found {quote(name)}; allowed: {', '.join(known)}, or FILE.toml")
+        raise InputError(f"--budget: found {quote(name)}; allowed: {one_of(name, known)}, or FILE.toml")
     try:
         table, _ = read_toml(text)
     except ScenarioError as error:

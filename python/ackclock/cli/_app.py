@@ -11,7 +11,7 @@ from ackclock.cli._lazy import Branch, root
 
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
 ) -> None:
     if version:
         from ackclock.cli import _tools
@@ -26,27 +26,37 @@ def _root(
 commands = Branch(
     {
         "run": "_run:run",
+        "compare": "_sweep:compare",
         "report": "_run:report_",
-        "export": "_export:export",
+        "lab": "_lab:lab",
+        "check": "_check:check",
+        "evaluate": "_evaluate:evaluate_",
+        "attack": "_attack:attack_",
+        "conform": "_conform:conform_",
         "read": "_read:read",
         "diagnose": "_diagnose:diagnose",
-        "lab": "_lab:lab",
-        "list": "_tools:names",
-        "tables": "_tools:tables",
-        "check": "_check:check",
-        "schema": "_tools:schema",
-        "bench": "_tools:bench",
+        "export": "_export:export",
+        "import": "_import:import_",
+        "mcp": "_mcp:mcp",
+        "diff": "_diff:diff",
         "script": "_script:play",
         "fidelity": "_tools:fidelity",
+        "list": "_tools:names",
+        "tables": "_tools:tables",
+        "schema": "_tools:schema",
+        "cite": "_tools:cite",
+        "bench": "_tools:bench",
         "doctor": "_linux:doctor",
-        "compare": "_sweep:compare",
-        "attack": "_attack:attack_",
-        "evaluate": "_evaluate:evaluate_",
-        "conform": "_conform:conform_",
-        "diff": "_diff:diff",
-        "mcp": "_mcp:mcp",
     }
 )
+SECTIONS = {
+    "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
+    "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
+    "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
+    "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
+    "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
+}
+"""How help groups them; what is in no group stands in the last one."""
 study = Branch(
     {
         "list": "_study:names",
@@ -60,6 +70,8 @@ study = Branch(
 linux = Branch(
     {
         "build": "_linux:build",
+        "list": "_linux:show_kernels",
+        "remove": "_linux:remove",
     }
 )
 stack = Branch(
@@ -81,5 +93,5 @@ sweep = Branch(
 commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
 commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
 commands.add("stack", stack, help="Transport stacks that others have written, in libraries.")
-commands.add("sweep", sweep, help="Grids of scenarios under many seeds, kept in a folder and resumable.")
-app = root(_root, commands, help="A laboratory for TCP congestion control and loss recovery.")
+commands.add("sweep", sweep, help="Grids of scenarios under many seeds, kept and resumable.")
+app = root(_root, commands, sections=SECTIONS, help="A laboratory for TCP congestion control and loss recovery.")

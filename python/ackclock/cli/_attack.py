@@ -85,7 +85,7 @@ def attack_(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Search for the environment in which a controller does worst, by what others get in the same one.
+    """Search for the environment in which a controller does worst. By what others get in the same one.
 
     Your own class is executed. In the folder of an interrupted search only the missing runs are made.
     """

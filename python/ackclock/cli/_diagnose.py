@@ -78,7 +78,7 @@ def diagnose(
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Show other addresses and ports.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Why is this transfer slow? Say what limited each moment of it, and what its path is like."""
+    """Say why a transfer is slow, from a capture. What limited each moment of it, and what its path is like."""
     from ackclock.diagnose import diagnose as diagnosed
 
     if controller is not None and scenario is None and mirror is None and not what_if:

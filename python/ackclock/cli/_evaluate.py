@@ -117,7 +117,7 @@ def evaluate_(
     stack: Stacks = NOTHING,
     as_json: Json = False,
 ) -> int:
-    """Run a congestion controller in the situations of RFC 9743, and again with CUBIC in its place. Exit code 1 if it is worse in one.
+    """Judge a controller in the situations of RFC 9743. Each is run again with CUBIC in its place. Exit code 1 if it is worse in one.
 
     Your own class is executed. In an existing folder only the missing runs are made.
     """

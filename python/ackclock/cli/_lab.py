@@ -46,7 +46,7 @@ def lab(
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or only say the address.")
     ] = True,
 ) -> None:
-    """Open the simulator in a page: edit a scenario, and see its figures change."""
+    """Open the simulator in a page. Edit a scenario there, and see its figures change."""
     page = _page(file, seed).encode()
     if save is not None:
         _terminal.writable_file(save, "--save")

@@ -5,7 +5,7 @@ typer evaluates the annotation of every option. For all commands this takes long
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -43,6 +43,13 @@ class Branch(Mapping[str, Any]):
                 parameter.shell_complete = partial(_complete, parameter)
         return self._made[name]
 
+    def read(self) -> Iterator[Any]:
+        """The commands that have been read, with those below them."""
+        for made in list(self._made.values()):
+            yield made
+            if isinstance(getattr(made, "commands", None), Branch):
+                yield from made.commands.read()
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._how)
 
@@ -63,7 +70,9 @@ def _complete(parameter: Any, context: Any, incomplete: str) -> list[Any]:
     return _complete.complete(context, parameter, incomplete)
 
 
-def root(function: Callable[..., None], commands: Branch, *, help: str) -> Any:
+def root(
+    function: Callable[..., None], commands: Branch, *, sections: Mapping[str, Sequence[str]] | None = None, help: str
+) -> Any:
     """The whole command; `function` declares the options before the name of one, and is called first."""
     whole = typer.Typer(
         cls=_Group,
@@ -72,7 +81,9 @@ def root(function: Callable[..., None], commands: Branch, *, help: str) -> Any:
         help=help,
     )
     whole.callback(invoke_without_command=True)(function)
-    return _over(commands, get_command(whole))
+    group = _over(commands, get_command(whole))
+    group.sections = sections or {}
+    return group
 
 
 def _over(commands: Branch, group: Any) -> Any:
@@ -81,7 +92,22 @@ def _over(commands: Branch, group: Any) -> Any:
 
 
 class _Group(TyperGroup):
-    """Names its commands without making them."""
+    """Names its commands without making them, and lists them by section."""
+
+    sections: Mapping[str, Sequence[str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer passes it
         return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        if not self.sections:
+            super().format_commands(ctx, formatter)
+            return
+        *groups, (last, names) = self.sections.items()
+        named = {name for _, names in self.sections.items() for name in names}
+        rest = [name for name in self.list_commands(ctx) if name not in named]
+        wide = max(map(len, self.list_commands(ctx)))
+        for title, listed in [*groups, (last, [*names, *rest])]:
+            shown = [(name.ljust(wide), self.commands[name].get_short_help_str(formatter.width)) for name in listed]
+            with formatter.section(title):
+                formatter.write_dl(shown)

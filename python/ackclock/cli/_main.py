@@ -43,7 +43,8 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is None:
             return _fail("standard output: found closed; allowed: open", 3)
         stdout = sys.stdout
-        result = app(args=None if argv is None else list(argv), prog_name="ackclock", standalone_mode=False)
+        words = _habits(sys.argv[1:] if argv is None else list(argv))
+        result = app(args=words, prog_name="ackclock", standalone_mode=False)
         if (code := _wall.ran()) and (sys.stdout is not stdout or stdout.closed):
             return _fail(f"{code}: found that it took standard output away; allowed: code that leaves it as it is", 2)
         stdout.flush()
@@ -76,6 +77,13 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         return _unforeseen(error)
     finally:
         _files.end()
+
+
+def _habits(words: list[str]) -> list[str]:
+    """Words that other tools take for an option: `help`, `help COMMAND`, `version`."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version"] if words == ["version"] else words
 
 
 def _unforeseen(error: BaseException) -> int:

@@ -30,7 +30,7 @@ ABOUT = (
 
 
 def mcp() -> None:
-    """Serve read, diagnose, run, compare and list to an agent, over standard input and output (Model Context Protocol)."""
+    """Serve commands to an agent. Read, diagnose, run, compare and list, over standard input and output (Model Context Protocol)."""
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError

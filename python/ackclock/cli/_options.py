@@ -111,7 +111,7 @@ Plots = Annotated[
     list[str],
     typer.Option(
         "--plot",
-        metavar="FILE",
+        metavar="NAME.png|TABLE.COLUMN=FILE",
         help="Draw cwnd.png (also rtt, goodput, in_flight, queue; pdf, svg), or TABLE.COLUMN=FILE. Repeatable.",
     ),
 ]
@@ -133,8 +133,8 @@ Controllers = Annotated[
     list[str],
     typer.Option(
         "--controller",
-        metavar="FILE.py:CLASS|FILE.c|FILE.rs",
-        help="Your own congestion controller, for all flows; or NAME=FILE.py:CLASS, for those with custom:NAME. Repeatable.",
+        metavar="NAME|FILE.py:CLASS|FILE.c|FILE.rs",
+        help="Congestion controller, built in or your own, for all flows; or NAME=FILE.py:CLASS, for those with custom:NAME. Repeatable.",
     ),
 ]
 Kernels = Annotated[

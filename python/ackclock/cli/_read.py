@@ -49,7 +49,7 @@ def read(
     anonymise: Annotated[bool, typer.Option("--anonymise", help="Write other addresses and ports.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read a capture of TCP: its connections, what each has lost and sent for nothing, and the packets of one."""
+    """Read a capture: its connections, and what each has lost. Or the packets of one; what was sent for nothing is counted, too."""
     from ackclock.formats.capture import read_capture
 
     if plot is not None and plot.suffix not in (".png", ".pdf", ".svg"):

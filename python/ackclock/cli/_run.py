@@ -246,7 +246,7 @@ def report_(
     width: PlotWidth = "double",
     beside: Beside = NOTHING,
 ) -> None:
-    """Draw a run that was written with --out: its report, or single figures."""
+    """Draw a run that --out wrote: its report, or single figures."""
     from ackclock._results.result import Run
 
     if report is None and not plot:
@@ -399,6 +399,8 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
     from ackclock.scenario._parts import OWN
 
     name, equals, file = text.rpartition("=")
+    if not named(file) and not equals:
+        return _chosen(scenario, text)
     if not named(file) or (equals and not name):
         raise InputError(
             f"--controller: found {quote(text)}; allowed: FILE.py:CLASS, FILE.c or FILE.rs, or NAME= before it; a built-in one is "
@@ -423,6 +425,23 @@ def controlled(scenario: Scenario, text: str) -> Scenario:
     try:
         return scenario.set_all(changes)
     except ScenarioError as error:
+        raise error.read_from("--controller") from None
+
+
+def _chosen(scenario: Scenario, name: str) -> Scenario:
+    """All flows that have a controller take a built-in one."""
+    changes: dict[str, Any] = {}
+    for i, group in enumerate(scenario.flows):
+        if not group.is_plain:
+            changes[f"flows.{i}.congestion_control"] = name
+            if group.congestion_control_options:
+                changes[f"flows.{i}.congestion_control_options"] = {}
+    try:
+        return scenario.set_all(changes)
+    except ScenarioError as error:
+        if error.key.endswith("congestion_control"):
+            allowed = f"{error.allowed}, or FILE.py:CLASS, FILE.c, FILE.rs, or NAME= before such"
+            raise InputError(f"--controller: found {quote(name)}; allowed: {allowed}") from None
         raise error.read_from("--controller") from None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
 __all__ = ["SHOWN", "Sheet", "plain"]
@@ -48,25 +49,45 @@ class Sheet:
         """All remarks."""
         return "; ".join(self.remarks)
 
-    def __rich__(self) -> Table:
-        """The same for a terminal."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The same for a terminal: where its columns do not fit, several tables below each other, each with the names of its rows."""
+        if not self.narrow:
+            yield self._table(range(1, len(self.heads)), named=0, title=self.title, caption=self.caption)
+            return
+        named, parts = self._parts(options.max_width)
+        for i, part in enumerate(parts):
+            yield self._table(part, named=named, title="" if i else self.title, caption="")
+        yield self.caption
+
+    def _parts(self, width: int) -> tuple[int, list[list[int]]]:
+        """Columns for the names of the rows, and which of the others each table has."""
+        wide = [
+            max(len(line) for cell in (_two(head), *cells) for line in cell.split("\n")) + 2
+            for head, *cells in zip(self.heads, *self.rows, strict=True)
+        ]
+        width -= 1  # the frame
+        named = min(wide[0], width // 3)
+        parts: list[list[int]] = [[]]
+        for i in range(1, len(wide)):
+            if parts[-1] and named + sum(wide[j] for j in parts[-1]) + wide[i] > width:
+                parts.append([])
+            parts[-1].append(i)
+        return named - 2, parts
+
+    def _table(self, columns: Sequence[int], *, named: int, title: str, caption: str) -> Table:
         from rich import box
         from rich.table import Table
 
-        table = Table(title=self.title, title_justify="left", caption=self.caption or None, caption_justify="left")
+        table = Table(title=title or None, title_justify="left", caption=caption or None, caption_justify="left")
         if self.narrow:
             table.box, table.padding, table.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
-        for i, name in enumerate(self.heads):
-            two = "\n".join(name.replace("retransmitted", "retrans- mitted").rsplit(" ", 1))
-            # a name may take several lines, a number none but its own
-            table.add_column(
-                two if self.narrow and i else name,
-                justify="right" if i else "left",
-                no_wrap=i > 0,
-                overflow="fold",
-            )
+        # a name may take several lines, a number none but its own
+        table.add_column(self.heads[0], no_wrap=False, overflow="fold", min_width=named)
+        for i in columns:
+            head = _two(self.heads[i]) if self.narrow else self.heads[i]
+            table.add_column(head, justify="right", no_wrap=True, overflow="fold")
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(row[0], *(row[i] for i in columns))
         return table
 
     def lines(self, width: int) -> list[str] | None:
@@ -90,6 +111,11 @@ class Sheet:
         drawn = [self.title, edge("┏", "━", "┳", "┓"), line("┃", self.heads), edge("┡", "━", "╇", "┩")]
         drawn += [*(line("│", row) for row in self.rows), edge("└", "─", "┴", "┘")]
         return [text.rstrip() for text in (*drawn, *around[1:])]
+
+
+def _two(head: str) -> str:
+    """A heading on two lines."""
+    return "\n".join(head.replace("retransmitted", "retrans- mitted").rsplit(" ", 1))
 
 
 def plain(parts: Sequence[Any], width: int) -> str | None:

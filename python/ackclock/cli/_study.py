@@ -5,7 +5,6 @@ Length: the options of its commands are declared here, each once, with what refu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -432,7 +431,7 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Make the study's folder in this one.")] = Path(),
 ) -> None:
-    """Write a small study of your own that runs: NAME/study.toml, NAME/study.py."""
+    """Write a small study of your own that runs. Its files are NAME/study.toml and NAME/study.py."""
     from ackclock.study import plugin
 
     place = plugin.new(name, out)
@@ -453,13 +452,21 @@ def register(
 def artefact(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = Path("artefact"),
+    wheel: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.whl",
+            help="Put the package itself into it, so that nothing else is needed.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write a study as an artefact for others: one command, the versions, what is expected to come out."""
+    """Write a study as an artefact that others can run. One command, the versions, what is expected to come out."""
     from ackclock.study import artefact as written
 
     found = _get(name)
     _terminal.writable_folder(out)
-    _terminal.say(f"written: {written.write(found, out)}")
+    _terminal.say(f"written: {written.write(found, out, wheel=wheel)}")
 
 
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
@@ -499,7 +506,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
                     "asked": r.asked,
-                    "needed": r.needed if math.isfinite(r.needed) else None,
+                    "needed": r.needed if r.needed <= more.BEYOND else None,
                 }
                 for r in results
             ]

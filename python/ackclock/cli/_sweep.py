@@ -214,7 +214,7 @@ def rerun(
     own_code: OwnCode = False,
     stack: Stacks = NOTHING,
 ) -> None:
-    """Make one run of a sweep again and print what came of it; nothing is kept."""
+    """Make one run again, and print what came of it. Nothing is kept."""
     from ackclock._results.run import run as simulate
     from ackclock.cli._tables import tables
 
@@ -233,7 +233,7 @@ def check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.")],
     repair: Annotated[bool, typer.Option("--repair", help="Mark runs whose rows are lost to be made again.")] = False,
 ) -> int:
-    """Compare every file of a store with what was written; exit code 1 if something is lost."""
+    """Compare every file of a store with what was written. Exit code 1 if something is lost."""
     from ackclock.sweep import Store, integrity
     from ackclock.sweep.database import set_aside
 
@@ -268,7 +268,7 @@ def export(
     parquet: Annotated[Path | None, typer.Option(parser=file_name, metavar="FILE", help="Write it as Parquet.")] = None,
     of: Annotated[str, typer.Option("--of", metavar="runs|flows|groups", help="What has a row.")] = "runs",
 ) -> None:
-    """Write a table of a sweep, also while it runs: a row per run, per flow or per group of each run."""
+    """Write a table of a sweep, also while it runs. A row per run, per flow or per group of each run."""
     from ackclock import sweep as sweeps
     from ackclock.text import csv as as_csv
 
@@ -313,6 +313,12 @@ def plot(
     panel: Annotated[
         list[str], typer.Option(metavar="AXIS", help="Axis of the grid with a panel for each value. Repeatable.")
     ] = NOTHING,
+    row: Annotated[
+        str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a row of panels for each value.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(metavar="AXIS", help="Axis of the grid with a column of panels for each value.")
+    ] = None,
     where: Annotated[
         list[str], typer.Option(metavar="AXIS=VALUE", help="Only runs with this value. Repeatable.")
     ] = NOTHING,
@@ -328,12 +334,13 @@ def plot(
         typer.Option(metavar="AXIS=VALUE", help="Show differences from the run with this value, seed by seed."),
     ] = None,
     normalise: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--normalise",
-            help="Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT.",
+            "--normalise/--as-measured",
+            help="Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT; or in their own units. By itself: shares, where rates are an axis of the grid.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     scale: Annotated[
         str,
         typer.Option(
@@ -351,7 +358,7 @@ def plot(
         typer.Option("--format", metavar="pdf|png|svg", help="Write the figures so, too (always: svg). Repeatable."),
     ] = NOTHING,
 ) -> None:
-    """Draw lines with bands, heat map, distributions and throughput against delay; write a report."""
+    """Draw the figures of a sweep. Lines with bands, heat map, distributions, throughput against delay; and a report."""
     from ackclock import sweep as sweeps
     from ackclock.plot.figure import FORMATS
     from ackclock.sweep import figures, page
@@ -368,6 +375,8 @@ def plot(
         x=x,
         by=by,
         panel=panel,
+        row=row,
+        column=column,
         where=where,
         average=average,
         against=against,
@@ -376,9 +385,17 @@ def plot(
         width=width,
         style=style,
     )
+    chosen = any((kind, x, by, panel, row, column, where, average, against, normalise is not None, width, style))
     with sweeps.Store(folder) as store:
+        # the report of the sweep stays beside a figure that was asked for
         place = page.write(
-            results, store, drawn, folder / "sweeps" / results.sweep.name, metric=metric, formats=formats
+            results,
+            store,
+            drawn,
+            folder / "sweeps" / results.sweep.name,
+            metric=metric,
+            formats=formats,
+            name="plot" if chosen else "report",
         )
     _terminal.say(f"report: {place}")
     _terminal.say(f"figures: {place.parent / 'figures'} ({', '.join(f.name for f in drawn)})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,33 @@ def version() -> None:
     _terminal.say(f"build {_engine.build()}, profile {_engine.profile()}")
 
 
+def cite(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Folder that `run --out` has written.", show_default=False)
+    ] = None,
+) -> None:
+    """Print how to cite this version, and a run of it. As BibTeX, with the build and the digest that make the run findable."""
+    import ackclock
+    from ackclock import _engine
+
+    notes = [f"engine build {_engine.build()}"]
+    if run is not None:
+        from ackclock._results.result import Run
+
+        read = Run.read(run)
+        notes.append(
+            f"run {read.scenario.name or 'without a name'}, seed {read.seed}, digest {read.digest}, engine {read.engine}"
+        )
+    _terminal.say(
+        "@software{ackclock,\n"
+        "  title = {ackclock: a laboratory for {TCP} congestion control and loss recovery},\n"
+        "  author = {{The ackclock developers}},\n"
+        f"  version = {{{ackclock.__version__}}},\n"
+        "  license = {MIT OR Apache-2.0},\n"
+        f"  note = {{{'; '.join(notes)}}}\n}}"
+    )
+
+
 def names(
     what: Annotated[
         str | None,
@@ -27,7 +55,7 @@ def names(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List every controller, recovery rule, queue, loss model, profile, workload and topology, or one kind of them."""
+    """List controllers, rules, queues, profiles, workloads and so on. All kinds, or one of them."""
     from ackclock import _engine
     from ackclock.scenario._shipped import shipped
 
@@ -67,7 +95,7 @@ def tables(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Describe the tables of a run: every column with its type, its unit and what null stands for."""
+    """Describe the tables of a run. Every column has its type, its unit and what null stands for."""
     from dataclasses import asdict
 
     from rich.table import Table
@@ -113,7 +141,7 @@ def bench(
         bool, typer.Option("--instructions", help="Count instructions instead (needs valgrind).")
     ] = False,
 ) -> None:
-    """Measure ns of user CPU per delivered packet, beside the yardstick loop; or count instructions."""
+    """Measure what a delivered packet costs. In ns of user CPU, beside the yardstick loop, or in instructions."""
     from ackclock import bench as benchmark
 
     if instructions:

@@ -18,12 +18,14 @@ def explain(error: BaseException) -> str:
     if kind == "BadOptionUsage":
         wants = "requires" in text
         option = getattr(error, "option_name", "option")
-        return f"{option}: found {'nothing' if wants else 'a value'}; allowed: {'a value' if wants else 'no value'}"
+        return f"{option}: found {'nothing' if wants else 'a value'}; allowed: {_wanted(context, option) if wants else 'no value'}"
     if context is None:
         return text
     command = context.command
     if kind == "NoSuchOption":
         found = str(getattr(error, "option_name", ""))
+        if found.lstrip("-") in _of_scenarios() and any("--set" in p.opts for p in command.params):
+            return f'option: found {quote(found)}; allowed: --set {found.lstrip("-")}="..." for a key of the scenario'
         options = [name for p in command.params if not _is_argument(p) for name in (*p.opts, *p.secondary_opts)]
         return f"option: found {quote(found)}; allowed: {one_of(found, [*options, '--help'])}"
     if kind == "MissingParameter":
@@ -43,6 +45,23 @@ def explain(error: BaseException) -> str:
     if "extra argument" in text:
         return f"argument: found {quote(text.partition('(s) (')[2].removesuffix(')'))}; allowed: {_usage(context)}"
     return f"{text}; allowed: {_usage(context)}"
+
+
+def _of_scenarios() -> set[str]:
+    """The keys of a scenario's top level."""
+    from ackclock.scenario._base import table_keys
+
+    return set(table_keys("scenario"))
+
+
+def _wanted(context: Any, option: str) -> str:
+    """The values of an option; without a context, of the command that was read."""
+    from ackclock.cli._app import commands
+
+    read = [context.command] if context is not None else list(commands.read())
+    params = [param for command in read for param in command.params]
+    named = next((p.metavar for p in params if not _is_argument(p) and option in p.opts), None)
+    return ", ".join(named.split("|")) if named else "a value"
 
 
 def _is_argument(param: Any) -> bool:

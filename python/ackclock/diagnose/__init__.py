@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
+from ackclock import _html
 from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._answer import Answer, answer
 from ackclock.diagnose._change import Outcome, what_if
@@ -142,6 +143,16 @@ class Diagnosis:
     answer: Answer | None = None
     policer: Policer | None = None
     early_bytes: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.refused or self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer, and the shares of the causes."""
+        said = self.refused or (str(self.answer) if self.answer is not None else self.sentence)
+        return _html.heading(said) + _html.table(
+            ("cause", "share of the time"), [(cause.name, f"{100 * cause.share:.0f} %") for cause in self.causes]
+        )
 
     @property
     def paced(self) -> bool:

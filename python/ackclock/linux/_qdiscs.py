@@ -204,6 +204,9 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage({"kind": "alone", "leaf": _leaf(queue, place)}, queues=True))
         out.append(stage(netem(rate=rate, delay_ns=delay)))
         return out
+    if rate_bps is None and kind == "netem-limit":
+        out.append(stage(netem(delay_ns=delay, limit=queue["limit"]), queues=True))
+        return out
     if rate_bps is None:
         out.append(stage(netem(delay_ns=delay)))
         return out

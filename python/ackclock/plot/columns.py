@@ -14,13 +14,14 @@ import polars as pl
 from ackclock import _files
 from ackclock.errors import InputError, quote
 from ackclock.plot import grid, panels
+from ackclock.plot.figure import Figure
 from ackclock.plot.style import WIDTHS, new, saved, styled
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
     from ackclock.formats import Measured
 
-__all__ = ["FORMATS", "WIDTHS", "check", "write"]
+__all__ = ["FORMATS", "WIDTHS", "check", "figure", "write"]
 
 FORMATS = ("pdf", "png", "svg")
 
@@ -93,13 +94,53 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
     """
     table, column, path = check(wanted)
     with styled():
-        figure, ax = new(WIDTHS[width], 2.2 if width == "single" else 3.2)
-        if table is None:
-            _draw_short(ax, run, column, beside)
-        else:
-            _draw_column(ax, run, table, column)
-        drawn = saved(figure, path.suffix.removeprefix("."))
+        drawn = saved(_drawn(run, table, column, width, beside), path.suffix.removeprefix("."))
     return _files.write(path, drawn, f"--plot {path}")
+
+
+def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measured] = ()) -> Figure:
+    """The same as a value, which notebooks show.
+
+    Parameters
+    ----------
+    run
+        A run that has recorded the column.
+    what
+        One of `SHORT`, or "TABLE.COLUMN".
+    width, beside
+        As for `write`.
+
+    Returns
+    -------
+    Figure
+        Drawn once already, so that what is wrong is said here.
+
+    Raises
+    ------
+    InputError
+        If the run has no such column.
+    """
+    if width not in WIDTHS:
+        raise InputError(f"width: found {quote(width)}; allowed: {', '.join(WIDTHS)}")
+    table, column, _ = check(f"{what}=x.png")
+    with styled():
+        _drawn(run, table, column, width, beside)
+    return Figure(
+        name=what.replace(".", "-"),
+        title=what,
+        caption=f"Seed {run.seed}, digest {run.digest}.",
+        draw=lambda: _drawn(run, table, column, width, beside),
+        data={} if table is None else {table: getattr(run, table)},
+    )
+
+
+def _drawn(run: Run, table: str | None, column: str, width: str, beside: Sequence[Measured]) -> Any:
+    drawn, ax = new(WIDTHS[width], 2.2 if width == "single" else 3.2)
+    if table is None:
+        _draw_short(ax, run, column, beside)
+    else:
+        _draw_column(ax, run, table, column)
+    return drawn
 
 
 def _draw_short(ax: Any, run: Run, name: str, beside: Sequence[Measured]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,12 +207,13 @@ def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def hide_rest(axes: Any, used: int) -> None:
-    """Hide unused panels, and label the x axes of the lowest panels in use."""
+def hide_rest(axes: Any, used: Container[int]) -> None:
+    """Hide unused panels, counted along the rows, and label the x axes of the lowest panels in use."""
+    across = axes.shape[1]
     for i, ax in enumerate(axes.flat):
-        if i >= used:
+        if i not in used:
             ax.set_visible(False)
-        elif i + axes.shape[1] >= used:
+        elif not any(below in used for below in range(i + across, axes.size, across)):
             ax.tick_params(labelbottom=True)
 
 

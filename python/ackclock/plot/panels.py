@@ -155,8 +155,39 @@ def panels(run: Run, beside: Sequence[Measured] = ()) -> list[Panel]:
             caption="What the receiver offers: the sender has at most so much outstanding.",
         ),
         Panel(name="queue", title="Queues", y="queue (packets)", curves=_queues(run, beside)),
+        *_variables(run, flows),
     ]
     return [panel for panel in made if panel.curves]
+
+
+SHARED = {"t_s", "flow", "idx", "ack_no", "cwnd", "ssthresh", "pacing_bps"}
+"""Columns of the table of controllers that every controller has."""
+
+SCALES = {"_s": (1e3, "ms"), "_bps": (1e-6, "Mbit/s"), "_segments": (1.0, "segments"), "_packets": (1.0, "packets")}
+"""End of a variable's name -> factor and unit of its figure."""
+
+MOST_VARIABLES = 12
+
+
+def _variables(run: Run, flows: _Flows) -> list[Panel]:
+    """The controllers' own variables, where they were recorded."""
+    table = run.controllers
+    made = []
+    for name in [column for column in table.columns if column not in SHARED][:MOST_VARIABLES]:
+        if not table[name].dtype.is_numeric() or not table[name].drop_nulls().len():
+            continue
+        scale, unit = next((found for end, found in SCALES.items() if name.endswith(end)), (1.0, ""))
+        end = next((end for end in SCALES if name.endswith(end)), "")
+        what = name.removesuffix(end).replace("_", " ")
+        made.append(
+            Panel(
+                name=f"controller-{name}",
+                title=f"The controller's {what}",
+                y=f"{what} ({unit})" if unit else what,
+                curves=tuple(c for c in flows.curves(table, name, scale) if np.isfinite(c.y).any()),
+            )
+        )
+    return made
 
 
 IDLE = 0.1

@@ -183,9 +183,43 @@ def asked(ask: Any, given: Mapping[str, Any]) -> Any:
 
 def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
     """Raise what is wrong, if anything is."""
-    errors = [ScenarioError(key=key, found=found, allowed=allowed) for key, found, allowed in wrong]
+    errors = [ScenarioError(key=key, found=_located(key, found), allowed=allowed) for key, found, allowed in wrong]
     if errors:
         raise ScenarioError.together(errors)
+
+
+def _located(key: str, found: str) -> str:
+    """Where an unknown key exists, if not where it was given."""
+    if found != "an unknown key":
+        return found
+    here, _, name = key.rpartition(".")
+    places = _places()
+    initials = [place for place in places if "".join(w[:1] for w in place.rpartition(".")[2].split("_")) == name]
+    for place in (
+        *(p for p in places if p.rpartition(".")[2] == name),
+        *(p for p in initials if p.rpartition(".")[0] == here),
+    ):
+        if place != key:
+            return f'{found}; did you mean "{place}"?'
+    return found
+
+
+@cache
+def _places() -> list[str]:
+    """Paths of keys outside families, the shortest first."""
+    found: list[str] = []
+
+    def walk(kind: str, prefix: str, deep: int) -> None:
+        for name, key in table_keys(kind).items():
+            found.append(f"{prefix}{name}")
+            takes, at = key["takes"], f"{prefix}{name}."
+            if takes["takes"] == "list":
+                takes, at = takes["of"], f"{at}0."
+            if takes["takes"] == "table" and deep < 4:
+                walk(takes["table"], at, deep + 1)
+
+    walk("scenario", "", 0)
+    return sorted(found, key=lambda path: (path.count("."), "bottleneck" not in path))
 
 
 def _no_characters(value: Any, deep: int = 0) -> str | None:

@@ -39,7 +39,7 @@ def find(path: str | Path, allowed: str) -> Path:
     if os.path.exists(path):
         return Path(path)
     known = one_of(name, [name for name, _ in shipped()])
-    raise ScenarioError(source=name, found="no such file", allowed=f"{allowed}, or one of {known}")
+    raise ScenarioError(source=name, found="no such file", allowed=f"{known}, or {allowed}")
 
 
 def meant(path: str | Path) -> str | None:

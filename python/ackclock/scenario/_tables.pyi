@@ -22,7 +22,7 @@ class DropTail(Table):
     ) -> None: ...
 
 class NetemLimit(Table):
-    """Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link. The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
+    """Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link; on a link with a delay and no rate, netem alone. The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in other queues it counts as that many packets. A packet leaves the queue when its transmission starts."""
 
     kind: Literal["netem-limit"]
     limit: str
@@ -361,6 +361,31 @@ class GilbertElliott(Table):
         applies_to: Literal["all", "syn", "data"] = ...,
     ) -> None: ...
 
+class GilbertElliottInTime(Table):
+    """Gilbert-Elliott model in time: the states last for drawn times, whether packets pass or not."""
+
+    kind: Literal["gilbert-elliott-in-time"]
+    good: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Length of a stay in the good state: a duration, or a distribution of durations. Exponential ones make a Markov chain."""
+    bad: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Length of a stay in the bad state."""
+    loss_bad: float | str
+    """Loss probability in the bad state."""
+    loss_good: float | str
+    """Loss probability in the good state."""
+    applies_to: Literal["all", "syn", "data"]
+    """Packets to which the model applies; others pass."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["gilbert-elliott-in-time"],
+        good: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        bad: str | Constant | Uniform | Lognormal | Exponential | Choice,
+        loss_bad: float | str = ...,
+        loss_good: float | str = ...,
+        applies_to: Literal["all", "syn", "data"] = ...,
+    ) -> None: ...
+
 class Periodic(Table):
     """Every n-th packet is lost."""
 
@@ -499,6 +524,19 @@ class Dummynet(Table):
         kind: Literal["dummynet"],
         tick: str = ...,
         keeps_credit: bool = ...,
+    ) -> None: ...
+
+class TokenBucket(Table):
+    """A token bucket as Linux TBF has it (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes leave at once. The link's `rate` fills the bucket, which is full at the start. The limit of TBF is that of the link's queue."""
+
+    kind: Literal["token-bucket"]
+    burst: str
+    """Size of the bucket."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["token-bucket"],
+        burst: str,
     ) -> None: ...
 
 class Bulk(Table):
@@ -1205,13 +1243,15 @@ class Link(Table):
     """One-way propagation delay."""
     queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
     """Queue. Default: first in, first out, without a limit."""
-    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None
+    loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
     """Loss of packets before they reach the queue. Default: none."""
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
+    netem_jitter: NetemJitter | None
+    """Jitter as Linux netem has it, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
-    capacity: Schedule | Random | Mahimahi | Dummynet | None
+    capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
     """How rate, delay and loss vary over time. Default: they are constant."""
     wifi: WifiJitter | None
     """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
@@ -1231,16 +1271,34 @@ class Link(Table):
         rate: str | None = ...,
         delay: str = ...,
         queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
-        loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
         jitter: str = ...,
+        netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
-        capacity: Schedule | Random | Mahimahi | Dummynet | None = ...,
+        capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None = ...,
         wifi: WifiJitter | None = ...,
         aggregate: str = ...,
         ecn_fault: EcnFault | None = ...,
         outage: Outage | None = ...,
         thin_acks: int = ...,
         merging: Merging | None = ...,
+    ) -> None: ...
+
+class NetemJitter(Table):
+    """Jitter as Linux netem has it (`delay TIME JITTER CORRELATION distribution NAME`): the delay of each packet is drawn around the link's `delay`. It is at least zero. On a link without a rate, packets overtake each other. On a link with a rate or a capacity they keep their order. For overtaking behind a rate, put the jitter on a link of its own, e.g. `egress`."""
+
+    deviation: str
+    """Deviation: half the range of "uniform", the unit of the other distributions."""
+    distribution: Literal["uniform", "normal", "pareto", "paretonormal"]
+    """Distribution. "normal": cut off at 4 deviations. "pareto": shape 3, moved by its mean; most packets are early, few are late by up to 4 deviations. "paretonormal": a quarter of "normal" and three quarters of "pareto"."""
+    correlation: float | str
+    """Correlation of successive draws of netem's generator. As in Linux, it acts on numbers that are then taken modulo the range, so that little of it remains in the delays."""
+    def __init__(
+        self,
+        *,
+        deviation: str,
+        distribution: Literal["uniform", "normal", "pareto", "paretonormal"] = ...,
+        correlation: float | str = ...,
     ) -> None: ...
 
 class Reorder(Table):
@@ -1292,6 +1350,8 @@ class Outage(Table):
     """Start of the first outage."""
     every: str | None
     """Time from the start of one outage to the start of the next. Default: there is one outage only."""
+    apart: str | Constant | Uniform | Lognormal | Exponential | Choice | None
+    """Instead of `every`: time from the end of one outage to the start of the next, a duration or a distribution of durations."""
     lasts: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Length of each outage: a duration, or a distribution of durations. It must be shorter than `every`."""
     arrivals: Literal["wait", "lost"]
@@ -1301,6 +1361,7 @@ class Outage(Table):
         *,
         at: str,
         every: str | None = ...,
+        apart: str | Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
         lasts: str | Constant | Uniform | Lognormal | Exponential | Choice,
         arrivals: Literal["wait", "lost"] = ...,
     ) -> None: ...
@@ -1348,13 +1409,15 @@ class NamedLink(Table):
     """One-way propagation delay."""
     queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None
     """Queue. Default: first in, first out, without a limit."""
-    loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None
+    loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None
     """Loss of packets before they reach the queue. Default: none."""
     jitter: str
     """Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their order."""
+    netem_jitter: NetemJitter | None
+    """Jitter as Linux netem has it, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
-    capacity: Schedule | Random | Mahimahi | Dummynet | None
+    capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
     """How rate, delay and loss vary over time. Default: they are constant."""
     wifi: WifiJitter | None
     """Jitter of a Wi-Fi link, in addition to `jitter`. Default: none."""
@@ -1376,10 +1439,11 @@ class NamedLink(Table):
         rate: str | None = ...,
         delay: str = ...,
         queue: DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake | None = ...,
-        loss: NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer | None = ...,
+        loss: NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer | None = ...,
         jitter: str = ...,
+        netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
-        capacity: Schedule | Random | Mahimahi | Dummynet | None = ...,
+        capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None = ...,
         wifi: WifiJitter | None = ...,
         aggregate: str = ...,
         ecn_fault: EcnFault | None = ...,
@@ -1832,8 +1896,8 @@ class Write(Table):
     ) -> None: ...
 
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
-Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | Periodic | Listed | Scripted | Policer
-Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet
+Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer
+Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet | TokenBucket
 Workload: TypeAlias = (
     Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes
 )
@@ -1865,6 +1929,7 @@ __all__ = [
     "Fq",
     "FqCodel",
     "GilbertElliott",
+    "GilbertElliottInTime",
     "Host",
     "HyStart",
     "HyStartPlusPlus",
@@ -1879,6 +1944,7 @@ __all__ = [
     "Merging",
     "MetricsCache",
     "NamedLink",
+    "NetemJitter",
     "NetemLimit",
     "Network",
     "NoLoss",
@@ -1905,6 +1971,7 @@ __all__ = [
     "Threshold",
     "Throttled",
     "Times",
+    "TokenBucket",
     "Transactions",
     "Transfer",
     "Uniform",

@@ -236,7 +236,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
             raise
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if isinstance(error, FileNotFoundError) and (name := _shipped.meant(path)) is not None:
-            allowed = f"{allowed}, or {name} without folder and ending, which comes with the package"
+            allowed = f"{name}, without folder and ending, which comes with the package, or {allowed}"
         raise ScenarioError(source=source, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     try:
         values, places = read_toml(text)

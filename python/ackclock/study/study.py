@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ackclock import _html
 from ackclock.errors import InputError
 from ackclock.study import answer
 from ackclock.study.changed import Before
@@ -213,6 +214,16 @@ class Study:
     sentences: tuple[Sentence, ...] = field(default=(), repr=False)
     runs: Mapping[str, int] = field(default_factory=dict, repr=False)
     before: Before | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.name}: {self.title}; {len(self.claims)} claims in {len(self.chapters)} chapters>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is about."""
+        return (
+            _html.heading(self.title, f"study {self.name}, {len(self.claims)} claims")
+            + f"<p>{_html.escape(self.summary)}</p>"
+        )
 
     def __post_init__(self) -> None:
         for scale, seeds in self.runs.items():

@@ -35,7 +35,7 @@ from ackclock.plot.style import WIDTHS, narrow_rc, read_style
 from ackclock.sweep.look import GROUP, Look, View, at, by_group, choose, fixed_words, groups, shown, view, warmed_up
 from ackclock.sweep.measures import distinct, measure
 from ackclock.sweep.results import Results
-from ackclock.sweep.wording import metric_words, ranked, scaled, titled, told
+from ackclock.sweep.wording import metric_unit, metric_words, ranked, scaled, titled, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,10 +79,12 @@ def figures(
     x: str | None = None,
     by: str | None = None,
     panel: Sequence[str] = (),
+    row: str | None = None,
+    column: str | None = None,
     where: Sequence[str] = (),
     average: Sequence[str] = (),
     against: str | None = None,
-    normalise: bool = False,
+    normalise: bool | None = None,
     scale: str = "auto",
     width: str | None = None,
     style: str | Path | None = None,
@@ -100,6 +102,8 @@ def figures(
         none for all that say something.
     x, by, panel
         Names of axes, instead of those chosen. Axes for which there is no room show their first value, and the figure says so.
+    row, column
+        Names of axes whose values are the rows, and the columns, of panels.
     where
         "AXIS=VALUE": only runs with this value.
     average
@@ -107,7 +111,8 @@ def figures(
     against
         "AXIS=VALUE": differences from the run with this value, seed by seed.
     normalise
-        Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT.
+        Show rates as a share of what the bottleneck can carry, times as multiples of the base RTT; None: where the metric is a rate,
+        and rates are an axis, whose values would else be all that the figure shows.
     scale
         "shared": one y axis for all panels; "free": each its own; "auto": its own where one would be flat beside another.
     width
@@ -131,8 +136,17 @@ def figures(
     rc = {"axes.titleweight": "normal", **(narrow_rc(width) if width else {}), **(read_style(style) if style else {})}
     wanted = tuple(kinds) or KINDS
     found = measure(metric)
-    column = metric if found is None else found.column
-    seen = _prepared(view(results, metric), (metric, *_DELAYS, "goodput_bps"), where, against, normalise)
+    of_group = metric if found is None else found.column
+    whole = view(results, metric)
+    shown_of = (metric, *_DELAYS, "goodput_bps")
+    by_itself = metric_unit(metric) == "bit/s" and any(axis.unit == "bit/s" for axis in whole.axes.values())
+    try:
+        seen = _prepared(whole, shown_of, where, against, by_itself if normalise is None else normalise)
+        normalise = by_itself if normalise is None else normalise
+    except InputError:
+        if normalise is not None or not by_itself:
+            raise
+        seen, normalise = _prepared(whole, shown_of, where, against, False), False  # a path without a rate, or a delay
     if not seen.runs.height or seen.runs[metric].null_count() == seen.runs.height:
         raise InputError(f"{results.sweep.name}: found no finished run with a value of {metric}; allowed: one or more")
     if average and not seen.comparable(metric):
@@ -141,12 +155,16 @@ def figures(
             f"--average {average[0]}: found {metric}{f', in {unit}' if unit else ''}, whose mean over different paths says nothing of "
             "any; allowed: with --normalise, or of a metric that is a share"
         )
-    look = choose(seen, x=x, by=by, panel=panel, average=average)
+    look = choose(seen, x=x, by=by, panel=panel, row=row, column=column, average=average)
     layout = Layout(scale=scale, width=None if width is None else WIDTHS[width])
     apart = by_group(results) if {"groups", "pareto"} & set(wanted) else None
     if apart is not None:
-        apart = _prepared(apart, (column, *_DELAYS, "goodput_bps"), where, against, normalise)
-    among = None if apart is None else choose(apart, x=x, by=GROUP, panel=_first(by, panel), average=average)
+        apart = _prepared(apart, (of_group, *_DELAYS, "goodput_bps"), where, against, normalise)
+    among = (
+        None
+        if apart is None
+        else choose(apart, x=x, by=GROUP, panel=_first(by, panel), row=row, column=column, average=average)
+    )
     made: list[Figure | None] = []
     for kind in wanted:
         match kind:
@@ -155,7 +173,7 @@ def figures(
             case "bars":
                 made.append(_bars(seen, metric, look, layout) if not look.x or list(kinds) == ["bars"] else None)
             case "groups" if apart is not None and among is not None:
-                made.append(_of_groups(apart, column, among, layout))
+                made.append(_of_groups(apart, of_group, among, layout))
             case "heat-map":
                 made.append(_heat_map(seen, metric, look, layout, asked=bool(kinds)))
             case "cdf":
@@ -320,7 +338,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
                     values[ys.index(row[y]), xs.index(row[x])] = row["mean"]
             image = draw_heat_map(ax, values, xs, ys, limits)
             ax.set_title(_panel_title(seen, chosen, place, wide_enough / across))
-        hide_rest(axes, len(parts))
+        hide_rest(axes, range(len(parts)))
         _axis_titles(figure, seen.words(x), seen.words(y))
         figure.colorbar(image, ax=axes, label=textwrap.fill(titled(seen.told(metric), unit), 24), shrink=0.9)
         return figure
@@ -431,7 +449,10 @@ def _pareto(seen: View, look: Look, layout: Layout) -> Figure | None:
         figure = _panels(seen, data, look, *titles, draw_panel, layout=layout)
         if unsaid:
             named = {}
-            for ax, (_, part) in zip(figure.axes, groups(data, *look.panels), strict=False):
+            parts = groups(data, *look.panels)
+            across = _shape(seen, look, len(parts), layout)[1]
+            places = _places(seen, look, [place for place, _ in parts], across)
+            for ax, (_, part) in zip((figure.axes[i] for i in places), parts, strict=True):
                 if part.height <= MOST_NAMED:
                     texts = part.select(unsaid).iter_rows()
                     named[ax] = list(zip(part["delay"], part["goodput"], map(", ".join, texts), strict=True))
@@ -487,6 +508,8 @@ def _panels(
 ) -> Any:
     parts = groups(data, *look.panels)
     rows, across = _shape(seen, look, len(parts), layout)
+    places = _places(seen, look, [place for place, _ in parts], across)
+    rows = max(rows, *(1 + at // across for at in places))
     if layout.width is not None:
         width, height = (
             layout.width,
@@ -496,13 +519,14 @@ def _panels(
         width, height = (7.2, 3.6) if len(parts) == 1 else (max(2.6 * across + 1.2, 6.0), 2.2 * rows + 0.6)
     shared = layout.scale == "shared" or (layout.scale == "auto" and not _flat(parts))
     figure, axes = new(width, height, nrows=rows, ncols=across, squeeze=False, sharex=True, sharey=shared)
-    for ax, (place, part) in zip(axes.flat, parts, strict=False):
+    taken = [axes.flat[at] for at in places]
+    for ax, (place, part) in zip(taken, parts, strict=True):
         draw_panel(ax, part)
         ax.set_title(_panel_title(seen, look, place, width / across))
-    hide_rest(axes, len(parts))
+    hide_rest(axes, places)
     _axis_titles(figure, x_title, textwrap.fill(y_title, max(int(9 * height), 20)))
     named: dict[str, Any] = {}
-    for ax in axes.flat[: len(parts)]:  # a group may be absent from some panels
+    for ax in taken:  # a group may be absent from some panels
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(textwrap.fill(text, 24), handle)
     if len(named) > 1:
@@ -666,8 +690,9 @@ def summary(seen: View, metric: str, look: Look, *, along: str) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for at_place, strata in cells.items():
         e: Estimate = stratified_mean([x for x, _ in strata.values()], [of for _, of in strata.values()])
+        low, high = seen.bounds(metric)
         if e.n:
-            rows.append((*at_place, e.n, e.value, e.low, e.high))
+            rows.append((*at_place, e.n, e.value, max(e.low, low), min(e.high, high)))
     numbers = {"n": pl.UInt32, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **numbers}, orient="row").with_columns(
         pl.col("mean").fill_nan(None)
@@ -683,16 +708,22 @@ def _line(x: Sequence[float], part: pl.DataFrame) -> Line:
 
 
 def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, int]:
-    """Rows and columns of panels: a row for each value of the first axes, if that fits."""
+    """Rows and columns of panels: where an axis goes across, a column for each of its values; else a row for each of the first, if that fits."""
+    if look.across:
+        across = len(seen.axes[look.across].values)
+        return -(-panels // across), across
     most = 4 if layout.width is None else max(int(layout.width / 1.5), 1)
-    across = panels if panels <= 3 else 2 if panels == 4 else 3
-    if len(look.panels) > 1:
-        of_last = [prod(len(seen.axes[c].values) for c in look.panels[i:]) for i in range(1, len(look.panels))]
-        across = next((n for n in of_last if n <= 4), across)
-        if panels > 3 * across:
-            across = 4
-    across = min(across, most)
+    across = min(panels if panels <= 3 else 2 if panels == 4 else 3, most)
     return -(-panels // across), across
+
+
+def _places(seen: View, look: Look, drawn: Sequence[Sequence[str]], across: int) -> list[int]:
+    """Where each panel stands, counted along the rows: in its own column, also where its neighbour is missing."""
+    if look.across is None:
+        return list(range(len(drawn)))
+    order = {label: i for i, label in enumerate(seen.axes[look.across].labels)}
+    rows: dict[tuple[str, ...], int] = {}
+    return [rows.setdefault(tuple(place[:-1]), len(rows)) * across + order[place[-1]] for place in drawn]
 
 
 def _floats(column: pl.Series) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
 from ackclock import units
@@ -25,6 +25,9 @@ MOST_PANELS = 12
 
 MOST_ASKED = 24
 """Panels of a figure."""
+
+MOST_ACROSS = 6
+"""Columns of panels, of figures that nobody has given a width."""
 
 MOST_SERIES = 10
 
@@ -149,6 +152,13 @@ class View:
     def comparable(self, metric: str) -> bool:
         """Whether values from different paths may be averaged: shares of something that each path has."""
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
+
+    def bounds(self, metric: str) -> tuple[float, float]:
+        """Between which all values of a metric lie: an interval that leaves them says nothing of what could be."""
+        share = metric_column(metric).endswith(("share", "jain")) or (self.normal and metric_unit(metric) == "bit/s")
+        if not share:
+            return -inf, inf
+        return (-1.0, 1.0) if self.against else (0.0, 1.0)
 
     def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
         """A table with the axes under the names that the user gave them, and other columns as named."""
@@ -362,6 +372,8 @@ class Look:
         Column -> the one value that is shown, of axes for which there is no room.
     averaged
         Columns over which means are taken, as the user asked.
+    across
+        Column of `panels`, its last, whose values are columns of panels; None where panels are in no order of columns.
     """
 
     x: str | None
@@ -369,6 +381,7 @@ class Look:
     panels: tuple[str, ...] = ()
     fixed: Mapping[str, str] = field(default_factory=dict)
     averaged: tuple[str, ...] = ()
+    across: str | None = None
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -382,6 +395,8 @@ def choose(
     x: str | None = None,
     by: str | None = None,
     panel: Sequence[str] = (),
+    row: str | None = None,
+    column: str | None = None,
     average: Sequence[str] = (),
     numbers_along: bool = True,
 ) -> Look:
@@ -393,6 +408,8 @@ def choose(
         Its axes.
     x, by, panel, average
         Names of axes.
+    row, column
+        Names of axes whose values are the rows, and the columns, of panels.
     numbers_along
         Whether an axis of numbers is along x where `x` is None.
 
@@ -416,7 +433,10 @@ def choose(
         return column
 
     along, lines = placed("--x", x), placed("--by", by)
-    panels = [c for name in panel if (c := placed("--panel", name))]
+    down, across = placed("--row", row), placed("--column", column)
+    named = [c for name in panel if (c := placed("--panel", name))]
+    panels = [c for c in (down, *named, across) if c]
+    asked_for = len(panels)
     averaged = tuple(c for name in average if (c := placed("--average", name)))
     numeric = [c for c in columns if columns[c].numbers]
     if along is not None and along not in numeric:
@@ -441,14 +461,26 @@ def choose(
             f"--panel: found axes that make {asked} panels; allowed: at most {MOST_ASKED}; --where leaves some out"
         )
     fixed: dict[str, str] = {}
-    for column in sorted(left(), key=lambda c: (c in numeric, len(columns[c].values))):
-        if prod(len(columns[c].values) for c in (*panels, column)) <= MOST_PANELS:
-            panels.append(column)
+    for one in sorted(left(), key=lambda c: (c in numeric, len(columns[c].values))):
+        if prod(len(columns[c].values) for c in (*panels, one)) <= MOST_PANELS:
+            panels.append(one)
         else:
-            fixed[column] = columns[column].labels[0]
+            fixed[one] = columns[one].labels[0]
     order = list(columns)
-    panels[len(panel) :] = sorted(panels[len(panel) :], key=order.index)
-    return Look(x=along, by=lines, panels=tuple(panels), fixed=fixed, averaged=averaged)
+    panels[asked_for:] = sorted(panels[asked_for:], key=order.index)
+    if across:
+        panels = [*(c for c in panels if c != across), across]
+    elif down and len(panels) > 1:
+        panels = [down, *(c for c in panels if c != down)]
+    few = len(panels) > 1 and len(columns[panels[-1]].values) <= MOST_ACROSS
+    return Look(
+        x=along,
+        by=lines,
+        panels=tuple(panels),
+        fixed=fixed,
+        averaged=averaged,
+        across=panels[-1] if across or few else None,
+    )
 
 
 def shown(seen: View, look: Look) -> View:

@@ -80,8 +80,9 @@ def write(
     *,
     metric: str,
     formats: Collection[str] = (),
+    name: str = "report",
 ) -> Path:
-    """Write `report.html` and `figures/` (SVG, data, and `formats`); all of them or none.
+    """Write `report.html`, or a page of another name, and `figures/` (SVG, data, and `formats`); all of them or none.
 
     A figure in another format that has the name of one of these is removed: it is of an earlier plot.
 
@@ -94,7 +95,7 @@ def write(
         with staged(folder, marks=OWN) as part:
             parquet(results.performance, part / "performance.parquet")
             drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
-            report.write(page(results, store, figures, metric=metric), part / "report.html", drawn=drawn)
+            report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
             written = {file.name for file in (part / "figures").iterdir()}
         for figure in figures:  # of an earlier plot of this name, which may show something else
             for old in (folder / "figures" / f"{figure.name}.{kind}" for kind in FORMATS):
@@ -102,7 +103,7 @@ def write(
                     old.unlink(missing_ok=True)
     except OSError as error:
         raise refused(error, str(folder)) from None
-    return folder / "report.html"
+    return folder / f"{name}.html"
 
 
 def _cells(results: Results, metric: str) -> report.Section:

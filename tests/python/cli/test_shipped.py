@@ -30,7 +30,7 @@ def test_a_name_that_nothing_has_is_refused_with_the_nearest(tmp_path, monkeypat
 def test_a_shipped_scenario_asked_by_its_path_in_the_repository_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["run", "scenarios/first.toml"]) == 2
-    assert "or first without folder and ending" in capsys.readouterr().err
+    assert "first, without folder and ending" in capsys.readouterr().err
     assert main(["run", "scenarios/mine.toml"]) == 2
     assert "comes with the package" not in capsys.readouterr().err
 

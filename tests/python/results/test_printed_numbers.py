@@ -407,7 +407,7 @@ def test_numbers_of_a_sweep(tmp_path, monkeypatch, capsys):
     runs = ackclock.run_many([cell for cell in cells for _ in range(4)], seeds=[1, 2, 3, 4] * 6)
     got = [[8 * row["bytes_acked"] / (row["stop_s"] - row["start_s"]) / 1e6 for run in runs[4 * i : 4 * i + 4] for row in run.rows("flows")]
            for i in range(6)]  # fmt: skip
-    seen = Page(Path("grid.sweep/sweeps/grid/report.html").read_text(encoding="utf-8"))
+    seen = Page(Path("grid.sweep/sweeps/grid/plot.html").read_text(encoding="utf-8"))
     table = next(table for table in seen.tables if table[0][-1] == "95 % interval")
     assert table[0][:2] == ["delay", "cc"]
     for place, values, row in zip(places, got, table[1:], strict=True):

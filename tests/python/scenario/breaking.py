@@ -306,6 +306,27 @@ each(
 )
 each("record.warm_up", lambda d: {"record.warm_up": ms(d(2000, 9000))})
 
+each(
+    f"{LINK}.reorder",
+    lambda d: {
+        LINK: {
+            "delay": "20 ms",
+            "netem_jitter": {"deviation": ms(d(1, 9))},
+            "reorder": {"probability": 0.5, "extra_delay": ms(d(1, 9))},
+        },
+    },
+)
+each(f"{LINK}.rate", lambda d: {LINK: {"delay": "20 ms", "capacity": {"kind": "token-bucket", "burst": size(d(1, 9000))}}})
+each(
+    f"{LINK}.outage.apart",
+    lambda d: {f"{LINK}.outage": {"at": "1 s", "lasts": ms(d(1, 9)), "every": "1 s", "apart": ms(d(20, 90))}},
+    lambda d: {f"{LINK}.outage": {"at": "1 s", "lasts": ms(d(1, 9)), "apart": f"{d(1, 900)} ns"}},
+)
+each(
+    f"{LINK}.loss.good",
+    lambda d: {f"{LINK}.loss": {"kind": "gilbert-elliott-in-time", "good": f"{d(0, 400)} ns", "bad": f"{d(0, 400)} ns"}},
+)
+
 
 def broken(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """One scenario for each rule: the key that is refused, and the scenario."""

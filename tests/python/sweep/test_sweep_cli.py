@@ -59,8 +59,8 @@ def test_a_sweep_from_file_to_report(grid, capsys):
     kinds = [f"--kind={kind}" for kind in ("lines", "heat-map", "cdf", "pareto")]
     assert main(["sweep", "plot", "grid.sweep", "--metric", "retransmissions", "--format", "png", *kinds]) == 0
     out = Path("grid.sweep/sweeps/grid")
-    assert str(out / "report.html") in capsys.readouterr().out
-    page = (out / "report.html").read_text(encoding="utf-8")
+    assert str(out / "plot.html") in capsys.readouterr().out
+    page = (out / "plot.html").read_text(encoding="utf-8")
     for part in ("Retransmissions against rate", "Throughput against delay", "18 runs: 18 done", "9 Mbit/s"):
         assert part in page
     assert "#claims" not in page
@@ -89,7 +89,7 @@ def test_a_sweep_from_file_to_report(grid, capsys):
         (["run", "grid.toml", "--until-width", "0"], '--until-width: found "0"; allowed: a share above zero'),
         (
             ["run", "grid.toml", "--until-width", "1%", "--metric", "godput"],
-            'metric: found "godput"; allowed: goodput_bps',
+            'metric: found "godput"; allowed: one of 25 names (nearest: goodput_bps)',
         ),
         (["run", "base.toml"], "base.toml: duration: found an unknown key"),
         (["export", "grid.toml"], "--csv: found nothing"),

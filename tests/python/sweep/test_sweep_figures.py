@@ -14,6 +14,7 @@ import pytest
 from ackclock import Scenario
 from ackclock.cli import main
 from ackclock.errors import InputError
+from ackclock.plot import styled
 from ackclock.stats import stratified_mean
 from ackclock.sweep import Axis, Results, Store, Sweep, Threads, figures, page, run
 from ackclock.sweep.look import choose, view
@@ -91,7 +92,7 @@ def test_points_are_means_over_the_seeds_of_one_cell():
     found = results(
         lossy(RATES, LOSS), lambda cell, seed: 1e6 * (10 * (cell // 3 + 1) - 2 * (cell % 3)) + 1e5 * FIVE[seed - 1]
     )
-    (figure,) = figures.figures(found, kinds=["lines"])
+    (figure,) = figures.figures(found, normalise=False, kinds=["lines"])
     table = figure.data["lines"]
     assert table.height == 9
     assert table["mean"].to_list() == pytest.approx([10, 8, 6, 20, 18, 16, 30, 28, 26])
@@ -107,7 +108,9 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     buffers = ("network.bottleneck.queue.limit", ("1 BDP", "2 BDP", "3 BDP", "4 BDP", "5 BDP"))
     delays = ("network.bottleneck.delay", ("10 ms", "20 ms", "30 ms"))
     found = results(lossy(RATES, LOSS, buffers, delays), lambda cell, seed: 1e6 + cell)
-    (figure,) = figures.figures(found, kinds=["lines"], x="network.bottleneck.rate", by="network.bottleneck.loss.p")
+    (figure,) = figures.figures(
+        found, normalise=False, kinds=["lines"], x="network.bottleneck.rate", by="network.bottleneck.loss.p"
+    )
     # five buffers make panels with nothing beside them: three delays would make fifteen
     table = figure.data["lines"]
     assert table["network.bottleneck.delay"].n_unique() == 3
@@ -117,7 +120,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     assert figure.title.endswith("(queue limit 1 BDP)")
     assert "Only queue limit 1 BDP is shown; --where, --panel and --average choose otherwise." in figure.caption
     # as the user asks: another value, panels of it, or a mean of what may be averaged
-    other = figures.figures(found, kinds=["lines"], where=["network.bottleneck.queue.limit=3 BDP"])[0]
+    other = figures.figures(found, normalise=False, kinds=["lines"], where=["network.bottleneck.queue.limit=3 BDP"])[0]
     assert "queue limit 3 BDP" in other.title
     with pytest.raises(InputError, match=r'--where network.bottleneck.queue.limit: found "9 BDP"; allowed: 1 BDP'):
         figures.figures(found, where=["network.bottleneck.queue.limit=9 BDP"])
@@ -126,7 +129,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     with pytest.raises(
         InputError, match=r"--average network.bottleneck.delay: found goodput_bps, in bit/s, whose mean"
     ):
-        figures.figures(found, average=["network.bottleneck.delay"])
+        figures.figures(found, normalise=False, average=["network.bottleneck.delay"])
     with pytest.raises(InputError, match=r"--panel: found axes that make 45 panels; allowed: at most 24"):
         figures.figures(
             found, panel=["network.bottleneck.rate", "network.bottleneck.delay", "network.bottleneck.queue.limit"]
@@ -166,7 +169,7 @@ def test_differences_are_taken_seed_by_seed():
     """CUBIC has one more than Reno under every seed, though the seeds themselves lie far apart."""
     controllers = ("flows.0.congestion_control", ("reno", "cubic"))
     found = results(grid(controllers, RATES), lambda cell, seed: 1e6 * (100 * seed + (cell >= 3) * (1 + cell % 3)))
-    (figure,) = figures.figures(found, kinds=["lines"], against="flows.0.congestion_control=reno")
+    (figure,) = figures.figures(found, normalise=False, kinds=["lines"], against="flows.0.congestion_control=reno")
     table = figure.data["lines"]
     assert table["mean"].to_list() == table["low"].to_list() == table["high"].to_list() == [1.0, 2.0, 3.0]
     assert "minus that of congestion control reno" in figure.title
@@ -189,7 +192,10 @@ def test_axes_of_any_name_are_drawn(tmp_path):
         found = results(sweep, lambda cell, seed: 1e6 * (cell + 1) + 1e5 * FIVE[seed - 1])
         assert found.cells("goodput_bps")["mean"].to_list() == pytest.approx([1e6 * (i + 1) for i in range(8)])
         drawn = figures.figures(
-            found, kinds=["lines", "bars", "heat-map", "cdf", "pareto"], x=names["network.bottleneck.rate"]
+            found,
+            kinds=["lines", "bars", "heat-map", "cdf", "pareto"],
+            x=names["network.bottleneck.rate"],
+            normalise=False,
         )
         assert [f.name for f in drawn] == ["lines-goodput-bps", "heat-map-goodput-bps", "cdf-goodput-bps", "pareto"]
         for figure in drawn:
@@ -209,7 +215,7 @@ def test_axes_that_step_together_are_one():
         name="a", scenario=sweep.scenario, axes=sweep.axes, zip=(tuple(a.key for a in sweep.axes),), seeds=sweep.seeds
     )
     found = results(sweep, lambda cell, seed: 1e6 * (cell + 1) + seed)
-    (figure,) = figures.figures(found, kinds=["lines"])
+    (figure,) = figures.figures(found, normalise=False, kinds=["lines"])
     assert figure.data["lines"].height == 3
     assert not choose(view(found, "goodput_bps")).panels
 
@@ -278,7 +284,7 @@ def test_figures_say_where_the_rates_of_flows_are_of_different_times():
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": late}))
     told = figures.figures(results(sweep, lambda cell, seed: seed))[0].caption
-    assert told.startswith("Goodput, the sum of what each flow had while it ran, against")
+    assert told.startswith("Goodput as share of the bottleneck, the sum of what each flow had while it ran, against")
     assert "while it ran" not in figures.figures(results(grid(RATES), lambda cell, seed: seed))[0].caption
 
 
@@ -315,7 +321,7 @@ def test_titles_of_panels_break_between_axes():
 
 def test_seeds_that_do_not_matter_give_no_interval():
     found = results(grid(RATES), lambda cell, seed: 1e6 * (cell + 1), digest=lambda cell, seed: str(cell))
-    table = figures.figures(found, kinds=["lines"])[0].data["lines"]
+    table = figures.figures(found, normalise=False, kinds=["lines"])[0].data["lines"]
     assert table["n"].to_list() == [1, 1, 1]
     assert table["high"].to_list() == [math.inf] * 3
 
@@ -406,8 +412,39 @@ def test_a_notebook_shows_the_figure_and_the_cells():
     found = results(grid(RATES), lambda cell, seed: 1e6 * (cell + 1) + 1e5 * FIVE[seed - 1])
     html = found._repr_html_()
     assert html.count("<svg") == 1
-    assert "Goodput rises from 1 to 3 Mbit/s as bottleneck rate goes from 10 to 90 Mbit/s" in html
+    assert "Goodput as share of the bottleneck falls from" in html
     assert "<td" in html
     assert "<svg" not in results(grid(), lambda cell, seed: 1.0)._repr_html_(), (
         "without an axis there is nothing to draw"
     )
+
+
+def test_panels_of_two_axes_stand_in_rows_and_columns():
+    """A row for each value of one axis, a column for each of the other, also where a neighbour is missing."""
+    found = results(
+        grid(
+            RATES,
+            ("network.bottleneck.delay", ("5 ms", "6 ms")),
+            ("network.bottleneck.queue.limit", ("1 BDP", "2 BDP", "3 BDP")),
+        ),
+        lambda cell, seed: 1e6 * (cell + 1) + seed,
+    )
+    asked = {"x": "network.bottleneck.rate", "kinds": ["lines"]}
+    rows, columns = "network.bottleneck.delay", "network.bottleneck.queue.limit"
+    (figure,) = figures.figures(found, row=rows, column=columns, **asked)
+    with styled():
+        axes = figure.draw().axes
+    titles = [ax.get_title(loc="left").replace("\n", " ") for ax in axes if ax.get_visible()]
+    assert [("5 ms" in title, "6 ms" in title) for title in titles] == [(True, False)] * 3 + [(False, True)] * 3
+    assert [title.split()[-2] for title in titles] == ["1", "2", "3"] * 2
+    shape = axes[0].get_gridspec()
+    assert (shape.nrows, shape.ncols) == (2, 3)
+    with pytest.raises(InputError, match=r"--column: found .*; allowed: another axis than that of --row"):
+        figures.figures(found, row=rows, column=rows, **asked)
+
+
+def test_intervals_of_shares_end_where_shares_do():
+    found = results(grid(RATES), lambda cell, seed: 4e7 if seed == 1 else 1e6)
+    lines = figures.figures(found, kinds=["lines"])[0].data["lines"]
+    assert min(lines["low"]) >= 0
+    assert figures.figures(found, kinds=["lines"], normalise=False)[0].data["lines"]["low"].min() < 0

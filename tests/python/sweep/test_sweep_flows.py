@@ -173,7 +173,7 @@ def test_panels_have_axes_of_their_own_where_one_would_be_flat(tmp_path):
     results, _ = run_sweep(Sweep(name="a", scenario=PLAIN.set_all(loss), axes=axes), tmp_path, Threads(2))
 
     def tops(scale: str) -> list[float]:
-        (figure,) = figures.figures(results, kinds=["lines"], x="buffer", by="controller", scale=scale)
+        (figure,) = figures.figures(results, kinds=["lines"], x="buffer", by="controller", normalise=False, scale=scale)
         with styled():
             axes = [ax for ax in figure.draw().axes if ax.get_visible()]
         return [ax.get_ylim()[1] for ax in axes]

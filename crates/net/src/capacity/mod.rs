@@ -5,16 +5,19 @@
 
 mod dummynet;
 mod schedule;
+mod token_bucket;
 mod trace;
 
 use ackclock_core::{family, Rate, Span, Stream, Time};
 
 pub use dummynet::DummynetParams;
 pub use schedule::{RandomParams, ScheduleParams, Step, MOST_PHASES};
+pub use token_bucket::TokenBucketParams;
 pub use trace::{read_trace, MahimahiParams, Opportunities};
 
 use dummynet::Dummynet;
 use schedule::Schedule;
+use token_bucket::TokenBucket;
 use trace::Replay;
 
 family! {
@@ -24,6 +27,7 @@ family! {
         Random(RandomParams),
         Mahimahi(MahimahiParams),
         Dummynet(DummynetParams),
+        TokenBucket(TokenBucketParams),
     }
 }
 
@@ -50,7 +54,9 @@ impl CapacityConfig {
             CapacityConfig::Random(params) => {
                 params.rate.as_ref().map_or(rate, |drawn| Rate(drawn.greatest() as u64))
             }
-            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => self.nominal(rate),
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) | CapacityConfig::TokenBucket(_) => {
+                self.nominal(rate)
+            }
         }
     }
 
@@ -63,6 +69,7 @@ impl CapacityConfig {
             }
             CapacityConfig::Random(params) => times(params.every),
             CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => times(Span::from_us(1000)),
+            CapacityConfig::TokenBucket(_) => 0.0,
         }
     }
 
@@ -75,7 +82,9 @@ impl CapacityConfig {
             CapacityConfig::Random(params) => {
                 params.delay.as_ref().map_or(delay, |drawn| Span((drawn.greatest() * 1e9) as u64))
             }
-            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => delay,
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) | CapacityConfig::TokenBucket(_) => {
+                delay
+            }
         }
     }
 }
@@ -87,6 +96,7 @@ pub(crate) enum Capacity {
     Schedule(Schedule),
     Replay(Replay),
     Dummynet(Dummynet),
+    TokenBucket(TokenBucket),
 }
 
 impl Capacity {
@@ -102,6 +112,9 @@ impl Capacity {
             CapacityConfig::Random(p) => Capacity::Schedule(Schedule::random(p, rate, delay, stream)),
             CapacityConfig::Mahimahi(params) => Capacity::Replay(Replay::new(params, delay)),
             CapacityConfig::Dummynet(params) => Capacity::Dummynet(Dummynet::new(params, rate, delay)),
+            CapacityConfig::TokenBucket(params) => {
+                Capacity::TokenBucket(TokenBucket::new(params, rate, delay))
+            }
         }
     }
 
@@ -109,7 +122,7 @@ impl Capacity {
     pub(crate) fn drops(&mut self, now: Time) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.drops(now),
-            Capacity::Replay(_) | Capacity::Dummynet(_) => false,
+            Capacity::Replay(_) | Capacity::Dummynet(_) | Capacity::TokenBucket(_) => false,
         }
     }
 
@@ -119,13 +132,14 @@ impl Capacity {
             Capacity::Schedule(schedule) => schedule.rate(now).tx_time(bytes),
             Capacity::Replay(replay) => replay.typical(),
             Capacity::Dummynet(pipe) => pipe.typical(bytes),
+            Capacity::TokenBucket(bucket) => bucket.typical(bytes),
         }
     }
 
     /// When a packet that may go from `earliest` on starts; it is taken from the queue then.
     pub(crate) fn start(&self, earliest: Time) -> Time {
         match self {
-            Capacity::Schedule(_) => earliest,
+            Capacity::Schedule(_) | Capacity::TokenBucket(_) => earliest,
             Capacity::Replay(replay) => replay.start(earliest),
             Capacity::Dummynet(pipe) => pipe.start(earliest),
         }
@@ -141,6 +155,10 @@ impl Capacity {
                 let end = pipe.transmit(earliest, bytes);
                 (end, end)
             }
+            Capacity::TokenBucket(bucket) => {
+                let end = bucket.transmit(earliest, bytes);
+                (end, end)
+            }
         }
     }
 
@@ -150,6 +168,7 @@ impl Capacity {
             Capacity::Schedule(schedule) => schedule.delivery(end),
             Capacity::Replay(replay) => end + replay.delay,
             Capacity::Dummynet(pipe) => pipe.delivery(end),
+            Capacity::TokenBucket(bucket) => bucket.delivery(end),
         }
     }
 
@@ -157,14 +176,14 @@ impl Capacity {
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Capacity::Schedule(schedule) => schedule.is_lost(),
-            Capacity::Replay(_) | Capacity::Dummynet(_) => false,
+            Capacity::Replay(_) | Capacity::Dummynet(_) | Capacity::TokenBucket(_) => false,
         }
     }
 
     /// Delivery opportunities up to `now`, and those of which some was used.
     pub(crate) fn opportunities(&self, now: Time) -> (u64, u64) {
         match self {
-            Capacity::Schedule(_) | Capacity::Dummynet(_) => (0, 0),
+            Capacity::Schedule(_) | Capacity::Dummynet(_) | Capacity::TokenBucket(_) => (0, 0),
             Capacity::Replay(replay) => replay.opportunities(now),
         }
     }

@@ -7,6 +7,7 @@ use super::{LinkConfig, Merging};
 use crate::capacity::CapacityConfig;
 use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
+use crate::netem_jitter::NetemJitter;
 use crate::outage::Outage;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
@@ -39,6 +40,7 @@ impl Ahead {
             queue,
             loss,
             jitter,
+            netem_jitter,
             reorder,
             capacity,
             wifi,
@@ -53,6 +55,7 @@ impl Ahead {
             queue.ahead(),
             loss.ahead(),
             order_kept(jitter),
+            netem_jitter.ahead(),
             reorder.ahead(),
             capacity.ahead(),
             wifi.ahead(),
@@ -113,6 +116,7 @@ impl Feature for CapacityConfig {
         match self {
             CapacityConfig::Schedule(_) | CapacityConfig::Random(_) => Ahead::PASSES,
             CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => Ahead::PASSES,
+            CapacityConfig::TokenBucket(_) => Ahead::PASSES,
         }
     }
 }
@@ -137,6 +141,9 @@ impl Feature for Outage {
 
 /// Packets overtake one another.
 impl Feature for Reorder {}
+
+/// Packets overtake one another where the link has no rate.
+impl Feature for NetemJitter {}
 
 /// A card interrupts by the events that its link has, those of packets on the wire included.
 impl Feature for Merging {}

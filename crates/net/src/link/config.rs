@@ -7,6 +7,7 @@ use super::merging::Merging;
 use crate::capacity::CapacityConfig;
 use crate::ecn_fault::EcnFault;
 use crate::loss::LossConfig;
+use crate::netem_jitter::NetemJitter;
 use crate::outage::Outage;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
@@ -26,6 +27,8 @@ table! {
         /// Maximum random extra delay, drawn uniformly from zero to this value for each packet. Packets keep their
         /// order.
         jitter: Span = DURATION_OR_ZERO, Span::ZERO;
+        /// Jitter as Linux netem has it, around `delay`. Default: none.
+        netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
         /// How rate, delay and loss vary over time. Default: they are constant.
@@ -55,6 +58,16 @@ impl LinkParams {
         if self.thin_acks > 1 && self.queue.as_ref().is_some_and(QueueConfig::holds) {
             rules.refuse("thin_acks", "1 with a queue that drops at departure, or another queue");
         }
+        if self.reorder.is_some()
+            && self.netem_jitter.is_some()
+            && self.rate.is_none()
+            && self.capacity.is_none()
+        {
+            rules.refuse(
+                "reorder",
+                "no `reorder` beside `netem_jitter`, whose packets overtake by themselves",
+            );
+        }
         match &self.capacity {
             Some(CapacityConfig::Mahimahi(_)) if self.rate.is_some() => {
                 let found = format!("{} with a capacity of kind \"mahimahi\"", rules.shown("rate"));
@@ -63,6 +76,10 @@ impl LinkParams {
             Some(CapacityConfig::Dummynet(_)) if self.rate.is_none() => {
                 let found = "nothing with a capacity of kind \"dummynet\"";
                 rules.refuse_as("rate", found, "a rate: what its ticks give");
+            }
+            Some(CapacityConfig::TokenBucket(_)) if self.rate.is_none() => {
+                let found = "nothing with a capacity of kind \"token-bucket\"";
+                rules.refuse_as("rate", found, "a rate: that of its tokens");
             }
             Some(CapacityConfig::Schedule(schedule)) => {
                 let late = schedule.steps[0].at > Span::ZERO;
@@ -97,6 +114,7 @@ impl LinkParams {
             queue: self.queue.clone().unwrap_or(QueueConfig::UNLIMITED),
             loss: self.loss.clone().unwrap_or(LossConfig::NONE),
             jitter: self.jitter,
+            netem_jitter: self.netem_jitter.clone(),
             reorder: self.reorder.clone(),
             capacity: self.capacity.clone(),
             wifi: self.wifi.clone(),
@@ -119,13 +137,26 @@ impl LinkParams {
 
     /// The greatest rate for long.
     pub fn greatest_rate(&self) -> Rate {
-        self.capacity.as_ref().map_or(self.own_rate(), |capacity| capacity.greatest(self.own_rate()))
+        match (&self.capacity, &self.queue) {
+            (Some(capacity), _) => capacity.greatest(self.own_rate()),
+            // netem without a rate: what its limit lets through in its delay, in full frames
+            (None, Some(QueueConfig::NetemLimit(params))) if self.rate.is_none() => {
+                let bits = params.limit as u128 * 1514 * 8 * 1_000_000_000;
+                Rate((bits / (self.delay.0.max(1_000_000) as u128)).clamp(1, Rate::INFINITE.0 as u128 - 1)
+                    as u64)
+            }
+            (None, _) => self.own_rate(),
+        }
     }
 
     /// The longest delay, jitter included.
     pub fn longest_delay(&self) -> Span {
         let own = self.capacity.as_ref().map_or(self.delay, |capacity| capacity.longest(self.delay));
-        own + self.jitter + self.aggregate + self.wifi.as_ref().map_or(Span::ZERO, WifiJitter::longest)
+        let drawn = self.netem_jitter.as_ref().map_or(Span::ZERO, NetemJitter::longest);
+        own + drawn
+            + self.jitter
+            + self.aggregate
+            + self.wifi.as_ref().map_or(Span::ZERO, WifiJitter::longest)
     }
 }
 
@@ -144,6 +175,8 @@ pub struct LinkConfig {
     pub loss: LossConfig,
     /// Greatest random extra delay; zero = none.
     pub jitter: Span,
+    /// Jitter as of netem; `None` = none.
+    pub netem_jitter: Option<NetemJitter>,
     /// Packets held back so that others overtake.
     pub reorder: Option<Reorder>,
     /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
@@ -172,6 +205,7 @@ impl LinkConfig {
             queue: QueueConfig::UNLIMITED,
             loss: LossConfig::NONE,
             jitter: Span::ZERO,
+            netem_jitter: None,
             reorder: None,
             capacity: None,
             wifi: None,
@@ -185,12 +219,18 @@ impl LinkConfig {
 }
 
 impl LinkConfig {
+    /// Whether netem's jitter lets packets overtake: nothing on the link has a rate.
+    pub fn overtakes(&self) -> bool {
+        self.rate == Rate::INFINITE && self.capacity.is_none()
+    }
+
     /// Whether a packet of so many bytes takes time to cross it. What changes or is drawn at random may.
     pub fn takes_time(&self, bytes: u32) -> bool {
         let own = self.delay > Span::ZERO || self.rate.tx_time(bytes) > Span::ZERO;
         let later = self.jitter > Span::ZERO || self.aggregate > Span::ZERO || self.wifi.is_some();
         own || later
             || self.merging.is_some()
+            || self.netem_jitter.is_some()
             || self.reorder.is_some()
             || self.capacity.is_some()
             || self.outage.is_some()

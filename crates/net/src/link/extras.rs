@@ -10,6 +10,7 @@ use crate::capacity::Capacity;
 use crate::ecn_fault::Faulty;
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
+use crate::netem_jitter::Drawn;
 use crate::outage::Outages;
 use crate::reorder::Chooser;
 use crate::thin::Thinner;
@@ -20,6 +21,7 @@ use crate::wifi::Wifi;
 pub(super) struct Extras {
     pub(super) loss: Loss,
     pub(super) jitter: Option<Jitter>,
+    pub(super) netem_jitter: Option<Drawn>,
     pub(super) reorder: Option<Chooser>,
     pub(super) capacity: Option<Capacity>,
     pub(super) wifi: Option<Wifi>,
@@ -36,6 +38,7 @@ impl Extras {
     pub(super) fn new(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Option<Box<Extras>> {
         let none = config.loss == LossConfig::NONE
             && config.jitter == Span::ZERO
+            && config.netem_jitter.is_none()
             && config.reorder.is_none()
             && config.capacity.is_none()
             && config.wifi.is_none()
@@ -53,6 +56,11 @@ impl Extras {
         Box::new(Extras {
             loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),
+            netem_jitter: Drawn::new(
+                config.netem_jitter.as_ref(),
+                config.overtakes(),
+                stream("netem-jitter"),
+            ),
             reorder: Chooser::new(config.reorder.as_ref(), stream("reorder")),
             capacity,
             wifi: Wifi::new(config.wifi.as_ref(), stream("wifi")),

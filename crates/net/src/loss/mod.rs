@@ -2,6 +2,7 @@
 
 mod bernoulli;
 mod gilbert_elliott;
+mod in_time;
 mod listed;
 mod periodic;
 mod policer;
@@ -15,6 +16,8 @@ use bernoulli::Bernoulli;
 pub use bernoulli::BernoulliParams;
 use gilbert_elliott::GilbertElliott;
 pub use gilbert_elliott::GilbertElliottParams;
+use in_time::InTime;
+pub use in_time::InTimeParams;
 use listed::Listed;
 pub use listed::ListedParams;
 use periodic::Periodic;
@@ -30,6 +33,7 @@ family! {
         None(NoLossParams),
         Bernoulli(BernoulliParams),
         GilbertElliott(GilbertElliottParams),
+        InTime(InTimeParams),
         Periodic(PeriodicParams),
         Listed(ListedParams),
         Scripted(ScriptedParams),
@@ -97,6 +101,7 @@ enum Model {
     None,
     Bernoulli(Bernoulli),
     GilbertElliott(GilbertElliott),
+    InTime(Box<InTime>),
     Periodic(Periodic),
     Listed(Listed),
     Scripted(Scripted),
@@ -113,6 +118,9 @@ impl Loss {
             LossConfig::GilbertElliott(given) => {
                 let model = GilbertElliott::new(given.p, given.r, given.loss_bad, given.loss_good, stream);
                 (Model::GilbertElliott(model), given.applies_to)
+            }
+            LossConfig::InTime(given) => {
+                (Model::InTime(Box::new(InTime::new(given, stream))), given.applies_to)
             }
             LossConfig::Periodic(given) => {
                 (Model::Periodic(Periodic::new(given.every, given.offset)), given.applies_to)
@@ -132,6 +140,7 @@ impl Loss {
             _ if !self.applies_to.covers(packet) => false,
             Model::Bernoulli(model) => model.drops(),
             Model::GilbertElliott(model) => model.drops(),
+            Model::InTime(model) => model.drops(now),
             Model::Periodic(model) => model.drops(),
             Model::Listed(model) => model.drops(),
             Model::Scripted(model) => model.drops(packet),
@@ -145,6 +154,7 @@ impl Loss {
             Model::None | Model::Scripted(_) => {}
             Model::Bernoulli(model) => model.restart(stream),
             Model::GilbertElliott(model) => model.restart(stream),
+            Model::InTime(model) => model.restart(stream),
             Model::Periodic(model) => model.restart(),
             Model::Listed(model) => model.restart(),
             Model::Policer(model) => model.restart(),

@@ -15,7 +15,7 @@ use super::{Admission, Arrival, Refused};
 use crate::qdisc::{Netem, Qdisc};
 
 table! {
-    /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link.
+    /// Linux netem with its `limit`, below a shaper (HTB), as Mininet builds a link; on a link with a delay and no rate, netem alone.
     /// The limit counts packets in netem's delay line, too. A packet of several segments (`tso`) counts once here; in
     /// other queues it counts as that many packets. A packet leaves the queue when its transmission starts.
     pub struct NetemLimitParams "netem-limit" {
@@ -79,6 +79,18 @@ mod tests {
             let mbps = link.counters(Time(end)).bytes_delivered as f64 * 8.0 / 2e6;
             assert!((mbps / expected_mbps - 1.0).abs() < 0.02, "{limit}: {mbps}");
         }
+    }
+
+    #[test]
+    fn without_a_rate_the_limit_is_all_that_holds_back() {
+        let queue = QueueConfig::NetemLimit(NetemLimitParams { limit: 5 });
+        let config = LinkConfig { queue, ..LinkConfig::new("l", Rate::INFINITE, Span::from_ms(10)) };
+        let mut link = SoleLink::new(&config, 1);
+        let packet = Packet { bytes: 1500, ..Packet::default() };
+        let taken = (0..8).filter(|&t| link.offer(Time(t), packet).is_ok()).count();
+        assert_eq!(taken, 5);
+        assert!(link.poll(Time(9_999_999)).is_none() && link.poll(Time(10_000_000)).is_some());
+        assert!(link.offer(Time(10_000_000), packet).is_ok());
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! A token bucket that shapes: Linux TBF. Tokens come at the link's rate, up to `burst`; a packet leaves at once while there are tokens for
+//! it, else when they have come.
+//!
+//! Source: Linux 6.x sch_tbf (`tbf_dequeue`), in our words. Differs: TBF drops a packet that is larger than its bucket, or cuts it up if it
+//! is one of several segments; here it leaves a full bucket, and the next one waits for what it took too much. Tokens are exact; TBF has
+//! them in units of 64 ns.
+
+use ackclock_core::schema::Takes;
+use ackclock_core::{table, Rate, Span, Time};
+
+table! {
+    /// A token bucket as Linux TBF has it (`tbf rate RATE burst BURST limit LIMIT`): after a pause, up to `burst` bytes leave at once.
+    /// The link's `rate` fills the bucket, which is full at the start. The limit of TBF is that of the link's queue.
+    pub struct TokenBucketParams "token-bucket" {
+        /// Size of the bucket.
+        burst: u64 = Takes::Size(1, 1 << 40);
+    }
+}
+
+/// Bit x ns/s: in this unit a nanosecond gives a whole number, the rate.
+type Tokens = i128;
+
+#[derive(Clone)]
+pub(crate) struct TokenBucket {
+    rate: Rate,
+    delay: Span,
+    most: Tokens,
+    tokens: Tokens,
+    /// When there were so many.
+    at: Time,
+}
+
+impl TokenBucket {
+    pub(crate) fn new(params: &TokenBucketParams, rate: Rate, delay: Span) -> TokenBucket {
+        let most = tokens(params.burst);
+        TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
+    }
+
+    /// What a packet takes where none are saved.
+    pub(crate) fn typical(&self, bytes: u32) -> Span {
+        self.rate.tx_time(bytes)
+    }
+
+    /// When a packet leaves that may go from `earliest` on.
+    pub(crate) fn transmit(&mut self, earliest: Time, bytes: u32) -> Time {
+        let (rate, size) = (self.rate.0 as Tokens, tokens(bytes as u64));
+        let now = earliest.max(self.at);
+        let there = (self.tokens + rate * (now.0 - self.at.0) as Tokens).min(self.most);
+        let wait = ((size.min(self.most) - there).max(0) + rate - 1) / rate;
+        self.at = Time(now.0.saturating_add(wait as u64));
+        self.tokens = there + rate * wait - size;
+        self.at
+    }
+
+    /// When a packet that leaves at `end` reaches the far end.
+    pub(crate) fn delivery(&self, end: Time) -> Time {
+        end + self.delay
+    }
+}
+
+fn tokens(bytes: u64) -> Tokens {
+    bytes as Tokens * 8_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CapacityConfig, LinkConfig, QueueConfig, SoleLink};
+    use ackclock_core::Packet;
+    use proptest::prelude::*;
+
+    fn link(burst: u64, rate: Rate, queue: QueueConfig) -> SoleLink {
+        let capacity = Some(CapacityConfig::TokenBucket(TokenBucketParams { burst }));
+        SoleLink::new(&LinkConfig { capacity, queue, ..LinkConfig::new("l", rate, Span::ZERO) }, 1)
+    }
+
+    fn departures(link: &mut SoleLink, offers: &[(u64, u32)]) -> Vec<u64> {
+        let mut found = Vec::new();
+        for &(at, bytes) in offers {
+            while link.next_event() < Time(at) {
+                let now = link.next_event();
+                found.extend(link.poll(now).map(|_| now.0));
+            }
+            let _ = link.offer(Time(at), Packet { bytes, ..Packet::default() });
+        }
+        while link.next_event() != Time::NEVER {
+            let now = link.next_event();
+            found.extend(link.poll(now).map(|_| now.0));
+        }
+        found
+    }
+
+    #[test]
+    fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
+        // 8 Mbit/s = 1 byte a us; a bucket of three packets
+        let offers = [(0, 1000); 6];
+        let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
+        assert_eq!(found, [0, 0, 0, 1_000_000, 2_000_000, 3_000_000]);
+        // a pause of 2 ms saves two packets
+        let offers =
+            [(0, 1000), (0, 1000), (0, 1000), (2_000_000, 1000), (2_000_000, 1000), (2_000_000, 1000)];
+        let found = departures(&mut link(3000, Rate(8_000_000), QueueConfig::UNLIMITED), &offers);
+        assert_eq!(found, [0, 0, 0, 2_000_000, 2_000_000, 3_000_000]);
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_bucket_leaves_a_debt() {
+        let found =
+            departures(&mut link(500, Rate(8_000_000), QueueConfig::UNLIMITED), &[(0, 1000), (0, 1000)]);
+        assert_eq!(found, [0, 1_000_000]);
+    }
+
+    #[test]
+    fn the_limit_counts_what_waits_for_tokens() {
+        let found = departures(&mut link(1000, Rate(8_000_000), QueueConfig::packets(2)), &[(0, 1000); 9]);
+        assert_eq!(found, [0, 1_000_000, 2_000_000]);
+    }
+
+    proptest! {
+        /// In any time, no more leaves than the rate gives and the bucket holds; and a packet waits only where that is so.
+        #[test]
+        fn departures_conform_to_the_bucket_and_no_later_ones_do(
+            kbit in 1u64..100_000,
+            burst in 1600u64..50_000,
+            gaps in prop::collection::vec((0u64..5_000_000, 40u32..1600), 1..60),
+        ) {
+            let mut at = 0;
+            let offers: Vec<(u64, u32)> = gaps.iter().map(|&(gap, bytes)| { at += gap; (at, bytes) }).collect();
+            let found = departures(&mut link(burst, Rate(kbit * 1000), QueueConfig::UNLIMITED), &offers);
+            let rate = kbit as i128 * 1000;
+            for to in 0..offers.len() {
+                // the least room that any window ending with this packet leaves, in bit x ns/s
+                let mut sum = 0;
+                let room = (0..=to).rev().map(|from| {
+                    sum += tokens(offers[from].1 as u64);
+                    tokens(burst) + rate * (found[to] - found[from]) as i128 - sum
+                }).min().expect("one at least");
+                prop_assert!(room >= 0, "packet {}: {}", to, room);
+                let waited = found[to] > offers[to].0 && (to == 0 || found[to] > found[to - 1]);
+                prop_assert!(!waited || room < rate, "packet {} could have left before: {}", to, room);
+            }
+        }
+    }
+}
