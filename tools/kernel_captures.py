@@ -170,8 +170,8 @@ def made(
     for values in zip(*told.values(), strict=True):
         row = dict(zip(told, values, strict=True))
         row["t"] = row.pop("t_s")
-        row["outstanding"] = row["bytes_sent"] - row["bytes_retrans"] - max(row["bytes_acked"] - 1, 0)
-        written = row["bytes_acked"] - 1 + row["outstanding"] + row["notsent"]
+        row["outstanding"] = row["bytes_sent"] - row["bytes_retrans"] - row["bytes_acked"]
+        written = row["bytes_acked"] + row["outstanding"] + row["notsent"]
         row["eager"] = not program["pause"] and not program["request"] and written < program["total"]
         row |= {name: row.pop(f"{name}_us") for name in ("busy", "rwnd_limited", "sndbuf_limited")}
         rows.append(row)

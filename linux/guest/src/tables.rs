@@ -263,7 +263,7 @@ pub fn clocks(samples: &[Sample]) -> Table {
         .u4("snd_wnd", rows().map(|r| r.info.snd_wnd))
         .u4("srtt_us", rows().map(|r| r.info.srtt_us))
         .u4("total_retrans", rows().map(|r| r.info.total_retrans))
-        .i8("bytes_acked", rows().map(|r| r.info.bytes_acked))
+        .i8("bytes_acked", rows().map(|r| r.info.payload_acked(false)))
         .i8("bytes_sent", rows().map(|r| r.info.bytes_sent))
         .i8("bytes_retrans", rows().map(|r| r.info.bytes_retrans))
         .i8("busy_us", rows().map(|r| r.info.busy_us))
