@@ -5,7 +5,8 @@ own, a link of a given rate, delay, queue and loss between the last two. Each ki
 (`sender`), behind it, as a switch's mirror port sees it (`mirror`), and at the receiver (`receiver`). Beside them stands what the kernel says each
 10 ms (`TCP_INFO`: bytes not sent, in flight, the window, its three clocks), as lines of JSON.
 
-`tools/real_captures.py judge FOLDER`: a table of captures with the share of time told rightly, not told, told wrongly. What is right is defined in `truth`.
+`tools/real_captures.py judge FOLDER`: a table of captures with the share of time told rightly, not told, told wrongly. What is right is defined in
+`tools/capture_truth.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import heapq
-import itertools
 import json
 import os
 import random
@@ -29,6 +29,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from capture_truth import judged, shares
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 0x0001, 0x1000, 0x40000000
 
@@ -318,83 +322,16 @@ def make(folder: Path, name: str, kind: Kind) -> None:
             subprocess.run(["ip", "netns", "del", space], check=False)
 
 
-CLASSES = ("application", "rwnd", "sndbuf", "window", "repair")
-
-
-def truth(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Seconds by what held the sender back, as its kernel says.
-
-    Of each time between two samples: what the clocks of the receiver's window and of the send buffer say is theirs. The rest belongs to the
-    application where less than a segment was left to send, to the repair of losses in the kernel's states Recovery and Loss, to the receiver's window where it has no room for a segment and cwnd has, else to the window: cwnd
-    or pacing.
-    """
-    made = dict.fromkeys(CLASSES, 0.0)
-    for before, now in itertools.pairwise(rows):
-        spent = now["t"] - before["t"]
-        for name in ("rwnd", "sndbuf"):
-            own = min((now[f"{name}_limited"] - before[f"{name}_limited"]) / 1e6, spent)
-            made[name] += own
-            spent -= own
-        if now["ca_state"] >= 3:
-            made["repair"] += spent
-        elif max(now["notsent"], before["notsent"]) < now["mss"]:
-            made["application"] += spent
-        elif now["snd_wnd"] - now["unacked"] * now["mss"] < now["mss"] and now["unacked"] < now["cwnd"]:
-            made["rwnd"] += spent
-        else:
-            made["window"] += spent
-    return made
-
-
-def told_by(file: Path) -> tuple[dict[str, float], str, Any]:
-    """Seconds by what a diagnosis says, `unclear` where it does not; its sentence; the diagnosis."""
-    from ackclock.diagnose import diagnose
-
-    found = diagnose(file)
-    made = dict.fromkeys((*CLASSES, "unclear"), 0.0)
-    if found.replay is None or found.refused:
-        return made, found.sentence, found
-    own = {"idle": "application", "cwnd": "window", "pacing": "window", "recovery": "repair", "timeout": "repair"}
-    for name, spent in found.replay.seconds.items():
-        if name != "handshake":
-            made[own.get(name, name)] += spent
-    return made, found.sentence, found
-
-
-def judged(
-    real: dict[str, float], told: dict[str, float], *, either: bool, buffered: bool = False
-) -> tuple[float, float]:
-    """Share of the time that is told rightly, and that is not told; the send buffer is told as one with the window (`either`) or the application (`buffered`)."""
-    real, told = dict(real), dict(told)
-    if either or buffered:
-        for one in (real, told):
-            one["application" if buffered else "window"] += one.pop("sndbuf", 0.0)
-    whole, said = sum(real.values()) or 1.0, sum(told.values())
-    if not said:
-        return 0.0, 1.0
-    right = sum(min(real[name] / whole, told.get(name, 0.0) / said) for name in real)
-    return right, told["unclear"] / said
-
-
 def judge(folder: Path) -> None:
     """A table."""
     print("| capture | right | not told | wrong | truth | told | sentence |")
     print("| --- | ---: | ---: | ---: | --- | --- | --- |")
     for journal in sorted(folder.glob("*.jsonl")):
-        real = truth([json.loads(line) for line in journal.read_text().splitlines()])
+        rows = [json.loads(line) for line in journal.read_text().splitlines()]
         for at in ("sender", "mirror", "receiver"):
-            told, sentence, found = told_by(folder / f"{journal.stem}.{at}.pcap")
-            right, unclear = judged(
-                real, told, either=found.level, buffered=found.replay is not None and found.replay.buffered
-            )
-            lines = []
-            for one in (real, told):
-                whole = sum(one.values()) or 1.0
-                lines.append(
-                    ", ".join(f"{name} {value / whole:.0%}" for name, value in one.items() if value / whole >= 0.02)
-                )
+            one = judged(folder / f"{journal.stem}.{at}.pcap", rows)
             print(
-                f"| {journal.stem}.{at} | {right:.1%} | {unclear:.1%} | {1 - right - unclear:.1%} | {lines[0]} | {lines[1]} | {sentence} |",
+                f"| {journal.stem}.{at} | {one.right:.1%} | {one.untold:.1%} | {one.wrong:.1%} | {shares(one.real)} | {shares(one.told)} | {one.sentence} |",
                 flush=True,
             )
 

@@ -8,7 +8,7 @@ use ackclock_sim::scenario::spec::{CapturePoint, TraceLevel};
 
 use crate::flows::SENDER_PORT;
 use crate::job::Job;
-use crate::network::{Wiring, DEVICE};
+use crate::network::{Wiring, DEVICE, SWITCH};
 use crate::packet::{Header, Udp};
 use crate::sys::{self, Ring, Seen};
 
@@ -23,7 +23,8 @@ pub struct Row {
 
 /// Rings on the hosts' devices.
 pub struct Capture {
-    rings: Vec<(Ring, bool)>,
+    /// With the interface that the file calls it by, if it is to be there.
+    rings: Vec<(Ring, Option<u32>)>,
     /// CLOCK_REALTIME at the start of the run.
     zero: u64,
     file: Option<BufWriter<File>>,
@@ -48,15 +49,27 @@ impl Capture {
                 let traced = side == 0 && record.trace != TraceLevel::None;
                 if traced || wanted(side) {
                     sys::enter(node.fd())?;
-                    rings.push((Ring::new(sys::interface_index(DEVICE)?)?, wanted(side)));
+                    let kept = wanted(side) || job.program.is_some();
+                    rings.push((Ring::new(sys::interface_index(DEVICE)?)?, kept.then_some(0)));
                 }
+            }
+        }
+        let mut places = 1;
+        if job.program.is_some() {
+            let between = (wiring.routers[0].fd(), SWITCH);
+            let ends = wiring.hosts[0].each_ref().map(|node| (node.fd(), DEVICE));
+            rings.clear();
+            for (place, (node, device)) in (0..).zip([ends[0], between, ends[1]]) {
+                sys::enter(node)?;
+                rings.push((Ring::new(sys::interface_index(device)?)?, Some(place)));
+                places = place + 1;
             }
         }
         let file = match point {
             CapturePoint::None => None,
             _ => {
                 let mut file = BufWriter::new(File::create(path)?);
-                file.write_all(&preamble())?;
+                file.write_all(&preamble(places))?;
                 Some(file)
             }
         };
@@ -78,8 +91,8 @@ impl Capture {
                     return;
                 }
                 let t = seen.t.saturating_sub(*zero);
-                if let (Some(file), true) = (file.as_mut(), *kept) {
-                    if let Err(error) = file.write_all(&record(t, seen.len, seen.head)) {
+                if let (Some(file), Some(place)) = (file.as_mut(), *kept) {
+                    if let Err(error) = file.write_all(&record(place, t, seen.len, seen.head)) {
                         failed.get_or_insert(error);
                     }
                 }
@@ -117,19 +130,21 @@ impl Capture {
     }
 }
 
-/// Section and interface: IP packets, nanoseconds.
-fn preamble() -> Vec<u8> {
+/// Section and interfaces: IP packets, nanoseconds.
+fn preamble(interfaces: u32) -> Vec<u8> {
     let mut out =
         block(0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
     let resolution = [9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]; // if_tsresol = 9, end of options
-    out.extend(block(1, &[&[101, 0, 0, 0, 0, 0, 0, 0][..], &resolution].concat()));
+    for _ in 0..interfaces {
+        out.extend(block(1, &[&[101, 0, 0, 0, 0, 0, 0, 0][..], &resolution].concat()));
+    }
     out
 }
 
 /// An enhanced packet block.
-fn record(t: u64, len: u32, head: &[u8]) -> Vec<u8> {
+fn record(interface: u32, t: u64, len: u32, head: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(20 + head.len());
-    for word in [0, (t >> 32) as u32, t as u32, head.len() as u32, len] {
+    for word in [interface, (t >> 32) as u32, t as u32, head.len() as u32, len] {
         body.extend_from_slice(&word.to_le_bytes());
     }
     body.extend_from_slice(head);

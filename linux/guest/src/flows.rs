@@ -4,6 +4,7 @@
 mod books;
 mod datagram;
 mod fetch;
+mod program;
 mod stream;
 
 use std::io::Result;
@@ -49,6 +50,10 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             TraceLevel::Flow => flow.id == 0,
             TraceLevel::All => true,
         };
+        if let Some(program) = &job.program {
+            end.launch_program(program, &job.hosts[flow.group])?;
+            continue;
+        }
         if let Some(ends) = datagram::Ends::new(spec, flow.group, flow.id, job.seed, trace)? {
             end.launch_datagrams(spec, &ends)?;
             continue;

@@ -29,6 +29,11 @@ pub struct Info {
     pub rwnd_limited_us: u64,
     pub sndbuf_limited_us: u64,
     pub snd_wnd: u32,
+    pub mss: u32,
+    pub notsent: u32,
+    /// Payload, each time that it was sent, and when again.
+    pub bytes_sent: u64,
+    pub bytes_retrans: u64,
 }
 
 impl Info {
@@ -66,6 +71,10 @@ impl Info {
             rwnd_limited_us: u64_at(176),
             sndbuf_limited_us: u64_at(184),
             snd_wnd: u32_at(228),
+            mss: u32_at(16),
+            notsent: u32_at(144),
+            bytes_sent: u64_at(200),
+            bytes_retrans: u64_at(208),
         }
     }
 

@@ -20,6 +20,36 @@ pub struct Job {
     pub hosts: Vec<Host>,
     /// Write a capture.
     pub capture: bool,
+    /// A program in place of the flow's workload; then the capture is of three places, one interface each: the sending host above its card, a switch
+    /// behind the card, which cuts packets, and the receiving host.
+    #[serde(default)]
+    pub program: Option<Program>,
+}
+
+/// A program that sends, and one that reads.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes of a write, or of an answer.
+    pub block: u64,
+    /// Between writes, or between an answer and the next request, ns.
+    pub pause: u64,
+    /// Writes are due at a pace, whatever the connection takes.
+    pub paced: bool,
+    /// Bytes of a request, for each of which a block is sent; 0 = blocks are sent unasked.
+    pub request: u32,
+    /// Small writes wait for the ACK of the last one.
+    pub nagle: bool,
+    /// SO_SNDBUF of the sender, bytes; 0 = it grows.
+    pub send_buffer: i32,
+    /// SO_RCVBUF of the reader, bytes; 0 = it grows.
+    pub receive_buffer: i32,
+    /// Bytes that are read at a time; 0 = as they come.
+    pub read: u64,
+    /// Before each, ns.
+    pub read_pause: u64,
 }
 
 /// Who plays the network.

@@ -18,6 +18,8 @@ use crate::{qdisc, sys};
 
 /// Name of the only device of a host.
 pub const DEVICE: &str = "eth0";
+/// Device of the first router that leads on, if packets are cut there.
+pub const SWITCH: &str = "right";
 
 /// A namespace.
 pub struct Node {
@@ -203,7 +205,8 @@ impl Wiring {
         let merge = forward.iter().chain(backward).any(|stage| stage.merging.is_some());
         let any = merge || job.hosts.iter().any(|h| h.cards.iter().any(|card| h.tso && !card.cuts));
         let alone = groups == 1;
-        let routers = if alone { stages } else { stages + 1 };
+        let switch = usize::from(job.program.is_some());
+        let routers = switch + if alone { stages } else { stages + 1 };
         for _ in 0..routers {
             self.routers.push(Node::new()?);
             write_sysctl("net/ipv4/ip_forward", "1")?;
@@ -237,7 +240,11 @@ impl Wiring {
             sys::enter(b.fd())?;
             b.route([10, 0, 0, 0], 16, "left", true, Metrics::default())?;
         }
-        for (i, stage) in forward.iter().enumerate() {
+        if switch > 0 {
+            sys::enter(self.routers[first].fd())?;
+            sys::no_segmentation_by_device(SWITCH)?;
+        }
+        for (i, stage) in forward.iter().enumerate().map(|(i, stage)| (i + switch, stage)) {
             let device = if i == last { "right0" } else { "right" };
             self.lay_stage(i, device, stage)?;
             if let Some(card) = &stage.merging {

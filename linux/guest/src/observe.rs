@@ -356,6 +356,9 @@ impl World<'_> {
         let mut made = tables::all(&self.shared, &self.notes, &drops, &traced);
         made.push(tables::growths(&self.trace.growths, self.shared.zero));
         made.extend(got);
+        if self.job.program.is_some() {
+            made.push(tables::clocks(&self.notes.samples));
+        }
         let log = &self.clients.log;
         made.extend([
             links,

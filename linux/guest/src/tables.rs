@@ -247,6 +247,30 @@ fn samples(samples: &[Sample]) -> Table {
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
+/// What a kernel says of what holds a program back, at each sample.
+pub fn clocks(samples: &[Sample]) -> Table {
+    let rows = || samples.iter();
+    Table::new("clocks")
+        .time("t_s", rows().map(|r| Time(r.t)))
+        .u4("ca_state", rows().map(|r| u32::from(r.info.ca_state)))
+        .u4("unacked", rows().map(|r| r.info.unacked))
+        .u4("sacked", rows().map(|r| r.info.sacked))
+        .u4("lost", rows().map(|r| r.info.lost))
+        .u4("retrans", rows().map(|r| r.info.retrans))
+        .u4("cwnd", rows().map(|r| r.info.cwnd))
+        .u4("mss", rows().map(|r| r.info.mss))
+        .u4("notsent", rows().map(|r| r.info.notsent))
+        .u4("snd_wnd", rows().map(|r| r.info.snd_wnd))
+        .u4("srtt_us", rows().map(|r| r.info.srtt_us))
+        .u4("total_retrans", rows().map(|r| r.info.total_retrans))
+        .i8("bytes_acked", rows().map(|r| r.info.payload_acked(false)))
+        .i8("bytes_sent", rows().map(|r| r.info.bytes_sent))
+        .i8("bytes_retrans", rows().map(|r| r.info.bytes_retrans))
+        .i8("busy_us", rows().map(|r| r.info.busy_us))
+        .i8("rwnd_limited_us", rows().map(|r| r.info.rwnd_limited_us))
+        .i8("sndbuf_limited_us", rows().map(|r| r.info.sndbuf_limited_us))
+}
+
 /// Growth of receive buffers; `zero` is the monotonic time of the start of the run, ns.
 pub fn growths(growths: &[Growth], zero: u64) -> Table {
     let rows = || growths.iter();

@@ -19,14 +19,17 @@ from ackclock._results.limits import CAUSES, COLUMNS, sentence, shares
 from ackclock.diagnose._answer import Answer, answer
 from ackclock.diagnose._change import Outcome, what_if
 from ackclock.diagnose._curve import Sent, sent
+from ackclock.diagnose._early import early_end
 from ackclock.diagnose._file import ask
 from ackclock.diagnose._fit import Fit, fit, fit_mirror, model
 from ackclock.diagnose._mirror import mirrored
 from ackclock.diagnose._notes import ANY, BOTH, BUFFERED, EITHER, notes, together
 from ackclock.diagnose._path import Path, estimate
+from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
 from ackclock.diagnose._seen import seen
+from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
 from ackclock.diagnose._who import Candidate, Identity, identify
@@ -48,6 +51,7 @@ __all__ = [
     "Identity",
     "Outcome",
     "Path",
+    "Policer",
     "diagnose",
     "fit",
     "fit_mirror",
@@ -58,17 +62,11 @@ __all__ = [
 ]
 
 
-USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
-"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
-
 MOST_UNEXPLAINED = 0.1
 """Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
 
 SPARE = 0.2
 """Part of what the path carries, from which on what is left of it is told: below it, it was full."""
-
-CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
-"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +122,10 @@ class Diagnosis:
         What the capture does not tell, or tells only roughly.
     answer
         Where the limit is, what would change it, how sure that is; None if nothing is told at all.
+    policer
+        On the path, if the losses show one.
+    early_bytes
+        What was in flight when slow start ended, if that was early and nothing was lost.
     """
 
     connection: dict[str, Any]
@@ -139,6 +141,8 @@ class Diagnosis:
     sent: Sent | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     answer: Answer | None = None
+    policer: Policer | None = None
+    early_bytes: int | None = None
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {self.refused or self.sentence}>"
@@ -213,6 +217,8 @@ class Diagnosis:
             "idle_s": self.idle_s,
             "causes": [asdict(cause) for cause in self.causes],
             "path": None if self.path is None else asdict(self.path),
+            "policer": None if self.policer is None else asdict(self.policer),
+            "slow_start_ended_early_at_bytes": self.early_bytes,
             "notes": list(self.notes),
         }
 
@@ -278,7 +284,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     other = found.connections.filter(
         (found.connections["connection"] == row["connection"]) & (found.connections["way"] != row["way"])
     )
-    mss = _segment(found.packets, server, other["mss"][0] if other.height else None)
+    mss = full_segment(found.packets, server, other["mss"][0] if other.height else None)
     asked = ask(found.packets, row, found.facts, server=server, mss=mss)
     packets, row = asked.packets, asked.row
     if asked.refused:
@@ -360,6 +366,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     said = said.replace(CAUSES["cwnd"], EITHER) if played.level else said
     said = said.replace(CAUSES["application"].split(",")[0], BUFFERED) if played.buffered else said
     closed = _closed(played)
+    police = policed(moved, shown, path, server=server, mss=mss)
+    early = early_end(played, path, mss)
     told = f"{said[:1].upper()}{said[1:]}{_because(causes, path, row, closed)}." if said else "Nothing was sent."
     life = sum(played.seconds.values())
     where = answer(
@@ -369,6 +377,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         level=played.level,
         buffered=played.buffered,
         closed=closed,
+        policer=police,
+        early=None if early is None else early // mss,
         idle=played.seconds["idle"] / life if life else 0.0,
     )
     return Diagnosis(
@@ -384,6 +394,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         replay=played,
         sent=shown,
         answer=where,
+        policer=police,
+        early_bytes=early,
         notes=asked.notes
         + notes(
             played,
@@ -453,36 +465,6 @@ def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed:
     if first in ("recovery", "timeout"):
         return f": {row['lost']:,} of {row['segments']:,} segments were lost ({told_share(row['lost'] / max(row['segments'], 1))})"
     return f"; {could}" if could else ""
-
-
-def _segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
-    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
-
-    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
-    is, or together with what the receiver has announced.
-    """
-    import polars as pl
-
-    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
-    if own.is_empty():
-        return USUAL_SEGMENT
-    lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
-    if lengths.is_empty():
-        return int(own["length"].max())  # type: ignore[arg-type]
-    known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
-    most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
-    sizes = {
-        length // parts
-        for length, _ in known[:CANDIDATES]
-        for parts in range(1, length // LEAST_SEGMENT + 1)
-        if length % parts == 0
-    }
-    best, covers = 0, 0
-    for size in sorted((size for size in sizes if size <= most), reverse=True):
-        covered = sum(length * count for length, count in known if length % size == 0)
-        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
-            best, covers = size, covered
-    return best or USUAL_SEGMENT
 
 
 def _place(row: dict[str, Any]) -> str:

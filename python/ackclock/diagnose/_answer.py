@@ -11,7 +11,7 @@ from ackclock.text import share as told_share
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ackclock.diagnose import Cause, Path
+    from ackclock.diagnose import Cause, Path, Policer
 
 __all__ = ["Answer", "answer"]
 
@@ -58,6 +58,8 @@ def answer(
     buffered: bool,
     closed: bool,
     idle: float,
+    policer: Policer | None = None,
+    early: int | None = None,
 ) -> Answer:
     """The answer.
 
@@ -75,6 +77,10 @@ def answer(
         The receiver has shut its window, or offers less than half of what it did.
     idle
         Share of the life in which nothing was to be sent and nothing was outstanding: the application's, here.
+    policer
+        On the path, if the losses show one.
+    early
+        Segments in flight when slow start ended, if that was early and nothing was lost.
     """
     # Length: a sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")
@@ -97,6 +103,16 @@ def answer(
         "rwnd": parts.get("rwnd", 0.0),
         "application": parts.get("application", 0.0),
     }
+    if policer is not None and found["network"] + found["window"] >= LIKELY:
+        through = found["network"] + found["window"]
+        rate = told_rate(policer.rate_bps * path.wire_bps / path.rate_bps) if path.rate_bps and path.wire_bps else ""
+        return Answer(
+            where="network",
+            what=f"a policer lets {rate} with headers pass, and a burst of about {policer.burst_bytes / 1000:,.0f} kB; what is beyond is dropped at an empty queue, which "
+            f"held the {sender} back for {told_share(through)} of the time",
+            helps="a higher contracted rate, a shaper in place of the policer, or a sender that paces below that rate",
+            sure="likely",
+        )
     order = sorted(found, key=lambda name: -found[name])
     first, most = order[0], found[order[0]]
     sure = "sure" if most >= SURE else "likely"
@@ -166,6 +182,15 @@ def answer(
         )
     if path.identified and path.rate_bps:
         thing = "its congestion window or its send buffer" if level else "its congestion window"
+        if early is not None:
+            return Answer(
+                where=sender,
+                what=f"slow start ended at {early:,} segments in flight with nothing lost, and the window grew slowly from there: for {told_share(most)} of the time it held it "
+                f"back, and {told_share(spare)} of the {carries} that the path carries stayed unused",
+                helps="a threshold kept from an earlier connection does that (`ip tcp_metrics`, net.ipv4.tcp_no_metrics_save = 1), and so does a slow start that takes a delay "
+                "for a queue (HyStart)",
+                sure=sure,
+            )
         return Answer(
             where=sender,
             what=f"{thing} held it back for {told} of the time, and {told_share(spare)} of the {carries} that the path carries stayed unused",

@@ -1,0 +1,62 @@
+"""A slow start that ended early: the window stopped doubling with nothing lost, far below what the path holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ackclock.diagnose._path import Path
+    from ackclock.diagnose._replay import Replay
+
+__all__ = ["early_end"]
+
+SMALL = 0.5
+"""Part of what the path holds, below which the end of a slow start is early."""
+
+DOUBLES, CREEPS = 1.5, 1.25
+"""Growth of what is in flight from a round trip to the next in slow start, at least; and behind it, at most."""
+
+TRIPS = 3
+"""Round trips in a row in which it creeps."""
+
+
+def early_end(played: Replay, path: Path, mss: int) -> int | None:
+    """What was in flight, bytes, when slow start ended; None unless that was early and without a loss.
+
+    Parameters
+    ----------
+    played
+        The sender.
+    path
+        What is known of the path: its rate, else nothing is early.
+    mss
+        Payload of a full segment, bytes.
+    """
+    if not path.identified or path.rate_bps is None or path.base_rtt_s is None:
+        return None
+    holds = path.rate_bps / 8 * path.base_rtt_s
+    most: list[int] = []
+    clocked: list[bool] = []
+    ends = float("-inf")
+    for now, cause in zip(played.instants, played.causes, strict=False):
+        if now.recovering or now.expired:
+            break
+        if now.rtt is not None and now.t >= ends:
+            ends = now.t + now.rtt
+            most.append(0)
+            clocked.append(False)
+        if most:
+            most[-1] = max(most[-1], now.nxt - now.delivered)
+            clocked[-1] = clocked[-1] or cause in ("cwnd", "pacing")
+    for i in range(len(most) - TRIPS):
+        steps = [
+            (after + 1) / (before + 1) for before, after in zip(most[i:], most[i + 1 : i + 1 + TRIPS], strict=False)
+        ]
+        if (
+            steps
+            and all(1.0 - mss / (most[i] + 1) <= step <= CREEPS for step in steps)
+            and all(clocked[i : i + TRIPS + 1])
+        ):
+            grown = i == 0 or most[i] >= DOUBLES * most[max(i - 2, 0)]
+            return most[i] if grown and 4 * mss <= most[i] < SMALL * holds else None
+    return None

@@ -1,0 +1,115 @@
+"""A policer: a bucket of tokens that fills at a rate; what finds it empty is dropped, and nothing is delayed.
+
+The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). Between the first loss and the last as much passed as the rate
+allowed. So the bucket, empty at the first loss, is filled at that rate, and each segment that came takes its bytes: a policer has dropped those that found
+it empty, and passed those that did not. Losses by chance find it at any level; a queue delays what it will drop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock.diagnose._curve import Sent
+    from ackclock.diagnose._path import Path
+
+__all__ = ["Policer", "policed"]
+
+LEAST_LOST = 15
+"""Losses that show a policer."""
+
+FULL_QUEUE = 0.2
+"""Share of the losses that may have struck a full queue, where one stood: a queue, too, drops what comes beyond a rate and a burst, but delays what it does not drop."""
+
+FULL, OVERDRAWN = 0.1, 0.03
+"""Share of the lost that may have found tokens, and of what came that may have found none."""
+
+NEAR_SEGMENTS = 4
+"""Segments by which the bucket may be off: when something passed it is known to a departure, not to an arrival at the bucket."""
+
+FASTER = 1.1
+"""How much faster than the policer the path carried something: else the losses are those of a queue of next to nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policer:
+    """A policer on the path.
+
+    Parameters
+    ----------
+    rate_bps
+        Payload that it lets pass, bit/s.
+    burst_bytes
+        What passed at once before the first loss, beyond that rate.
+    """
+
+    rate_bps: float
+    burst_bytes: float
+
+
+def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss: int) -> Policer | None:
+    """The policer that the losses show; None if they show none.
+
+    Parameters
+    ----------
+    packets
+        As the sender sent them.
+    shown
+        Which were lost.
+    path
+        What else is known of the path.
+    server
+        Whether the data is the server's.
+    mss
+        Payload of a full segment, bytes.
+    """
+    import polars as pl
+
+    losses = path.losses_full + path.losses_between + path.losses_random
+    stood = path.identified and path.losses_full > FULL_QUEUE * losses
+    if len(shown.lost_at) < LEAST_LOST or stood or path.rate_bps is None:
+        return None
+    rows = packets.filter(
+        (pl.col("from_server") == server) & ~pl.col("kind").is_in(["sack", "dsack", "syn"]) & (pl.col("length") > 0)
+    )
+    lost = set(shown.lost_at)
+    times: dict[int, int] = {}
+    sent: list[tuple[float, int, bool]] = []
+    for t, seq, length in rows.select("t_s", "seq", "length").iter_rows():
+        for start in range(int(seq), int(seq + length), mss):
+            number = times.get(start, 0)
+            times[start] = number + 1
+            sent.append((t, min(mss, int(seq + length) - start), (start, number) in lost))
+    at = [i for i, (_, _, gone) in enumerate(sent) if gone]
+    if len(at) < LEAST_LOST:
+        return None
+    first, last = at[0], at[-1]
+    span = sent[last][0] - sent[first][0]
+    passed = sum(size for _, size, gone in sent[first : last + 1] if not gone)
+    if span <= 0 or not passed:
+        return None
+    rate = passed / span  # bytes/s
+    if path.rate_bps < FASTER * 8 * rate:
+        return None
+    near = NEAR_SEGMENTS * mss + 0.01 * passed**0.5 * mss**0.5
+    tokens, before = 0.0, sent[first][0]
+    some = none = came = 0
+    for t, size, gone in sent[first : last + 1]:
+        tokens += rate * (t - before)
+        before = t
+        if gone:
+            some += tokens > near
+            tokens = min(tokens, near)  # the bucket was empty here
+        else:
+            came += 1
+            tokens -= size
+            none += tokens < -near
+            tokens = max(tokens, -near)
+    if some > FULL * len(at) or none > OVERDRAWN * came:
+        return None
+    early = sum(size for _, size, _ in sent[:first])
+    burst = max(early - rate * (sent[first][0] - sent[0][0]), 0.0)
+    return Policer(rate_bps=8 * rate, burst_bytes=burst)

@@ -1,0 +1,55 @@
+"""How large a full segment is, as a capture shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["full_segment"]
+
+USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
+"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
+
+CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
+"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
+
+
+def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
+    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
+
+    A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
+    is, or together with what the receiver has announced.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`.
+    server
+        Whether the data is the server's.
+    announced
+        What the receiver has announced.
+    """
+    import polars as pl
+
+    own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
+    if own.is_empty():
+        return USUAL_SEGMENT
+    lengths = own.filter(pl.col("length") >= LEAST_SEGMENT)["length"]
+    if lengths.is_empty():
+        return int(own["length"].max())  # type: ignore[arg-type]
+    known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
+    most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
+    sizes = {
+        length // parts
+        for length, _ in known[:CANDIDATES]
+        for parts in range(1, length // LEAST_SEGMENT + 1)
+        if length % parts == 0
+    }
+    best, covers = 0, 0
+    for size in sorted((size for size in sizes if size <= most), reverse=True):
+        covered = sum(length * count for length, count in known if length % size == 0)
+        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
+            best, covers = size, covered
+    return best or USUAL_SEGMENT

@@ -1,0 +1,78 @@
+"""What counts as right of a capture whose sender's kernel told of itself; transfers that are drawn are scenarios."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+import capture_truth
+import kernel_captures
+from ackclock.scenario import Scenario
+
+
+def row(t: float, **given: Any) -> dict[str, Any]:
+    usual = {
+        "ca_state": 0, "unacked": 10, "sacked": 0, "cwnd": 10, "mss": 1448, "notsent": 90_000, "snd_wnd": 900_000, "total_retrans": 0, "rwnd_limited": 0,
+        "sndbuf_limited": 0, "busy": round(t * 1e6), "bytes_acked": round(t * 1e6), "srtt_us": 20_000,
+    }  # fmt: skip
+    return {"t": t, **usual, **given}
+
+
+@pytest.mark.parametrize(
+    ("second", "cause"),
+    [
+        ({}, "window"),
+        ({"notsent": 0}, "window"),  # there was something at the beginning
+        ({"rwnd_limited": 100_000}, "rwnd"),
+        ({"sndbuf_limited": 100_000}, "sndbuf"),
+        ({"ca_state": 3}, "repair"),
+        ({"busy": 0}, "application"),
+        ({"cwnd": 99, "snd_wnd": 14_480}, "rwnd"),
+    ],
+)
+def test_a_time_belongs_to_what_the_kernel_says(second: dict[str, Any], cause: str) -> None:
+    told = capture_truth.truth([row(0.0), row(0.1, **second)])
+    assert told[cause] == pytest.approx(0.1)
+    assert sum(told.values()) == pytest.approx(0.1)
+
+
+def test_nothing_left_is_the_application_or_a_full_buffer() -> None:
+    assert capture_truth.truth([row(0.0, notsent=0), row(0.1, notsent=0)])["application"] == pytest.approx(0.1)
+    assert capture_truth.truth([row(0.0, notsent=0), row(0.1, notsent=0, eager=True)])["sndbuf"] == pytest.approx(0.1)
+
+
+def test_a_wait_for_a_timer_is_the_repair() -> None:
+    still = {"bytes_acked": 5, "notsent": 0}
+    rows = [row(i / 10, **still) for i in range(4)] + [
+        row(0.4, **still, total_retrans=1, ca_state=4),
+        row(0.5, bytes_acked=9),
+    ]
+    told = capture_truth.truth(rows)
+    assert told["repair"] == pytest.approx(0.4)
+
+
+def test_drawn_transfers_are_scenarios_and_cover_all_kinds() -> None:
+    kinds = set()
+    for number in range(2 * len(kernel_captures.KINDS)):
+        kind, scenario, program, _ = kernel_captures.drawn(7, number)
+        kinds.add(kind)
+        scenario["flows"][0]["congestion_control"] = "cubic"
+        Scenario.from_dict(scenario)
+        assert all(value >= 0 for value in program.values())
+    assert kinds == set(kernel_captures.KINDS)
+
+
+def test_an_interface_of_a_capture_is_taken_out() -> None:
+    def block(kind: int, body: bytes) -> bytes:
+        size = (12 + len(body)).to_bytes(4, "little")
+        return kind.to_bytes(4, "little") + size + body + size
+
+    packets = [block(6, number.to_bytes(4, "little") + bytes([number]) * 20) for number in (0, 1, 2, 1)]
+    whole = block(0x0A0D0D0A, bytes(16)) + block(1, bytes(8)) * 3 + b"".join(packets)
+    part = kernel_captures.of_interface(whole, 1)
+    assert part == block(0x0A0D0D0A, bytes(16)) + block(1, bytes(8)) + block(6, bytes(4) + bytes([1]) * 20) * 2

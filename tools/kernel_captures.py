@@ -1,0 +1,268 @@
+"""Drawn captures of the real Linux kernel in virtual time, with its own clocks beside them: what `ackclock diagnose` is judged by.
+
+`tools/kernel_captures.py SEED COUNT [FOLDER]` draws COUNT transfers, each captured at three places: at the sender above its card (`sender`), behind a switch
+that sees what the card has cut (`switch`), at the receiver (`receiver`); so COUNT of 100 is 300 captures. It prints a table by kind and place with the
+shares of captures that are right, not told, wrong (`tools/capture_truth.py` says what is right), and each capture that is wrong. With a folder the captures
+and what the kernel said (JSON lines) stay there, and a second call judges what it finds without making it again.
+
+`--kernel NAME` takes another kernel that was built (`ackclock linux build --name`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import struct
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from capture_truth import RIGHT, WRONG, Verdict, judged, shares
+
+PLACES = ("sender", "switch", "receiver")
+
+KINDS = (
+    "bulk-4k", "bulk-16k", "bulk-128k", "bbr", "loss", "rwnd", "sndbuf", "pauses", "trickle", "nagle", "answers", "slow-reader", "short", "others",
+)  # fmt: skip
+
+OTHERS = ("reno", "htcp", "westwood", "illinois", "scalable", "veno", "yeah", "bic")
+
+SAMPLE_MS = 5
+"""Between two looks at the kernel's clocks: twice as often as a user of `ss` would look."""
+
+
+def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """A transfer: its kind, the scenario, the program, and what else the hosts do."""
+    draw = random.Random(f"{seed}.{number}")
+    kind = KINDS[number % len(KINDS)]
+
+    def between(least: float, most: float) -> float:
+        return math.exp(draw.uniform(math.log(least), math.log(most)))
+
+    rate, rtt = between(4, 60), between(8, 120)
+    pipe = rate * 1e6 / 8 * rtt / 1e3
+    queue = max(int(between(0.4, 3) * pipe / 1514), 12)
+    total = int(min(max(rate * 1e6 / 8 * 4, 20 * pipe), 6e6))
+    program = {
+        "total": total, "block": draw.choice([4096, 16_384, 131_072]), "pause": 0, "paced": False, "request": 0, "nagle": False,
+        "send_buffer": 0, "receive_buffer": 0, "read": 0, "read_pause": 0,
+    }  # fmt: skip
+    controller, loss, ms = "cubic", 0.0, 1_000_000
+    if kind.startswith("bulk"):
+        program["block"] = {"4k": 4096, "16k": 16_384, "128k": 131_072}[kind[5:]]
+        controller = draw.choice(["cubic", "cubic", "reno"])
+    elif kind == "bbr":
+        controller = "bbr"
+    elif kind == "others":
+        controller = f"kernel:{draw.choice(OTHERS)}"
+    elif kind == "loss":
+        loss, controller = between(2e-4, 0.02), draw.choice(["cubic", "reno", "bbr"])
+        program["total"] = total // 2
+    elif kind == "rwnd":
+        program["receive_buffer"] = int(between(0.1, 0.6) * pipe) + 3000
+    elif kind == "sndbuf":
+        program["send_buffer"] = int(between(0.1, 0.6) * pipe) + 5000
+    elif kind == "pauses":
+        program["pause"] = int(between(30, 500) * ms)
+        program["block"] = int(between(10_000, 300_000))
+        program["total"] = min(total, 20 * program["block"])
+    elif kind == "trickle":
+        program["pause"], program["paced"] = int(between(1, 40) * ms), True
+        program["block"] = int(draw.uniform(0.1, 0.7) * rate * 1e6 / 8 * program["pause"] / 1e9) + 200
+    elif kind == "nagle":
+        program["nagle"], program["paced"] = True, True
+        program["block"], program["pause"] = draw.randrange(100, 1400), int(between(1, 10) * ms)
+        program["block"] = int(min(program["block"], 0.7 * rate * 1e6 / 8 * program["pause"] / 1e9)) + 50
+    elif kind == "answers":
+        program["block"], program["request"] = int(between(5_000, 400_000)), draw.randrange(60, 800)
+        program["pause"] = int(between(5, 300) * ms)
+        program["total"] = min(total, 25 * program["block"])
+    elif kind == "slow-reader":
+        program["read"] = int(between(5_000, 60_000))
+        program["read_pause"] = int(program["read"] / (draw.uniform(0.2, 0.7) * rate * 1e6 / 8) * 1e9)
+        if draw.random() < 0.5:
+            program["receive_buffer"] = int(between(30_000, 200_000))
+    elif kind == "short":
+        program["total"] = int(between(0.2, 3) * pipe) + 30_000
+    if program["paced"]:  # as much as its pace makes in some seconds
+        writes = draw.uniform(3, 6) * 1e9 / program["pause"]
+        program["total"] = int(writes * program["block"])
+    slow = program["total"] * 8 / (rate * 1e6)
+    duration = 4 * slow + 12
+    hosts = {
+        "tso": draw.random() < 0.7,
+        "card": draw.random() < 0.6,
+        "gro": draw.random() < 0.5,
+        "gro_us": draw.choice([0, 50, 200, 1000]),
+    }
+    scenario = {
+        "duration": f"{duration:.0f} s",
+        "network": {
+            "bottleneck": {
+                "rate": f"{rate:.3f} Mbit/s",
+                "delay": f"{rtt / 2:.3f} ms",
+                "queue": {"kind": "drop-tail", "limit": f"{queue} packets"},
+            }
+        },
+        "flows": [
+            {
+                "congestion_control": controller,
+                "workload": {"kind": "transfer", "bytes": f"{program['total']} B"},
+                "host": "sends",
+                "peer_host": "reads",
+                "stack": {"tso": hosts["tso"]},
+            }
+        ],
+        "hosts": [{"name": "sends", "cuts_packets": True}, {"name": "reads", "cuts_packets": True}],
+        "record": {"sample_interval": f"{SAMPLE_MS} ms"},
+    }
+    if loss:
+        scenario["network"]["bottleneck"]["loss"] = {"kind": "bernoulli", "p": loss}
+    return kind, scenario, program, hosts
+
+
+def made(
+    scenario: Mapping[str, Any],
+    program: Mapping[str, Any],
+    hosts: Mapping[str, Any],
+    seed: int,
+    place: Path,
+    kernel: str | None,
+) -> None:
+    """Run it; `place` is the stem of the three captures and of what the kernel said."""
+    import numpy as np
+
+    from ackclock.linux import _cache, _guest, _translate
+    from ackclock.linux._facts import Has
+    from ackclock.linux._run import a_cpu
+    from ackclock.scenario import Scenario
+
+    which = _cache.installed(kernel)
+    text = Scenario.from_dict(dict(scenario)).to_engine_json(capture="sender")
+    job = _translate.job(json.loads(text), seed, "qdisc", Has.of(which.about))
+    job["program"] = dict(program)
+    for host in job["hosts"]:
+        host["cards"][0]["cuts"] = not hosts["card"]
+        host["cards"][1].update(
+            gro=hosts["gro"],
+            gro_flush_timeout=1000 * hosts["gro_us"] if hosts["gro"] else 0,
+            napi_defer_hard_irqs=10 if hosts["gro"] and hosts["gro_us"] else 0,
+        )
+    whole = place.with_suffix(".pcapng")
+    outcome = _guest.play(job, seed, kernel=which, cpu=a_cpu(), wall_limit_s=600, capture=whole)
+    data = whole.read_bytes()
+    for number, at in enumerate(PLACES):
+        place.with_suffix(f".{at}.pcapng").write_bytes(of_interface(data, number))
+    whole.unlink()
+    size = {"f8": "<f8", "i8": "<i8", "u4": "<u4"}
+    told = {
+        name: np.frombuffer(buffer, dtype=size[kind]).tolist()
+        for name, (kind, buffer) in outcome.tables["clocks"].items()
+    }
+    rows = []
+    for values in zip(*told.values(), strict=True):
+        row = dict(zip(told, values, strict=True))
+        row["t"] = row.pop("t_s")
+        row["outstanding"] = row["bytes_sent"] - row["bytes_retrans"] - row["bytes_acked"]
+        written = row["bytes_acked"] + row["outstanding"] + row["notsent"]
+        row["eager"] = not program["pause"] and not program["request"] and written < program["total"]
+        row |= {name: row.pop(f"{name}_us") for name in ("busy", "rwnd_limited", "sndbuf_limited")}
+        rows.append(row)
+    place.with_suffix(".jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def of_interface(data: bytes, number: int) -> bytes:
+    """Of a capture, what one interface saw, as its only one."""
+    out, at, interfaces = [], 0, 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        block = data[at : at + length]
+        at += length
+        if kind == 1:
+            interfaces += 1
+            if interfaces > 1:
+                continue
+        elif kind == 6:
+            if struct.unpack_from("<I", block, 8) != (number,):
+                continue
+            block = block[:8] + bytes(4) + block[12:]
+        out.append(block)
+    return b"".join(out)
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("seed", type=int)
+    asked.add_argument("count", type=int)
+    asked.add_argument("folder", type=Path, nargs="?")
+    asked.add_argument("--kernel")
+    asked.add_argument("--kinds", default="", help="only these, separated by commas")
+    asked = asked.parse_args()
+    with tempfile.TemporaryDirectory() as own:
+        folder = asked.folder or Path(own)
+        folder.mkdir(parents=True, exist_ok=True)
+        found: dict[tuple[str, str], list[Verdict]] = defaultdict(list)
+        for number in range(asked.count):
+            kind, scenario, program, hosts = drawn(asked.seed, number)
+            if asked.kinds and kind not in asked.kinds.split(","):
+                continue
+            place = folder / f"{asked.seed}-{number}-{kind}"
+            if not place.with_suffix(".jsonl").exists():
+                made(scenario, program, hosts, asked.seed + number, place, asked.kernel)
+                place.with_suffix(".json").write_text(
+                    json.dumps({"scenario": scenario, "program": program, "hosts": hosts}), encoding="utf-8"
+                )
+            rows = [json.loads(line) for line in place.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()]
+            for at in PLACES:
+                one = judged(place.with_suffix(f".{at}.pcapng"), rows)
+                found[kind, at].append(one)
+                if one.wrong > WRONG or one.right < RIGHT:
+                    print(
+                        f"{place.name}.{at}: {one.right:.1%} right, {one.untold:.1%} not told, {one.wrong:.1%} wrong; "
+                        f"kernel: {shares(one.real)}; told: {shares(one.told)}; {one.sentence}",
+                        flush=True,
+                    )
+        report(found)
+    return 0
+
+
+def report(found: Mapping[tuple[str, str], list[Verdict]]) -> None:
+    """The table."""
+    print("| kind | place | captures | right | not told | wrong | wrong at most 5 % | right at least 80 % |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+
+    def line(kind: str, at: str, all_of: list[Verdict]) -> None:
+        n = len(all_of)
+        if n:
+            means = [sum(part) / n for part in zip(*((v.right, v.untold, v.wrong) for v in all_of), strict=True)]
+            good = sum(v.wrong <= WRONG for v in all_of)
+            enough = sum(v.right >= RIGHT for v in all_of)
+            print(
+                f"| {kind} | {at} | {n} | {means[0]:.1%} | {means[1]:.1%} | {means[2]:.1%} | {good} | {enough} |",
+                flush=True,
+            )
+
+    for kind in KINDS:
+        for at in PLACES:
+            line(kind, at, found.get((kind, at), []))
+    for at in PLACES:
+        line("all", at, [one for (_, place), all_of in found.items() if place == at for one in all_of])
+    line("all", "all", [one for all_of in found.values() for one in all_of])
+    blamed = sum(
+        v.told.get("application", 0) > 0.05 * sum(v.told.values() or [1]) and v.real.get("application", 0) == 0
+        for all_of in found.values()
+        for v in all_of
+        if v.told
+    )
+    print(f"The application blamed (5 % and more) where the kernel always had more to send: {blamed}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
