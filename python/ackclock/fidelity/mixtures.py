@@ -5,6 +5,8 @@ back, the workload, further flows, when flows start and stop, links before and b
 and what each takes, is read from the engine's schema; a key that the backend refuses is left out, so a new key that it takes is drawn without being
 named here. `RANGES` has only numbers that are likelier than those of the key's type.
 
+Length: values by type, features, and what the backend takes are read together when a draw is to be understood.
+
 Rates are 0.1 to 2,000 Mbit/s and round-trip times 1 to 800 ms, log-uniform. `KINDS` of equal rank are equally likely.
 """
 
