@@ -47,6 +47,12 @@ commands = Branch(
         "cite": "_tools:cite",
         "bench": "_tools:bench",
         "doctor": "_linux:doctor",
+        "compare": "_sweep:compare",
+        "attack": "_attack:attack_",
+        "prove": "_prove:prove_",
+        "evaluate": "_evaluate:evaluate_",
+        "conform": "_conform:conform_",
+        "diff": "_diff:diff",
     }
 )
 SECTIONS = {
