@@ -32,6 +32,7 @@ commands = Branch(
         "check": "_check:check",
         "evaluate": "_evaluate:evaluate_",
         "attack": "_attack:attack_",
+        "prove": "_prove:prove_",
         "conform": "_conform:conform_",
         "read": "_read:read",
         "diagnose": "_diagnose:diagnose",
@@ -47,17 +48,11 @@ commands = Branch(
         "cite": "_tools:cite",
         "bench": "_tools:bench",
         "doctor": "_linux:doctor",
-        "compare": "_sweep:compare",
-        "attack": "_attack:attack_",
-        "prove": "_prove:prove_",
-        "evaluate": "_evaluate:evaluate_",
-        "conform": "_conform:conform_",
-        "diff": "_diff:diff",
     }
 )
 SECTIONS = {
     "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
-    "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
+    "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
