@@ -41,7 +41,14 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
 
 def path(change: dict[str, Any]) -> Scenario:
     """A response of ten segments at 10 Mbit/s and 50 ms, with these changes."""
-    given = {"segments": 10, "rate": "10 Mbit/s", "delay": "25 ms", "controller": "cubic", "profile": "linux-6", **change}
+    given = {
+        "segments": 10,
+        "rate": "10 Mbit/s",
+        "delay": "25 ms",
+        "controller": "cubic",
+        "profile": "linux-6",
+        **change,
+    }
     flow: dict[str, Any] = {"profile": given["profile"], "congestion_control": given["controller"]}
     if "recovery" in given:
         flow["recovery"] = given["recovery"]
@@ -50,9 +57,19 @@ def path(change: dict[str, Any]) -> Scenario:
         {
             "duration": "120 s",
             "network": {
-                "bottleneck": {"rate": given["rate"], "delay": given["delay"], "queue": {"kind": "drop-tail", "limit": "1000 packets"}}
+                "bottleneck": {
+                    "rate": given["rate"],
+                    "delay": given["delay"],
+                    "queue": {"kind": "drop-tail", "limit": "1000 packets"},
+                }
             },
-            "flows": [{**flow, **({"stack": stack} if stack else {}), "workload": {"kind": "transfer", "bytes": 1448 * given["segments"]}}],
+            "flows": [
+                {
+                    **flow,
+                    **({"stack": stack} if stack else {}),
+                    "workload": {"kind": "transfer", "bytes": f"{1448 * given['segments']} bytes"},
+                }
+            ],
         }
     )
 
@@ -107,16 +124,44 @@ def spread(cases: Sequence[prove.Cases]) -> str:
     return f"{found.least_s:.4g} to {found.worst_s:.4g} s, timeouts in {found.with_timeouts} of {found.cases}"
 
 
-PRR, RFC, HALVING = (("PRR", {"recovery": "prr-rfc9937"}), ("RFC 6675", {"recovery": "rfc6675"}), ("rate halving", {"recovery": "rate-halving"}))
+PRR, RFC, HALVING = (
+    ("PRR", {"recovery": "prr-rfc9937"}),
+    ("RFC 6675", {"recovery": "rfc6675"}),
+    ("rate halving", {"recovery": "rate-halving"}),
+)
 SENTENCES = [
-    Sentence(study="prr", id="P1", text="PRR (RFC 9937) is never faster than RFC 6675.", arms=(PRR, RFC), breaks=faster, magnitude=compared),
-    Sentence(study="prr", id="P2", text="PRR (RFC 9937) is never slower than rate halving.", arms=(PRR, HALVING), breaks=slower, magnitude=compared),
-    Sentence(study="prr", id="P3", text="No pattern of lost first transmissions leads to a timeout (PRR).", arms=(PRR,), breaks=timeouts, magnitude=spread),
+    Sentence(
+        study="prr",
+        id="P1",
+        text="PRR (RFC 9937) is never faster than RFC 6675.",
+        arms=(PRR, RFC),
+        breaks=faster,
+        magnitude=compared,
+    ),
+    Sentence(
+        study="prr",
+        id="P2",
+        text="PRR (RFC 9937) is never slower than rate halving.",
+        arms=(PRR, HALVING),
+        breaks=slower,
+        magnitude=compared,
+    ),
+    Sentence(
+        study="prr",
+        id="P3",
+        text="No pattern of lost first transmissions leads to a timeout (PRR).",
+        arms=(PRR,),
+        breaks=timeouts,
+        magnitude=spread,
+    ),
     Sentence(
         study="prr",
         id="P4",
         text="With the stack of Linux 3.2, PRR is never slower than rate halving.",
-        arms=(("PRR", {"recovery": "prr-linux-3.2", "profile": "linux-3.2"}), ("rate halving", {"recovery": "rate-halving", "profile": "linux-3.2"})),
+        arms=(
+            ("PRR", {"recovery": "prr-linux-3.2", "profile": "linux-3.2"}),
+            ("rate halving", {"recovery": "rate-halving", "profile": "linux-3.2"}),
+        ),
         breaks=slower,
         magnitude=compared,
         without=("no TLP", "no RACK"),
@@ -134,7 +179,10 @@ SENTENCES = [
         study="prr",
         id="P6",
         text="RACK and TLP never make a response slower than three duplicate ACKs and timeouts alone (PRR).",
-        arms=(("RACK and TLP", {"recovery": "prr-rfc9937"}), ("neither", {"recovery": "prr-rfc9937", "tlp": False, "detection": "dupthresh"})),
+        arms=(
+            ("RACK and TLP", {"recovery": "prr-rfc9937"}),
+            ("neither", {"recovery": "prr-rfc9937", "tlp": False, "detection": "dupthresh"}),
+        ),
         breaks=slower,
         magnitude=compared,
         without=("no TLP", "no RACK"),
@@ -152,7 +200,10 @@ SENTENCES = [
         study="iw10",
         id="W2",
         text="An initial window of 10 is never slower than one of 3, with the stack of Linux 3.0.",
-        arms=(("window 10", {"initial_window": 10, "profile": "linux-3.0"}), ("window 3", {"initial_window": 3, "profile": "linux-3.0"})),
+        arms=(
+            ("window 10", {"initial_window": 10, "profile": "linux-3.0"}),
+            ("window 3", {"initial_window": 3, "profile": "linux-3.0"}),
+        ),
         breaks=slower,
         magnitude=compared,
         without=("initial window 3", "no TLP", "no RACK"),
@@ -212,8 +263,15 @@ def measure(*, replay: bool) -> None:
             if all(arm.get("profile", "linux-6") == "linux-6" for _, arm in sentence.arms):
                 one["kernel"] = replayed(sentence)
         else:
-            one.update(study=sentence.study, text=sentence.text, arms=[name for name, _ in sentence.arms], engine=engine_identity())
-            one["paths"] = {name: judged(sentence, change) for name, change in NEIGHBOURS.items() if name not in sentence.without}
+            one.update(
+                study=sentence.study,
+                text=sentence.text,
+                arms=[name for name, _ in sentence.arms],
+                engine=engine_identity(),
+            )
+            one["paths"] = {
+                name: judged(sentence, change) for name, change in NEIGHBOURS.items() if name not in sentence.without
+            }
         broken = [name for name, found in one.get("paths", {}).items() if not found["holds"]]
         print(sentence.id, "proven" if not broken else f"breaks on {', '.join(broken)}", flush=True)
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
@@ -241,7 +299,10 @@ def page() -> str:
         elif "the path" in broken:
             verdict = f"**refuted** by pattern {broken['the path']['simplest']}; holds on {len(paths) - len(broken)} of {len(paths)} paths"
         else:
-            where = "; ".join(f"{name} ({found['broken']} of {found['cases']}, the simplest {found['simplest']})" for name, found in broken.items())
+            where = "; ".join(
+                f"{name} ({found['broken']} of {found['cases']}, the simplest {found['simplest']})"
+                for name, found in broken.items()
+            )
             verdict = f"**proven** on the path; breaks with {where}"
         kernel = one.get("kernel")
         if kernel:

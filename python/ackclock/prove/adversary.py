@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackclock.errors import InputError, quote
-from ackclock.units import whole
+from ackclock.units import DURATION, parse
 
 MOST = 128
 """Questions that can be answered."""
@@ -75,7 +75,7 @@ class Adversary:
     @property
     def late_ns(self) -> int:
         """How late a packet is, or how far ticks are apart, ns."""
-        return 0 if self.late is None else whole(self.late, "time")
+        return 0 if self.late is None else int(parse(self.late, DURATION)[0])
 
     @property
     def is_limited(self) -> bool:

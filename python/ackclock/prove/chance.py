@@ -141,7 +141,7 @@ def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: floa
     quantiles = []
     for share in QUANTILES:
         # what was left out may all lie below, or all above
-        under, over = np.searchsorted(below, share - left - 1e-12), np.searchsorted(below, share - 1e-12)
+        under, over = int(np.searchsorted(below, share - left - 1e-12)), int(np.searchsorted(below, share - 1e-12))
         beyond = over >= len(took)
         quantiles.append(
             (share, float(took[order[min(under, len(took) - 1)]]), None if beyond else float(took[order[over]]))

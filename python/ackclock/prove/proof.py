@@ -10,12 +10,13 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ackclock import _engine, _files
-from ackclock._results.run import engine_call
-from ackclock.errors import ControllerError, InputError, quote
+from ackclock._results.run import engine_call, raise_failure
+from ackclock.errors import InputError, quote
 from ackclock.own import classes
 from ackclock.prove.adversary import Adversary
 from ackclock.prove.cases import Cases
@@ -180,9 +181,8 @@ def run_with(target: Target) -> Mapping[str, Any] | None:
 
 def heard(raw: Any) -> Any:
     """What the engine answered, unless a controller failed."""
-    if isinstance(raw, dict) and "failure" in raw:
-        name, hook, t_s, error = raw["failure"]
-        raise ControllerError(f"{name}.{hook} at {t_s:.6f} s: {error!r}")
+    if isinstance(raw, dict):
+        raise_failure(raw)
     return raw
 
 
@@ -198,18 +198,15 @@ def _target(
     if adversary.name == "start":
         return _starts(target, adversary, seed, tell, stopped)
     own, engine, compiled = run_with(target), adversary.engine, target.scenario.compiled
-    why, tasks = engine_call(lambda: heard(_engine.prove_tasks(compiled, seed, engine, SPLIT, True, own)))
+    why, tasks = engine_call(lambda: _engine.prove_tasks(compiled, seed, engine, SPLIT, True, own))
     size = max(tasks // BATCHES, 1)
     parts, digests = [], []
     for start in range(0, tasks, size):
         wanted = list(range(start, min(start + size, tasks)))
         kept = None if place is None else _read(place, start)
         if kept is None:
-            raw = engine_call(
-                lambda wanted=wanted: heard(
-                    _engine.prove(compiled, seed, engine, SPLIT, wanted, jobs, why is None, None, own)
-                )
-            )
+            made = partial(_engine.prove, compiled, seed, engine, SPLIT, wanted, jobs, why is None, None, own)
+            raw = heard(engine_call(made))
             kept = Cases.of_engine(raw), list(raw["digests"])
             if place is not None:
                 _write(place, start, *kept)
@@ -235,9 +232,7 @@ def _starts(
     parts, digests = [], []
     for tick in range(adversary.first):
         scenario = started(target.scenario, adversary, tick)
-        raw = engine_call(
-            lambda scenario=scenario: heard(_engine.prove_case(scenario.compiled, seed, nothing, 0, False, own))
-        )
+        raw = heard(engine_call(partial(_engine.prove_case, scenario.compiled, seed, nothing, 0, False, own)))
         case = Cases.of_engine(raw)
         parts.append(
             Cases({**case.columns, "answers": np.array([tick], dtype="<u8"), "asked": np.array([0], dtype="<u4")})

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from proofs import path
+from short_response import path
 
 from ackclock import Scenario, prove, run
 from ackclock.errors import InputError
@@ -38,6 +38,8 @@ def test_every_case_takes_as_long_as_the_run_with_the_listed_losses() -> None:
 def test_the_three_sentences_about_ten_segments() -> None:
     made = proof(10)
     first, second = (prove.compare((RULES[0], RULES[at]), made.cases[0], made.cases[at]) for at in (1, 2))
+    assert first is not None
+    assert second is not None
     assert (first.faster, first.equal, first.slower) == (0, 245, 779)
     assert round(first.most_slower_s * 1e3) == 151
     assert (second.faster, second.equal, second.slower) == (610, 414, 0)
@@ -47,6 +49,7 @@ def test_the_three_sentences_about_ten_segments() -> None:
     assert told[6].startswith("Proven: prr-rfc9937 is never slower than rate-halving in all 1,024 cases (faster in 610")
     reno = proof(10, rules=("prr-rfc9937", "rate-halving"), congestion_control="reno")
     found = prove.compare(("prr", "rate-halving"), *reno.cases)
+    assert found is not None
     assert found.slower == 5
     assert found.most_slower_s < 0.0013
 

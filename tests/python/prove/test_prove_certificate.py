@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from proofs import path
+from short_response import path
 
 from ackclock import prove
 from ackclock.errors import InputError
@@ -36,13 +38,14 @@ def test_a_certificate_holds_and_says_what_a_check_can_miss(folder: Path) -> Non
 def test_one_changed_number_is_caught(folder: Path) -> None:
     place = folder / "proof.json"
     said = json.loads(place.read_text())
-    for change in (
+    changes: list[Callable[[Any], object]] = [
         lambda s: s["comparisons"][0].update(slower=s["comparisons"][0]["slower"] + 1),
         lambda s: s["results"][1]["summary"].update(worst_s=0.4),
         lambda s: s["results"][0]["expectations"][0].update(low_s=0.1194),
         lambda s: s["sentences"].pop(),
         lambda s: s["results"][0].update(root="0" * 64),
-    ):
+    ]
+    for change in changes:
         changed = json.loads(json.dumps(said))
         change(changed)
         place.write_text(json.dumps(changed))

@@ -76,7 +76,7 @@ fn copied_worlds_end_as_runs_from_the_beginning() {
     let late = Rules { fate: Fate::Late(Span::from_ms(7)), most: 1, ..losses(10) };
     let marked = Rules { fate: Fate::Marked, most: 3, ..losses(8) };
     let burst = Rules { burst: Some(3), ..losses(9) };
-    let ecn = r#""stack": {"ecn": "on"},"#;
+    let ecn = r#""stack": {"ecn": "ask"},"#;
     let cases = [
         ("", limited(Asks::Data, 12, 2)),
         ("", limited(Asks::All, 40, 1)),

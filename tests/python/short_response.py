@@ -20,6 +20,6 @@ def path(segments: int, **flow: Any) -> Scenario:
                     "queue": {"kind": "drop-tail", "limit": "1000 packets"},
                 }
             },
-            "flows": [{**flow, "workload": {"kind": "transfer", "bytes": 1448 * segments}}],
+            "flows": [{**flow, "workload": {"kind": "transfer", "bytes": f"{1448 * segments} bytes"}}],
         }
     )
