@@ -26,8 +26,8 @@ from ackclock.sweep.task import engine_identity
 SPLIT = 10
 """Questions above the tasks."""
 
-BATCHES = 64
-"""Of a target, about."""
+BATCHES = (4, 64)
+"""Of a target, least and most: each walks through the top of the tree anew."""
 
 MOST_CASES = 2**27
 """More are refused where they can be counted: a row has 27 bytes."""
@@ -199,7 +199,8 @@ def _target(
         return _starts(target, adversary, seed, tell, stopped)
     own, engine, compiled = run_with(target), adversary.engine, target.scenario.compiled
     why, tasks = engine_call(lambda: _engine.prove_tasks(compiled, seed, engine, SPLIT, True, own))
-    size = max(tasks // BATCHES, 1)
+    bound = adversary.first if adversary.most is None else 20
+    size = max(tasks // min(max(2**bound >> 16, BATCHES[0]), BATCHES[1]), 1)
     parts, digests = [], []
     for start in range(0, tasks, size):
         wanted = list(range(start, min(start + size, tasks)))
