@@ -66,7 +66,7 @@ impl Sender {
 }
 
 /// A peer whose window was never wide (Linux `tcp_bound_to_half_wnd`): a segment takes half of the widest at most, so that two are in flight.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HalfWindow {
     /// Payload of a segment that nothing bounds, and room that options take.
     full: u32,
