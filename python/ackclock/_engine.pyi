@@ -413,6 +413,37 @@ def read_capture(
     progress: Callable[[int], object] | None = None,
     stop: Stop | None = None,
 ) -> dict[str, Any]: ...
+
+_Adversary = tuple[str, str, int, int, int | None, int | None]
+
+def prove_tasks(
+    scenario: Scenario | str,
+    seed: int,
+    adversary: _Adversary,
+    split: int,
+    shared: bool = True,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
+) -> tuple[str | None, int]: ...
+def prove(
+    scenario: Scenario | str,
+    seed: int,
+    adversary: _Adversary,
+    split: int,
+    wanted: Sequence[int],
+    threads: int,
+    shared: bool = True,
+    progress: Callable[[int], object] | None = None,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
+    stop: Stop | None = None,
+) -> dict[str, Any]: ...
+def prove_case(
+    scenario: Scenario | str,
+    seed: int,
+    adversary: _Adversary,
+    answers: int,
+    whole: bool = False,
+    controllers: Mapping[str, Callable[[], object]] | None = None,
+) -> dict[str, Any]: ...
 def shortcuts() -> list[str]: ...
 def estimate_capture(scenario: Scenario | str) -> int: ...
 def estimate_memory(scenario: Scenario | str) -> int: ...

@@ -19,6 +19,11 @@ impl Digest {
         self.0 = (x as u64) ^ ((x >> 64) as u64).wrapping_add(0x1319_8a2e_0370_7344);
     }
 
+    /// Its word.
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
     /// Sixteen hexadecimal digits.
     pub fn hex(&self) -> String {
         format!("{:016x}", self.0)

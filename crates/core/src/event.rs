@@ -11,14 +11,15 @@
 
 mod foresight;
 mod heap;
+mod wheel;
 
 use std::cmp::Ordering::{Greater, Less};
 
-use crate::prefetch::prefetch_all;
 use crate::time::Time;
 use foresight::Foreseen;
 pub use foresight::Foresight;
 use heap::Heap;
+use wheel::{Entries, Wheel, NEVER, NONE};
 
 /// Bits of an event's order that hold the insertion number; its rank lies above it.
 const NUMBER_BITS: u32 = 40;
@@ -100,6 +101,20 @@ impl Event {
 }
 
 impl EventQueue {
+    /// From now on copies of this queue, and their copies, share the memory of wheels that are no longer needed: what is copied then
+    /// is what waits in them, not 64 KiB.
+    pub fn share_wheels(&mut self) {
+        let spare = self.fine.share_memory(None);
+        self.coarse.share_memory(Some(spare));
+    }
+
+    /// It is no longer needed: the next copy may have the memory of its wheels, if they share it.
+    pub fn give_back(self) {
+        let EventQueue { fine, coarse, .. } = self;
+        fine.give_back();
+        coarse.give_back();
+    }
+
     /// Schedule event `id` at `at`, as if at `since`.
     #[inline]
     pub fn push(&mut self, at: Time, since: Time, rank: u32, id: u32) {
@@ -237,145 +252,6 @@ impl EventQueue {
             self.fine.put(&mut self.entries, event.slot(), event);
         }
         self.fine.next(self.at)
-    }
-}
-
-/// No slot.
-const NEVER: u64 = u64::MAX;
-
-/// The `TURN` slots behind some slot, which lie in it by their numbers' low bits.
-#[derive(Clone)]
-struct Wheel {
-    /// The first entry of each.
-    first: Box<[u32; TURN as usize]>,
-    /// Slots that hold entries, by 64.
-    used: [u64; WORDS],
-    /// Words of `used` that may not be 0, by 64: one that has become 0 is noted when somebody looks for the next.
-    words: [u64; WORDS / 64],
-}
-
-/// A bit for each slot.
-const WORDS: usize = TURN as usize / 64;
-
-impl Default for Wheel {
-    fn default() -> Self {
-        Wheel {
-            first: vec![NONE; TURN as usize].try_into().expect("as long"),
-            used: [0; WORDS],
-            words: [0; WORDS / 64],
-        }
-    }
-}
-
-impl Wheel {
-    #[inline]
-    fn put(&mut self, entries: &mut Entries, slot: u64, event: Event) {
-        let i = (slot % TURN) as usize;
-        self.first[i] = entries.add(event, self.first[i]);
-        let used = &mut self.used[i / 64];
-        if *used == 0 {
-            self.words[i / 64 / 64] |= 1 << (i / 64 % 64);
-        }
-        *used |= 1 << (i % 64);
-    }
-
-    /// The first slot behind `slot` that holds entries.
-    #[inline]
-    fn next(&mut self, slot: u64) -> u64 {
-        let from = ((slot + 1) % TURN) as usize;
-        match self.used[from / 64] >> (from % 64) {
-            0 => self.next_word(slot, from),
-            rest => slot + 1 + rest.trailing_zeros() as u64,
-        }
-    }
-
-    /// The same, where it is in another word than slot `from`, the next one: those behind it, and then around.
-    #[inline(never)]
-    fn next_word(&mut self, slot: u64, from: usize) -> u64 {
-        let (half, behind) = (from / 64 / 64, !1 << (from / 64 % 64));
-        for (half, asked) in [(half, behind), (1 - half, !0), (half, !behind)] {
-            let mut words = self.words[half] & asked;
-            while words != 0 {
-                let word = half * 64 + words.trailing_zeros() as usize;
-                if self.used[word] != 0 {
-                    let i = word * 64 + self.used[word].trailing_zeros() as usize;
-                    return slot + 1 + (i.wrapping_sub(from) as u64 % TURN);
-                }
-                words &= words - 1;
-                self.words[half] &= !(1 << (word % 64));
-            }
-        }
-        NEVER
-    }
-
-    /// What is in its slots.
-    fn entries<'a>(&'a self, entries: &'a Entries) -> impl Iterator<Item = &'a Event> {
-        let get = |i: u32| entries.all.get(i as usize);
-        self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
-    }
-
-    /// The first entry of a slot.
-    #[inline]
-    fn first_of(&self, slot: u64) -> u32 {
-        self.first[(slot % TURN) as usize]
-    }
-
-    /// Empty a slot: its first entry, which leads to the others.
-    #[inline]
-    fn take(&mut self, slot: u64) -> u32 {
-        let i = (slot % TURN) as usize;
-        self.used[i / 64] &= !(1 << (i % 64));
-        std::mem::replace(&mut self.first[i], NONE)
-    }
-}
-
-/// No entry.
-const NONE: u32 = u32::MAX;
-
-/// What is in the slots of wheels.
-#[derive(Clone)]
-struct Entries {
-    all: Vec<Event>,
-    free: u32,
-}
-
-impl Default for Entries {
-    fn default() -> Self {
-        Entries { all: Vec::new(), free: NONE }
-    }
-}
-
-impl Entries {
-    #[inline]
-    fn add(&mut self, event: Event, next: u32) -> u32 {
-        let event = Event { next, ..event };
-        let i = self.free;
-        match self.all.get_mut(i as usize) {
-            Some(place) => {
-                self.free = place.next;
-                *place = event;
-                i
-            }
-            None => {
-                self.all.push(event);
-                self.all.len() as u32 - 1
-            }
-        }
-    }
-
-    /// An entry will be read.
-    #[inline]
-    fn prefetch(&self, i: u32) {
-        self.all.get(i as usize).into_iter().for_each(prefetch_all);
-    }
-
-    /// Free an entry, and what it was.
-    #[inline]
-    fn free(&mut self, i: u32) -> Event {
-        let place = &mut self.all[i as usize];
-        let event = *place;
-        place.next = std::mem::replace(&mut self.free, i);
-        event
     }
 }
 

@@ -79,9 +79,12 @@ pub(crate) fn config(text: &str) -> Result<LinkConfig, Mistake> {
         return Err(Refusal::new("a value", allowed).within(key).into());
     }
     let which = written.get("loss").and_then(|loss| loss.get("applies_to"));
-    if which.and_then(|which| which.text()) == Some("syn") {
-        let allowed = "\"all\" or \"data\": a SYN is told by headers of TCP, which this link does not see";
-        return Err(Refusal::new("\"syn\"", allowed).within("applies_to").within("loss").into());
+    if let Some(which @ ("syn" | "originals")) = which.and_then(|which| which.text()) {
+        let allowed = "\"all\" or \"data\": SYNs and retransmissions are told by headers of TCP, which this link does not see";
+        return Err(Refusal::new(format_args!("{which:?}"), allowed)
+            .within("applies_to")
+            .within("loss")
+            .into());
     }
     let mut front = Front::new(&NoFiles);
     let mut value = front.table(&written, LinkParams::TABLE, false);
@@ -191,8 +194,10 @@ mod tests {
         );
         assert!(said("queue = { kind = 'drop-tail', limit = '1 BDP' }").contains("no delay or no rate"));
         assert!(said("thin_acks = 3").contains("headers of TCP"));
-        assert!(said("loss = { kind = 'bernoulli', p = '1 %', applies_to = 'syn' }")
-            .starts_with("loss.applies_to: found"));
+        for which in ["syn", "originals"] {
+            assert!(said(&format!("loss = {{ kind = 'bernoulli', p = '1 %', applies_to = '{which}' }}"))
+                .starts_with("loss.applies_to: found"));
+        }
         assert!(said("rate = ").contains("no valid TOML"));
         assert!(said("dls").contains("a preset: dsl, cable"), "{}", said("dls"));
     }

@@ -3,6 +3,7 @@
 //! A [`Link`] is loss model -> queue -> rate -> propagation delay, in this order. For every link, at every instant:
 //! arrivals = delivered + dropped + held.
 
+pub mod adversary;
 mod aggregate;
 pub mod capacity;
 pub mod ecn_fault;
@@ -22,6 +23,7 @@ pub mod wifi;
 mod wire;
 
 pub use ackclock_core::schema::Limit;
+pub use adversary::{Adversary, Asks, Fate};
 pub use capacity::CapacityConfig;
 pub use ecn_fault::EcnFault;
 pub use host::{Host, HostConfig};

@@ -13,6 +13,7 @@
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
 
 use ahead::Ahead;
+use asking::ask;
 pub use config::{LinkConfig, LinkParams};
 pub use counters::{Counters, Underway};
 use crowd::Crowd;
@@ -237,6 +238,10 @@ impl Link {
                 rest.crowd.rare().dropped_loss += load.segments() as u64;
                 return Err(Refused::Loss);
             }
+            if extras.asks && ask(extras, &mut rest.crowd, pool, now, id) {
+                rest.crowd.rare().dropped_loss += load.segments() as u64;
+                return Err(Refused::Loss);
+            }
             if let Some(faulty) = &mut extras.ecn_fault {
                 pool[id].ecn = faulty.pass(Place::Before, pool[id].ecn);
             }
@@ -451,7 +456,7 @@ impl Link {
         if let Some(faulty) = &mut extras.ecn_fault {
             pool[id].ecn = faulty.pass(Place::After, pool[id].ecn);
         }
-        let extra = extras.reorder.as_mut().and_then(Chooser::extra_delay);
+        let extra = extras.late.take().or_else(|| extras.reorder.as_mut().and_then(Chooser::extra_delay));
         if let Some(film) = &mut extras.film {
             let delivery = delivery + extra.unwrap_or(Span::ZERO);
             film.note(&pool[id], [arrived, leaves, delivery]);
@@ -487,6 +492,7 @@ fn component_stream(seed: u64, link: &str, part: &str) -> Stream {
 }
 
 mod ahead;
+mod asking;
 mod config;
 mod counters;
 mod crowd;

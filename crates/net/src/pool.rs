@@ -6,6 +6,8 @@ use std::ops::{Index, IndexMut};
 use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{Packet, Time};
 
+use crate::adversary::{Adversary, Fate};
+
 /// Number of a packet in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketId(u32);
@@ -32,6 +34,8 @@ impl PacketId {
 pub struct Pool {
     slots: Vec<Slot>,
     free: u32,
+    /// Who decides what becomes of packets, on links that ask.
+    adversary: Option<Box<Adversary>>,
 }
 
 /// A packet, and its place in the chain of the link that carries it (see `wire`).
@@ -48,11 +52,27 @@ struct Slot {
 
 impl Default for Pool {
     fn default() -> Pool {
-        Pool { slots: Vec::new(), free: NONE }
+        Pool { slots: Vec::new(), free: NONE, adversary: None }
     }
 }
 
 impl Pool {
+    /// Somebody decides from now on.
+    pub fn set_adversary(&mut self, adversary: Adversary) {
+        self.adversary = Some(Box::new(adversary));
+    }
+
+    /// Who decides, if somebody does.
+    pub fn adversary(&mut self) -> Option<&mut Adversary> {
+        self.adversary.as_deref_mut()
+    }
+
+    /// What the adversary makes of a packet that reaches a link that asks.
+    pub(crate) fn ask(&mut self, now: Time, id: PacketId) -> Option<Fate> {
+        let packet = &self.slots[id.0 as usize].packet;
+        self.adversary.as_mut()?.ask(now, packet)
+    }
+
     /// The place of the next packet, to write it there: what it holds is old. [`Pool::take_in`] makes it a packet of the pool.
     #[inline]
     pub fn vacant(&mut self) -> &mut Packet {

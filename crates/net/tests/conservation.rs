@@ -88,7 +88,14 @@ fn of_every_kind_of_queue_enough_is_drawn() {
 }
 
 fn loss() -> impl Strategy<Value = LossConfig> {
-    let applies_to = || prop_oneof![Just(AppliesTo::All), Just(AppliesTo::Data), Just(AppliesTo::Syn)];
+    let applies_to = || {
+        prop_oneof![
+            Just(AppliesTo::All),
+            Just(AppliesTo::Data),
+            Just(AppliesTo::Syn),
+            Just(AppliesTo::Originals)
+        ]
+    };
     let drop = Drop { flow: 0, first: 3, last: Some(9), transmission: 0 };
     prop_oneof![
         Just(LossConfig::NONE),

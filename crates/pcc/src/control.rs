@@ -89,6 +89,11 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// Why there is no copy of it, if there is none.
+    pub fn cannot_copy(&self) -> Option<String> {
+        matches!(self.utility, Kind::Custom(_)).then(|| "found a user's own utility".to_string())
+    }
+
     /// `algorithm`, judging by `utility`.
     pub fn new(algorithm: Algorithm, utility: Kind) -> Controller {
         Controller { algorithm, utility, before: None }

@@ -105,6 +105,11 @@ struct Sent {
 }
 
 impl Sender {
+    /// Why there is no copy of it, if there is none.
+    pub fn cannot_copy(&self) -> Option<String> {
+        self.controller.cannot_copy()
+    }
+
     /// A sender that has not connected.
     pub fn new(config: Config, controller: Controller) -> Sender {
         Sender {

@@ -7,6 +7,7 @@ mod controller;
 mod interrupt;
 mod many;
 mod native;
+mod prove;
 mod scenario;
 mod schema;
 mod stack;
@@ -47,6 +48,8 @@ mod _engine {
     use super::many::{run_batch, run_many};
     #[pymodule_export]
     use super::native::{Fault, PyLibrary};
+    #[pymodule_export]
+    use super::prove::{prove, prove_case, prove_tasks};
     #[pymodule_export]
     use super::scenario::{
         compiled_unjudged, describe_quantity, dimensions, mean_bps, path_facts, quantity, read_share,

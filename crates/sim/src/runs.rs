@@ -4,5 +4,6 @@ pub(crate) mod app;
 pub mod batch;
 pub(crate) mod build;
 pub mod film;
+pub mod prove;
 pub mod run;
 pub mod steer;

@@ -4,6 +4,7 @@
 //! of other kinds, and at most two per endpoint (its timer, re-armed lazily). The packets themselves lie in a pool.
 
 mod agenda;
+mod asking;
 mod ends;
 mod foresight;
 pub mod gauges;
@@ -150,22 +151,28 @@ impl World {
                     self.net.catch_up(end, Time::NEVER);
                     return true;
                 };
-                self.now = t;
-                let index = (id >> KIND_BITS) as usize;
-                match id & KIND_MASK {
-                    ARRIVAL => self.arrive(app, PacketId::of(index as u32)),
-                    CROSSING => self.net.cross(t, PacketId::of(index as u32)),
-                    LINK => self.link_event(app, index),
-                    TIMER => self.timer_event(app, index),
-                    MEETING => self.net.junction_event(t, index),
-                    WAKE => app.wake(self, index as FlowId),
-                    _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
-                    _ => app.tick(self, index as u32),
-                }
+                self.happens(app, t, id);
             }
             left = left.saturating_sub(step);
         }
         false
+    }
+
+    /// An event is due.
+    #[inline(always)]
+    fn happens(&mut self, app: &mut impl Application, t: Time, id: u32) {
+        self.now = t;
+        let index = (id >> KIND_BITS) as usize;
+        match id & KIND_MASK {
+            ARRIVAL => self.arrive(app, PacketId::of(index as u32)),
+            CROSSING => self.net.cross(t, PacketId::of(index as u32)),
+            LINK => self.link_event(app, index),
+            TIMER => self.timer_event(app, index),
+            MEETING => self.net.junction_event(t, index),
+            WAKE => app.wake(self, index as FlowId),
+            _ if index >= HOST_TICKS as usize => self.host_event(app, index - HOST_TICKS as usize),
+            _ => app.tick(self, index as u32),
+        }
     }
 
     /// The time.

@@ -148,7 +148,7 @@ def run(
             lambda: _engine.run(compiled, seed, place, made, min(limit, MOST_MEMORY), stopped, snaplen, progress)
         )
         said = told()
-    _raise_failure(raw)
+    raise_failure(raw)
     tables = raw["tables"]
     if said:
         times = array("d", [t for t, _ in said])
@@ -219,7 +219,7 @@ def run_batch(
     made = _check_own(classes(scenario.own()), controllers, utilities)
     each = min(limit, MOST_MEMORY) // jobs
     raw = engine_call(lambda: _engine.run_batch(compiled, seeds, jobs, progress, made, each, stopped))
-    _raise_failure(raw)
+    raise_failure(raw)
     if len(seeds) > 1 and len(set(raw["digests"])) == 1:
         warnings.warn(f"all {len(seeds)} seeds gave one and the same run: {SAME}", SameRunWarning, stacklevel=2)
     return Batch(
@@ -315,7 +315,7 @@ def run_many(
     runs = [(scenario.compiled, seed) for scenario, seed in zip(listed, each, strict=True)]
     share = min(limit, MOST_MEMORY) // jobs
     raw = engine_call(lambda: _engine.run_many(runs, jobs, progress, made, share, stopped))
-    _raise_failure(raw)
+    raise_failure(raw)
     return [
         Run(
             scenario=scenario,
@@ -480,7 +480,7 @@ def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type
     return dict(controllers)
 
 
-def _raise_failure(raw: Mapping[str, Any]) -> None:
+def raise_failure(raw: Mapping[str, Any]) -> None:
     """What a controller of the user's own did wrong ends the run."""
     if "failure" not in raw:
         return

@@ -32,6 +32,7 @@ commands = Branch(
         "check": "_check:check",
         "evaluate": "_evaluate:evaluate_",
         "attack": "_attack:attack_",
+        "prove": "_prove:prove_",
         "conform": "_conform:conform_",
         "read": "_read:read",
         "diagnose": "_diagnose:diagnose",
@@ -51,7 +52,7 @@ commands = Branch(
 )
 SECTIONS = {
     "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
-    "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
+    "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),

@@ -19,6 +19,10 @@ use crate::wifi::Wifi;
 /// A link has a box of it if it has any.
 #[derive(Clone)]
 pub(super) struct Extras {
+    /// An adversary decides what becomes of packets.
+    pub(super) asks: bool,
+    /// By its decision the packet that is now on its way arrives so much later.
+    pub(super) late: Option<Span>,
     pub(super) loss: Loss,
     pub(super) jitter: Option<Jitter>,
     pub(super) netem_jitter: Option<Drawn>,
@@ -54,6 +58,8 @@ impl Extras {
     fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
         let capacity = config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
         Box::new(Extras {
+            asks: false,
+            late: None,
             loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),
             netem_jitter: Drawn::new(

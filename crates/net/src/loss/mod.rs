@@ -71,9 +71,11 @@ pub enum AppliesTo {
     Syn,
     /// Packets with payload.
     Data,
+    /// First transmissions of data on their way forward.
+    Originals,
 }
 
-choice! { AppliesTo: All "all", Syn "syn", Data "data" }
+choice! { AppliesTo: All "all", Syn "syn", Data "data", Originals "originals" }
 
 /// The number of a packet, counted from 1.
 pub(crate) const ORDINAL: Takes = Takes::Whole(1, 1 << 31);
@@ -85,6 +87,9 @@ impl AppliesTo {
             AppliesTo::All => true,
             AppliesTo::Syn => packet.class() == Class::Syn,
             AppliesTo::Data => packet.class() == Class::Data,
+            AppliesTo::Originals => {
+                packet.forward && packet.header.payload() > 0 && packet.header.ordinal().1 == 0
+            }
         }
     }
 }

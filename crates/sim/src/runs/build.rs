@@ -17,7 +17,7 @@ use crate::scenario::starts::Starts;
 use crate::scenario::topology::Builder;
 use crate::transport::{Freight, TransportConfig};
 use crate::workload::flow::{ClientRow, Flow, Journal};
-use crate::workload::{Member, Offered, Site};
+use crate::workload::{Driver, Member, Offered, Site};
 use crate::world::layout::Layout;
 use crate::world::shortcuts::Shortcuts;
 use crate::world::{Sinks, World, MAX_LINKS, MAX_SLOTS, RECEIVER, SENDER};
@@ -44,6 +44,18 @@ impl Built {
 }
 
 impl Built {
+    /// Another one in the same state, or why there is none.
+    pub(crate) fn copied(&self) -> Result<Built, String> {
+        let shares = |driver: &Driver| matches!(driver, Driver::Transactions(_));
+        if self.app.drivers.iter().any(shares) {
+            return Err("found transactions, whose flows share counts".to_string());
+        }
+        match self.world.cannot_copy() {
+            Some(why) => Err(why),
+            None => Ok(self.clone()),
+        }
+    }
+
     /// The run is over: what its tables are made of.
     pub(crate) fn end(self) -> Ended {
         let Built { world, app: App { flows, journal, observer, .. }, clients } = self;

@@ -25,6 +25,16 @@ impl Agenda {
         next
     }
 
+    /// See [`EventQueue::share_wheels`].
+    pub(super) fn share_wheels(&mut self) {
+        self.queue.share_wheels();
+    }
+
+    /// See [`EventQueue::give_back`].
+    pub(super) fn give_back(self) {
+        self.queue.give_back();
+    }
+
     /// Whether nothing else happens in this nanosecond.
     #[inline]
     pub(super) fn is_over(&self) -> bool {

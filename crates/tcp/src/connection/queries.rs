@@ -171,6 +171,10 @@ impl Connection {
     pub fn take_controller_trace(&mut self) -> Option<Box<VarsTrace>> {
         self.sender.now_mut()?.trace.vars.take()
     }
+    /// Why there is no copy of the controller, if there is none.
+    pub fn cannot_copy(&self) -> Option<String> {
+        self.sender.now().and_then(Sender::cannot_copy)
+    }
     /// The seed of the controller's random numbers.
     pub fn seed_controller(&mut self, seed: u64) {
         self.sender.awake().seed(seed);

@@ -8,6 +8,14 @@ use super::{AckWork, Prior, Sender};
 use crate::stats::SlowStartEnd;
 
 impl Sender {
+    /// Why there is no copy of the controller, if there is none.
+    pub fn cannot_copy(&self) -> Option<String> {
+        match &self.cc {
+            Controller::Custom(own) => own.copied().err(),
+            _ => None,
+        }
+    }
+
     /// What the controller is told before losses are looked for.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {

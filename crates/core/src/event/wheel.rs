@@ -1,0 +1,193 @@
+//! Timing wheels: slots of equal length, each with a list of the events that are due in it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Event, TURN};
+use crate::prefetch::prefetch_all;
+
+/// No slot.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The first entry of each slot of a wheel.
+type First = Box<[u32; TURN as usize]>;
+
+/// The `TURN` slots behind some slot, which lie in it by their numbers' low bits.
+pub(super) struct Wheel {
+    first: First,
+    /// Slots that hold entries, by 64.
+    used: [u64; WORDS],
+    /// Words of `used` that may not be 0, by 64: one that has become 0 is noted when somebody looks for the next.
+    words: [u64; WORDS / 64],
+    /// Where empty ones wait for the next copy, if they do.
+    spare: Option<Spare>,
+}
+
+/// A bit for each slot.
+const WORDS: usize = TURN as usize / 64;
+
+impl Default for Wheel {
+    fn default() -> Self {
+        Wheel { first: empty(), used: [0; WORDS], words: [0; WORDS / 64], spare: None }
+    }
+}
+
+fn empty() -> First {
+    vec![NONE; TURN as usize].try_into().expect("as long")
+}
+
+impl Clone for Wheel {
+    fn clone(&self) -> Wheel {
+        let Some(spare) = &self.spare else {
+            return Wheel { first: self.first.clone(), used: self.used, words: self.words, spare: None };
+        };
+        let mut first = spare.borrow_mut().pop().unwrap_or_else(empty);
+        self.each_used(|i| first[i] = self.first[i]);
+        Wheel { first, used: self.used, words: self.words, spare: Some(spare.clone()) }
+    }
+}
+
+/// Empty ones that wait for the next copy.
+type Spare = Rc<RefCell<Vec<First>>>;
+
+impl Wheel {
+    /// Copies of this wheel have the memory of those that were given back, with other wheels if these share theirs.
+    pub(super) fn share_memory(&mut self, with: Option<Spare>) -> Spare {
+        self.spare.insert(with.unwrap_or_default()).clone()
+    }
+
+    /// It is no longer needed.
+    pub(super) fn give_back(mut self) {
+        let mut used = Vec::with_capacity(32);
+        self.each_used(|i| used.push(i));
+        used.iter().for_each(|&i| self.first[i] = NONE);
+        let Wheel { first, spare: Some(spare), .. } = self else { return };
+        spare.borrow_mut().push(first);
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, entries: &mut Entries, slot: u64, event: Event) {
+        let i = (slot % TURN) as usize;
+        self.first[i] = entries.add(event, self.first[i]);
+        let used = &mut self.used[i / 64];
+        if *used == 0 {
+            self.words[i / 64 / 64] |= 1 << (i / 64 % 64);
+        }
+        *used |= 1 << (i % 64);
+    }
+
+    /// The first slot behind `slot` that holds entries.
+    #[inline]
+    pub(super) fn next(&mut self, slot: u64) -> u64 {
+        let from = ((slot + 1) % TURN) as usize;
+        match self.used[from / 64] >> (from % 64) {
+            0 => self.next_word(slot, from),
+            rest => slot + 1 + rest.trailing_zeros() as u64,
+        }
+    }
+
+    /// The same, where it is in another word than slot `from`, the next one: those behind it, and then around.
+    #[inline(never)]
+    fn next_word(&mut self, slot: u64, from: usize) -> u64 {
+        let (half, behind) = (from / 64 / 64, !1 << (from / 64 % 64));
+        for (half, asked) in [(half, behind), (1 - half, !0), (half, !behind)] {
+            let mut words = self.words[half] & asked;
+            while words != 0 {
+                let word = half * 64 + words.trailing_zeros() as usize;
+                if self.used[word] != 0 {
+                    let i = word * 64 + self.used[word].trailing_zeros() as usize;
+                    return slot + 1 + (i.wrapping_sub(from) as u64 % TURN);
+                }
+                words &= words - 1;
+                self.words[half] &= !(1 << (word % 64));
+            }
+        }
+        NEVER
+    }
+
+    /// Numbers of the slots that hold entries.
+    fn each_used(&self, mut each: impl FnMut(usize)) {
+        for half in 0..WORDS / 64 {
+            let mut words = self.words[half];
+            while words != 0 {
+                let word = half * 64 + words.trailing_zeros() as usize;
+                words &= words - 1;
+                let mut used = self.used[word];
+                while used != 0 {
+                    each(word * 64 + used.trailing_zeros() as usize);
+                    used &= used - 1;
+                }
+            }
+        }
+    }
+
+    /// What is in its slots.
+    pub(super) fn entries<'a>(&'a self, entries: &'a Entries) -> impl Iterator<Item = &'a Event> {
+        let get = |i: u32| entries.all.get(i as usize);
+        self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
+    }
+
+    /// The first entry of a slot.
+    #[inline]
+    pub(super) fn first_of(&self, slot: u64) -> u32 {
+        self.first[(slot % TURN) as usize]
+    }
+
+    /// Empty a slot: its first entry, which leads to the others.
+    #[inline]
+    pub(super) fn take(&mut self, slot: u64) -> u32 {
+        let i = (slot % TURN) as usize;
+        self.used[i / 64] &= !(1 << (i % 64));
+        std::mem::replace(&mut self.first[i], NONE)
+    }
+}
+
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What is in the slots of wheels.
+#[derive(Clone)]
+pub(super) struct Entries {
+    pub(super) all: Vec<Event>,
+    free: u32,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Entries { all: Vec::new(), free: NONE }
+    }
+}
+
+impl Entries {
+    #[inline]
+    pub(super) fn add(&mut self, event: Event, next: u32) -> u32 {
+        let event = Event { next, ..event };
+        let i = self.free;
+        match self.all.get_mut(i as usize) {
+            Some(place) => {
+                self.free = place.next;
+                *place = event;
+                i
+            }
+            None => {
+                self.all.push(event);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// An entry will be read.
+    #[inline]
+    pub(super) fn prefetch(&self, i: u32) {
+        self.all.get(i as usize).into_iter().for_each(prefetch_all);
+    }
+
+    /// Free an entry, and what it was.
+    #[inline]
+    pub(super) fn free(&mut self, i: u32) -> Event {
+        let place = &mut self.all[i as usize];
+        let event = *place;
+        place.next = std::mem::replace(&mut self.free, i);
+        event
+    }
+}

@@ -1,0 +1,40 @@
+//! A link whose packets an adversary is asked about.
+
+use ackclock_core::packet::Ecn;
+use ackclock_core::Time;
+
+use super::extras::Extras;
+use super::{Crowd, Link};
+use crate::adversary::Fate;
+use crate::pool::{PacketId, Pool};
+
+impl Link {
+    /// From now on an adversary decides what becomes of its packets.
+    pub fn ask_adversary(&mut self) {
+        self.ask_for_everything();
+        self.extras_or_none().asks = true;
+    }
+
+    /// Packets that its queue dropped so far.
+    pub fn dropped_by_queue(&self) -> u64 {
+        self.rest
+            .as_ref()
+            .and_then(|rest| rest.crowd.rare_if_any())
+            .map_or(0, |rare| rare.dropped.iter().sum())
+    }
+}
+
+/// Ask the adversary what becomes of a packet: whether it is lost.
+pub(super) fn ask(extras: &mut Extras, crowd: &mut Crowd, pool: &mut Pool, now: Time, id: PacketId) -> bool {
+    let fate = pool.ask(now, id);
+    match fate {
+        None => {}
+        Some(Fate::Lost) => return true,
+        Some(Fate::Marked) => {
+            crowd.rare().marked += pool[id].segments() as u64;
+            pool[id].ecn = Ecn::Ce;
+        }
+        Some(Fate::Late(span)) => extras.late = Some(span),
+    }
+    false
+}

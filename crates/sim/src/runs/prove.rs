@@ -1,0 +1,190 @@
+//! Every case of a finite adversary: what becomes of a run, whatever it answers.
+//!
+//! A run is forked where the adversary is asked. A question comes in the middle of an event, and one event may ask several (the first ten
+//! packets of a response leave in one). So a world is copied, one copy runs event by event until it was asked, the other to just before
+//! that event, and from there the event is played for each combination of answers: one copy for each leaf but the first. That relies on an
+//! event's questions not depending on its own answers, which is checked at each event by a digest of the packets asked about.
+//!
+//! What cannot be copied is run from the beginning for each leaf, in the same order: the next leaf has another answer to the last question
+//! whose answer could be another one.
+//!
+//! Worlds hold `Rc`, so each thread builds its own, and walks through the top of the tree; below it lie tasks, which threads share.
+
+mod leaves;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use ackclock_core::Time;
+use ackclock_net::loss::ListedParams;
+use ackclock_net::{Adversary, AppliesTo, Fate, LossConfig, QueueConfig, Reorder};
+
+use crate::error::Error;
+use crate::runs::build::{build, Built};
+use crate::scenario::hosts::Customs;
+use crate::scenario::spec::Scenario;
+use crate::world::shortcuts::Shortcuts;
+use crate::world::World;
+pub use leaves::{Cut, Leaf, Leaves};
+pub use rules::{parse_asks, parse_fate, Rules};
+use walk::Walk;
+
+/// What is enumerated.
+pub struct Proof<'a> {
+    scenario: Scenario,
+    seed: u64,
+    customs: &'a Customs,
+    rules: Rules,
+    /// Worlds are copied; else each leaf is a run from the beginning.
+    shared: bool,
+    /// A leaf ends where the flow has completed, not with the run: its digest covers no more.
+    stops: bool,
+    stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Proof<'a> {
+    /// An adversary acts on the bottleneck of this scenario, which must have no losses of its own there.
+    pub fn new(
+        scenario: &Scenario,
+        seed: u64,
+        customs: &'a Customs,
+        rules: Rules,
+        stop: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Proof<'a>, Error> {
+        let mut scenario = scenario.clone();
+        rules.check()?;
+        let network = &mut scenario.network;
+        let reverse = network.reverse.bottleneck.as_mut();
+        let Some(bottleneck) = network.bottleneck.as_mut() else {
+            return Err(Error::value("network.topology", "a graph", "chain, dumbbell, wishbone"));
+        };
+        for (place, link) in
+            [("network.bottleneck", Some(bottleneck)), ("network.reverse.bottleneck", reverse)]
+        {
+            let Some(link) = link else { continue };
+            if link.loss.as_ref().is_some_and(|loss| *loss != LossConfig::NONE) {
+                let allowed = "none: the adversary decides what is lost";
+                return Err(Error::value(format_args!("{place}.loss"), "a loss model", allowed));
+            }
+            // such a link is fit for what packets are asked on it, and no more
+            link.loss =
+                Some(LossConfig::Listed(ListedParams { packets: vec![], applies_to: AppliesTo::All }));
+            if let Fate::Late(extra_delay) = rules.fate {
+                if link.queue.as_ref().is_some_and(QueueConfig::holds) {
+                    let found = "a queue that holds its packets";
+                    return Err(Error::value(
+                        format_args!("{place}.queue"),
+                        found,
+                        "one that does not, with delays",
+                    ));
+                }
+                link.reorder.get_or_insert(Reorder { probability: 0.0, extra_delay });
+            }
+        }
+        Ok(Proof { scenario, seed, customs, rules, shared: true, stops: true, stop })
+    }
+
+    /// Each leaf is a run from the beginning.
+    pub fn unshared(self) -> Proof<'a> {
+        Proof { shared: false, ..self }
+    }
+
+    /// Each leaf is a run to its end, so that its digest is that of the whole run.
+    pub fn to_the_end(self) -> Proof<'a> {
+        Proof { stops: false, ..self }
+    }
+
+    /// Why worlds of this scenario cannot be copied, if they cannot.
+    pub fn cannot_share(&self) -> Result<Option<String>, Error> {
+        let mut root = self.root(0)?;
+        let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;
+        root.world.run_while(&mut root.app, Time(self.scenario.duration_ns), asked);
+        Ok(root.copied().err())
+    }
+
+    /// A run that has begun, with these answers.
+    fn root(&self, answers: u128) -> Result<Built, Error> {
+        let mut built = build(&self.scenario, self.seed, self.customs, Shortcuts::ALL)?;
+        let Rules { asks, fate, .. } = self.rules;
+        let adversary = Adversary::new(asks, fate, answers, self.rules.is_limited());
+        built.world.set_adversary(adversary, |name| name.starts_with("bottleneck."));
+        built.world.share_memory();
+        built.app.begin(&mut built.world);
+        Ok(built)
+    }
+
+    /// Run one leaf from the beginning.
+    pub fn leaf(&self, answers: u128) -> Result<Leaf, Error> {
+        let built = self.root(answers)?;
+        Ok(Walk::new(self, &[], &|_| false).finish(built))
+    }
+
+    /// The number of tasks, at most one for each combination of answers to the first `split` questions.
+    pub fn tasks(&self, split: u32) -> Result<usize, Error> {
+        let mut walk = Walk::new(self, &[], &|_| false);
+        walk.all(split)?;
+        Ok(walk.tasks)
+    }
+
+    /// The leaves of these tasks, in order, on so many threads; `progress` is told how many tasks are done, and whether to go on is what
+    /// it answers.
+    pub fn run(
+        &self,
+        split: u32,
+        wanted: &[usize],
+        threads: usize,
+        mut progress: impl FnMut(usize) -> bool,
+    ) -> Result<Vec<Leaves>, Error> {
+        let taken: Vec<AtomicBool> = wanted.iter().map(|_| AtomicBool::new(false)).collect();
+        let ended = AtomicBool::new(false);
+        let mut made: Vec<Option<Leaves>> = wanted.iter().map(|_| None).collect();
+        let mut failed = None;
+        std::thread::scope(|scope| {
+            let (results, inbox) = mpsc::channel();
+            for _ in 0..threads.clamp(1, wanted.len().max(1)) {
+                let (results, taken, ended) = (results.clone(), &taken, &ended);
+                scope.spawn(move || {
+                    let take = |at: usize| {
+                        !ended.load(Ordering::Relaxed) && !taken[at].swap(true, Ordering::Relaxed)
+                    };
+                    let mut walk = Walk::new(self, wanted, &take);
+                    walk.send = Some(&results);
+                    if let Err(error) = walk.all(split) {
+                        results.send(Err(error)).ok();
+                    }
+                });
+            }
+            drop(results);
+            let mut done = 0;
+            loop {
+                match inbox.recv_timeout(HEARTBEAT) {
+                    Ok(Ok((at, leaves))) => {
+                        done += 1;
+                        made[at] = Some(leaves);
+                    }
+                    Ok(Err(error)) => {
+                        failed.get_or_insert(error);
+                        ended.store(true, Ordering::Relaxed);
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                }
+                if !progress(done) {
+                    ended.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => made.into_iter().collect::<Option<Vec<_>>>().ok_or(Error::Stopped),
+        }
+    }
+}
+
+/// Longest silence between two calls of `progress`.
+const HEARTBEAT: Duration = Duration::from_millis(100);

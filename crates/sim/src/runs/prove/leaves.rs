@@ -1,0 +1,61 @@
+//! What is kept of a run.
+
+use ackclock_core::{Digest, Time};
+
+/// One case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leaf {
+    /// The answers.
+    pub answers: u128,
+    /// Questions that were asked.
+    pub asked: u32,
+    /// From the start of the first flow to its completion, ns; none: it did not complete.
+    pub took: Option<u64>,
+    /// Its timeouts, and retransmissions of data.
+    pub timeouts: u32,
+    /// See there.
+    pub retransmissions: u32,
+    /// Queues dropped packets.
+    pub queue_lost: bool,
+    /// Of all packets that reached a host.
+    pub digest: Digest,
+}
+
+/// Cases that were left out because the adversary may say yes so often only: by the number of the question that would have been answered
+/// with one yes too many.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cut {
+    /// How many such questions.
+    pub count: u64,
+    /// Time since the start of the flow, summed over them, ns: what such a case takes at least.
+    pub since_ns: u128,
+}
+
+/// The leaves of a task, in order of their answers.
+#[derive(Clone, Debug, Default)]
+pub struct Leaves {
+    /// In order.
+    pub all: Vec<Leaf>,
+    /// Digest of all digests.
+    pub digest: Digest,
+    /// By question.
+    pub cuts: Vec<Cut>,
+}
+
+impl Leaves {
+    /// One more.
+    pub fn push(&mut self, leaf: Leaf) {
+        self.digest.fold(leaf.digest.word());
+        self.all.push(leaf);
+    }
+
+    /// A question at this time after the start of the flow would have had one yes too many.
+    pub(super) fn cut(&mut self, question: u32, since: Time, start: Time) {
+        let at = question as usize;
+        if self.cuts.len() <= at {
+            self.cuts.resize(at + 1, Cut::default());
+        }
+        self.cuts[at].count += 1;
+        self.cuts[at].since_ns += u128::from(since.0.saturating_sub(start.0));
+    }
+}

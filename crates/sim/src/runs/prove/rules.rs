@@ -1,0 +1,103 @@
+//! What an adversary may answer.
+
+use ackclock_core::Span;
+use ackclock_net::{Adversary, Asks, Fate};
+
+use crate::error::Error;
+
+/// Of which packets it is asked, what becomes of them, and which answers it may give.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Which packets.
+    pub asks: Asks,
+    /// What becomes of a packet if it says yes.
+    pub fate: Fate,
+    /// It may say yes to the first so many questions.
+    pub first: u32,
+    /// It says yes so often at most.
+    pub most: u32,
+    /// It says yes to so many questions in a row, or to none; that burst begins among the first.
+    pub burst: Option<u32>,
+}
+
+impl Rules {
+    /// Whether they can be.
+    pub fn check(&self) -> Result<(), Error> {
+        let most = match self.burst {
+            Some(length) => Adversary::MOST - length.min(Adversary::MOST - 1),
+            None => Adversary::MOST,
+        };
+        if !(1..=most).contains(&self.first) {
+            return Err(Error::value("first", self.first, format_args!("1 to {most}")));
+        }
+        Ok(())
+    }
+
+    /// Whether something is left out of what could happen to the first questions.
+    pub fn is_limited(&self) -> bool {
+        self.burst.is_none() && self.most < self.first
+    }
+
+    /// Which answers may be given to question `k`, after these.
+    pub fn allow(&self, answers: u128, k: u32) -> [bool; 2] {
+        let before = answers & ((1_u128 << k.min(127)) - 1);
+        match self.burst {
+            None => [true, k < self.first && before.count_ones() < self.most],
+            Some(_) if before == 0 => [true, k < self.first],
+            Some(length) => {
+                let goes_on = k < before.trailing_zeros() + length;
+                [!goes_on, goes_on]
+            }
+        }
+    }
+
+    /// These answers to the first `decided` questions, and the first that may be given to those behind them.
+    pub fn continued(&self, answers: u128, decided: u32) -> u128 {
+        let before = answers & mask(decided);
+        match self.burst {
+            Some(length) if before != 0 => {
+                let begins = before.trailing_zeros();
+                mask(begins + length) & !mask(begins)
+            }
+            _ => before,
+        }
+    }
+
+    /// The answers to the first `asked` questions that follow these in order, where the first `decided` stay as they are; none: they were
+    /// the last.
+    pub fn next(&self, answers: u128, decided: u32, asked: u32) -> Option<u128> {
+        (decided..asked).rev().find_map(|k| {
+            let no = answers >> k & 1 == 0;
+            (no && self.allow(answers, k)[1]).then(|| self.continued(answers & mask(k) | 1 << k, k + 1))
+        })
+    }
+}
+
+/// The lowest so many bits.
+pub(super) fn mask(bits: u32) -> u128 {
+    match bits {
+        0..128 => (1 << bits) - 1,
+        _ => u128::MAX,
+    }
+}
+
+/// Packets by name.
+pub fn parse_asks(name: &str) -> Result<Asks, Error> {
+    match name {
+        "originals" => Ok(Asks::Originals),
+        "data" => Ok(Asks::Data),
+        "all" => Ok(Asks::All),
+        _ => Err(Error::value("packets", format_args!("{name:?}"), "originals, data, all")),
+    }
+}
+
+/// A fate by name; a packet that is late is so by `late_ns`.
+pub fn parse_fate(name: &str, late_ns: u64) -> Result<Fate, Error> {
+    match name {
+        "lost" => Ok(Fate::Lost),
+        "marked" => Ok(Fate::Marked),
+        "late" if late_ns > 0 => Ok(Fate::Late(Span(late_ns))),
+        "late" => Err(Error::value("late", "0 s", "a time above zero")),
+        _ => Err(Error::value("fate", format_args!("{name:?}"), "lost, marked, late")),
+    }
+}

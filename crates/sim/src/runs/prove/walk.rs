@@ -1,0 +1,262 @@
+//! The walk through the tree, and how a leaf ends.
+
+use std::sync::mpsc::Sender;
+
+use ackclock_core::Time;
+
+use super::leaves::{Leaf, Leaves};
+use super::rules::mask;
+use super::Proof;
+use crate::error::Error;
+use crate::runs::build::Built;
+use crate::world::SENDER;
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// What a walk sends: the place of a task among those wanted, and its leaves.
+type Made = Result<(usize, Leaves)>;
+
+pub(super) struct Walk<'a> {
+    proof: &'a Proof<'a>,
+    end: Time,
+    /// Numbers of tasks, in order, and who takes one by its place among them.
+    wanted: &'a [usize],
+    take: &'a dyn Fn(usize) -> bool,
+    pub(super) send: Option<&'a Sender<Made>>,
+    /// Tasks met so far.
+    pub(super) tasks: usize,
+    leaves: Leaves,
+    steps: u32,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        proof: &'a Proof<'a>,
+        wanted: &'a [usize],
+        take: &'a dyn Fn(usize) -> bool,
+    ) -> Walk<'a> {
+        let end = Time(proof.scenario.duration_ns);
+        Walk { proof, end, wanted, take, send: None, tasks: 0, leaves: Leaves::default(), steps: 0 }
+    }
+
+    /// Meet every task below the first `split` questions.
+    pub(super) fn all(&mut self, split: u32) -> Result<()> {
+        match self.proof.shared {
+            true => {
+                let root = self.proof.root(0)?;
+                self.top(root, split)
+            }
+            false => self.one_by_one(split),
+        }
+    }
+
+    /// The next task is met: its place among those wanted, if it is this walk's to make.
+    fn meet(&mut self) -> Option<usize> {
+        let place = self.wanted.binary_search(&self.tasks).ok();
+        self.tasks += 1;
+        place.filter(|&at| (self.take)(at))
+    }
+
+    fn done(&mut self, at: usize) {
+        let leaves = std::mem::take(&mut self.leaves);
+        if let Some(send) = self.send {
+            send.send(Ok((at, leaves))).ok();
+        }
+    }
+
+    /// A world above the tasks: where all of the first `split` questions have answers, or there is no more choice, is one.
+    fn top(&mut self, mut world: Built, split: u32) -> Result<()> {
+        let decided = world.world.adversary().asked();
+        if decided < split.min(self.last(&mut world)) {
+            match self.forks(world, &mut |walk, child| walk.top(child, split))? {
+                Some(ended) => world = ended,
+                None => return Ok(()),
+            }
+        }
+        if let Some(at) = self.meet() {
+            self.below(world)?;
+            self.done(at);
+        }
+        Ok(())
+    }
+
+    /// All leaves below a world.
+    fn below(&mut self, mut world: Built) -> Result<()> {
+        self.check_stop()?;
+        let decided = world.world.adversary().asked();
+        let leaf = match decided < self.last(&mut world) {
+            false => self.finish(world),
+            true => match self.forks(world, &mut |walk, child| walk.below(child))? {
+                Some(ended) => self.leaf_of(ended),
+                None => return Ok(()),
+            },
+        };
+        self.leaves.push(leaf);
+        Ok(())
+    }
+
+    /// From this question on there is no choice.
+    fn last(&self, world: &mut Built) -> u32 {
+        let rules = &self.proof.rules;
+        let answers = world.world.adversary().answers();
+        match rules.burst {
+            Some(_) if answers != 0 => 0,
+            None if answers.count_ones() >= rules.most => 0,
+            _ => rules.first,
+        }
+    }
+
+    /// Run a world to its next questions, and hand on what becomes of it for each combination of answers, in order. If no more questions
+    /// come, it is at its end, and handed back.
+    fn forks(
+        &mut self,
+        mut world: Built,
+        each: &mut dyn FnMut(&mut Self, Built) -> Result<()>,
+    ) -> Result<Option<Built>> {
+        let rules = &self.proof.rules;
+        let mut before = world.copied().map_err(Error::Own)?;
+        let decided = world.world.adversary().asked();
+        let events = self.run(&mut world, decided);
+        let adversary = world.world.adversary();
+        let (asked, whom) = (adversary.asked(), adversary.whom());
+        if asked == decided {
+            before.world.give_back();
+            return Ok(Some(world));
+        }
+        before.world.run(&mut before.app, self.end, events - 1);
+        let mut answers = Some(rules.continued(world.world.adversary().answers(), decided));
+        let mut child = Some(world);
+        let mut before = Some(before);
+        while let Some(these) = answers {
+            answers = rules.next(these, decided, asked);
+            let next = match answers {
+                None => None,
+                Some(next) => {
+                    // the last one needs no copy
+                    let is_last = rules.next(next, decided, asked).is_none();
+                    let copy = if is_last { before.take() } else { copy(before.as_ref())? };
+                    copy.map(|copy| (copy, next))
+                }
+            };
+            if let Some(child) = child.take() {
+                each(self, child)?;
+            }
+            if let Some((mut copy, next)) = next {
+                copy.world.adversary().answer(next);
+                copy.world.run(&mut copy.app, self.end, 1);
+                let adversary = copy.world.adversary();
+                if (adversary.asked(), adversary.whom()) != (asked, whom) {
+                    return Err(Error::Own(DEPENDS.to_string()));
+                }
+                child = Some(copy);
+            }
+        }
+        if let Some(unused) = before {
+            unused.world.give_back();
+        }
+        Ok(None)
+    }
+
+    /// Run a world until more questions were asked, or to the end of its leaf; how many events that took.
+    fn run(&self, built: &mut Built, asked: u32) -> u32 {
+        let stops = self.proof.stops;
+        let Built { world, app, .. } = built;
+        world.run_while(app, self.end, |world, app| {
+            let over = stops && app.flows[0].completed != Time::NEVER;
+            !over && world.adversary().asked() == asked
+        })
+    }
+
+    /// Run a world to its end: the leaf.
+    pub(super) fn finish(&mut self, mut built: Built) -> Leaf {
+        let stops = self.proof.stops;
+        let Built { world, app, .. } = &mut built;
+        if !stops || app.flows[0].completed == Time::NEVER {
+            world.run_while(app, self.end, |_, app| !(stops && app.flows[0].completed != Time::NEVER));
+        }
+        self.leaf_of(built)
+    }
+
+    /// The leaf at the end of a world.
+    fn leaf_of(&mut self, mut built: Built) -> Leaf {
+        let Built { world, app, .. } = &mut built;
+        let flow = &app.flows[0];
+        let open = flow.open.iter().filter_map(|&(conn, _)| world.transport(conn, SENDER).tcp());
+        let timeouts: u32 = open.map(|tcp| tcp.stats().rtos).sum();
+        let adversary = world.adversary();
+        let asked = adversary.asked();
+        let answers = adversary.answers() & mask(asked);
+        let rules = &self.proof.rules;
+        if rules.is_limited() && answers.count_ones() == rules.most {
+            // each question behind the last yes could have been answered with one too many
+            let from = 128 - answers.leading_zeros();
+            for (question, &at) in (0..rules.first).zip(adversary.times()).skip(from as usize) {
+                self.leaves.cut(question, at, flow.start);
+            }
+        }
+        let leaf = Leaf {
+            answers,
+            asked,
+            took: (flow.completed != Time::NEVER).then(|| flow.completed.0 - flow.start.0),
+            timeouts: timeouts + flow.sums().rtos as u32,
+            retransmissions: flow.retransmissions(world) as u32,
+            queue_lost: world.dropped_by_queues() > 0,
+            digest: world.digest(),
+        };
+        built.world.give_back();
+        leaf
+    }
+
+    /// Run each leaf of the tasks from the beginning.
+    fn one_by_one(&mut self, split: u32) -> Result<()> {
+        let rules = self.proof.rules;
+        let (mut answers, mut top, mut task) = (0, None, None);
+        loop {
+            self.check_stop()?;
+            let built = self.proof.root(answers)?;
+            let leaf = self.finish(built);
+            let above = split.min(leaf.asked).min(rules.first);
+            let of = (leaf.answers & mask(above), above);
+            if top != Some(of) {
+                self.finish_task(&mut task);
+                top = Some(of);
+                let cuts = std::mem::take(&mut self.leaves.cuts);
+                task = self.meet();
+                self.leaves = Leaves { cuts, ..Leaves::default() };
+            }
+            if task.is_some() {
+                self.leaves.push(leaf);
+            }
+            let within = if task.is_some() { leaf.asked } else { above };
+            match rules.next(leaf.answers, 0, within) {
+                Some(next) => answers = next,
+                None => {
+                    self.finish_task(&mut task);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn finish_task(&mut self, task: &mut Option<usize>) {
+        match task.take() {
+            Some(at) => self.done(at),
+            None => self.leaves = Leaves::default(),
+        }
+    }
+
+    fn check_stop(&mut self) -> Result<()> {
+        self.steps += 1;
+        match self.steps % 64 == 0 && (self.proof.stop)() {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Another world in the same state, if there is one.
+fn copy(of: Option<&Built>) -> Result<Option<Built>> {
+    of.map(Built::copied).transpose().map_err(Error::Own)
+}
+
+const DEPENDS: &str = "what an event asked the adversary depended on its answers to the same event";

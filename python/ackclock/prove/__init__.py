@@ -1,0 +1,42 @@
+"""Every case of a finite adversary: what becomes of a run, whatever is lost, marked or late among the first packets.
+
+A search finds bad cases, and a mean over seeds says "about". Where the adversary is finite the engine looks at every case, so a sentence
+about all of them is proven, or refuted by its smallest case.
+"""
+
+from __future__ import annotations
+
+from ackclock.prove.adversary import ADVERSARIES, Adversary
+from ackclock.prove.cases import Cases
+from ackclock.prove.certificate import Certificate, Checked, check
+from ackclock.prove.chance import Bernoulli, Chance, Expectation, GilbertElliott, expectation
+from ackclock.prove.figure import draw
+from ackclock.prove.numbers import Comparison, Summary, compare, summary
+from ackclock.prove.proof import Proof, Target, prove
+from ackclock.prove.replay import Replayed, replay
+from ackclock.prove.words import sentences
+
+__all__ = [
+    "ADVERSARIES",
+    "Adversary",
+    "Bernoulli",
+    "Cases",
+    "Certificate",
+    "Chance",
+    "Checked",
+    "Comparison",
+    "Expectation",
+    "GilbertElliott",
+    "Proof",
+    "Replayed",
+    "Summary",
+    "Target",
+    "check",
+    "compare",
+    "draw",
+    "expectation",
+    "prove",
+    "replay",
+    "sentences",
+    "summary",
+]

@@ -1,0 +1,161 @@
+"""The cases of a target: a row for each, in order, and the tree of hashes over them."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ackclock.errors import InputError
+
+FIELDS = {
+    "answers": "<u8",
+    "answers_above": "<u8",
+    "asked": "<u4",
+    "took_ns": "<i8",
+    "timeouts": "u1",
+    "retransmissions": "u1",
+    "queue_lost": "u1",
+}
+"""Of a row: answers (bit k answers question k), questions asked, time to completion (-1: none), counts (255: or more)."""
+
+BLOCK = 4096
+"""Rows of a leaf of the tree of hashes."""
+
+Cut = tuple[int, int]
+"""Cases that were left out at a question: how many, and the time since the flow's start, summed over them, ns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Rows, and what was left out.
+
+    Parameters
+    ----------
+    columns
+        By the names of `FIELDS`.
+    cuts
+        By question.
+    """
+
+    columns: Mapping[str, Any]
+    cuts: tuple[Cut, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns["took_ns"])
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[name]
+
+    @classmethod
+    def of_engine(cls, raw: Mapping[str, Any]) -> Cases:
+        """From what the engine hands out."""
+        columns = {}
+        for name, kind in FIELDS.items():
+            given, buffer = raw[name]
+            dtype = {"i8": "<i8", "u4": "<u4", "n4": "<u4", "u1": "u1", "bool": "u1"}[given]
+            columns[name] = np.frombuffer(buffer, dtype=dtype).view(kind)
+        return cls(columns, merged(raw["cuts"]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cases]) -> Cases:
+        """One after the other."""
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in FIELDS}
+        return cls(columns, merged([part.cuts for part in parts]))
+
+    @cached_property
+    def yes(self) -> Any:
+        """How often the adversary says yes in each case."""
+        return np.bitwise_count(self["answers"]).astype("u1") + np.bitwise_count(self["answers_above"]).astype("u1")
+
+    def answers(self, at: int) -> int:
+        """The answers of a case as a number."""
+        return int(self["answers"][at]) | int(self["answers_above"][at]) << 64
+
+    def row(self, at: int) -> tuple[int, ...]:
+        """A case as plain numbers, without its answers."""
+        return tuple(int(self[name][at]) for name in ("asked", "took_ns", "timeouts", "retransmissions", "queue_lost"))
+
+    def packed(self) -> bytes:
+        """Compressed columns."""
+        return zlib.compress(b"".join(np.ascontiguousarray(self[name]).tobytes() for name in FIELDS), 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes, rows: int, cuts: Sequence[Sequence[int]], place: str) -> Cases:
+        """From compressed columns of so many rows."""
+        size = sum(np.dtype(kind).itemsize for kind in FIELDS.values())
+        try:
+            unpacker = zlib.decompressobj()
+            raw = unpacker.decompress(data, rows * size + 1)
+        except zlib.error as error:
+            raise InputError(
+                f"{place}: found bytes that are not compressed ({error}); allowed: what prove wrote"
+            ) from None
+        if len(raw) != rows * size:
+            raise InputError(f"{place}: found {len(raw)} bytes of cases; allowed: {rows * size}, those of {rows} cases")
+        columns, at = {}, 0
+        for name, kind in FIELDS.items():
+            length = rows * np.dtype(kind).itemsize
+            columns[name] = np.frombuffer(raw, dtype=kind, count=rows, offset=at)
+            at += length
+        return cls(columns, tuple((int(count), int(since)) for count, since in cuts))
+
+    @cached_property
+    def root(self) -> str:
+        """Of the tree of hashes (SHA-256): leaves are blocks of rows, written column by column."""
+        level = []
+        for start in range(0, len(self), BLOCK):
+            block = hashlib.sha256(b"\0")
+            for name in FIELDS:
+                block.update(np.ascontiguousarray(self[name][start : start + BLOCK]).tobytes())
+            level.append(block.digest())
+        while len(level) > 1:
+            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+            level = [hashlib.sha256(b"\1" + b"".join(pair)).digest() for pair in pairs]
+        return level[0].hex() if level else ""
+
+
+def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
+    """What was left out in all of them."""
+    longest = max((len(part) for part in parts), default=0)
+    sums = [[0, 0] for _ in range(longest)]
+    for part in parts:
+        for total, (count, since) in zip(sums, part, strict=False):
+            total[0] += int(count)
+            total[1] += int(since)
+    return tuple((count, since) for count, since in sums)
+
+
+def pattern(answers: int, asked: int) -> str:
+    """Answers as a row of digits, the first question first."""
+    return "".join("1" if answers >> k & 1 else "0" for k in range(asked))
+
+
+def whole(cases: Cases, first: int, *, burst: int | None) -> bool:
+    """Whether the cases are all there are: none begins another, and the shares of all, and of what was left out, add up to one."""
+    if burst is not None:
+        return len(cases) == len({(cases.answers(i)) for i in range(len(cases))}) and len(cases) <= first + 1
+    asked = np.minimum(cases["asked"], first)
+    counts = np.bincount(asked, minlength=1)
+    total = sum(int(count) << (128 - depth) for depth, count in enumerate(counts))
+    total += sum(count << (128 - question - 1) for question, (count, _) in enumerate(cases.cuts))
+    return total == 1 << 128 and bool(_ordered(cases))
+
+
+def _ordered(cases: Cases) -> bool:
+    """Whether each case comes behind the one before, and none begins the next one."""
+    low, high = _mirrored(cases["answers"]), _mirrored(cases["answers_above"])
+    after = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (high[1:] > high[:-1]))
+    return bool(after.all())
+
+
+def _mirrored(words: Any) -> Any:
+    """Each word with its bits in the other order."""
+    swapped = np.ascontiguousarray(words).byteswap().view("u1").reshape(len(words), 8)
+    bits = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], dtype="u1")
+    return bits[swapped].view("<u8").ravel() if len(words) else words

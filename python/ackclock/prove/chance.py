@@ -1,0 +1,149 @@
+"""From all cases to an expectation: with what probability each happens where packets are lost at random, without any seed.
+
+What was left out has a probability, too, so an expectation has bounds: such a case takes at least as long as the run had taken where it was
+left out, and at most the rest of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ackclock.errors import InputError
+from ackclock.prove.adversary import Adversary
+from ackclock.prove.cases import Cases
+from ackclock.prove.numbers import S, times
+
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """Each packet that is asked about is lost with probability p.
+
+    Parameters
+    ----------
+    p
+        0 to 1.
+    """
+
+    p: float
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return f"loss {self.p * 100:g} %"
+
+    def weights(self, cases: Cases) -> Any:
+        """Probability of each case."""
+        return self.p ** cases.yes.astype(float) * (1 - self.p) ** (cases["asked"] - cases.yes.astype(float))
+
+    def cut(self, question: int, yes: int) -> float:
+        """Probability of a case that was left out at this question, its yes among them."""
+        return float(self.p**yes * (1 - self.p) ** (question + 1 - yes))
+
+
+@dataclass(frozen=True, slots=True)
+class GilbertElliott:
+    """Bursts: losses in the bad state only; good to bad with probability p, bad to good with probability r, for each packet asked about.
+
+    Parameters
+    ----------
+    p, r
+        0 to 1.
+    """
+
+    p: float
+    r: float
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return f"Gilbert-Elliott, p {self.p:g}, r {self.r:g}"
+
+    def weights(self, cases: Cases) -> Any:
+        """Probability of each case."""
+        share = self.p / (self.p + self.r) if self.p > 0 else 0.0
+        good, bad = np.full(len(cases), 1 - share), np.full(len(cases), share)
+        for k in range(int(cases["asked"].max())):
+            words = cases["answers"] if k < 64 else cases["answers_above"]
+            lost = (words >> np.uint64(k % 64)) & np.uint64(1) == 1
+            in_good, in_bad = np.where(lost, 0.0, good), np.where(lost, bad, 0.0)
+            after = in_good * (1 - self.p) + in_bad * self.r, in_good * self.p + in_bad * (1 - self.r)
+            asked = cases["asked"] > k
+            good, bad = np.where(asked, after[0], good), np.where(asked, after[1], bad)
+        return good + bad
+
+
+Chance = Bernoulli | GilbertElliott
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Of the time to completion, or to the end of the run where that comes first.
+
+    Parameters
+    ----------
+    chance
+        Losses, in words.
+    probability_left_out
+        Of cases that were not looked at.
+    low_s, high_s
+        Bounds of the mean; equal where nothing was left out.
+    quantiles
+        Share, and bounds of that quantile; None: beyond what was looked at.
+    """
+
+    chance: str
+    probability_left_out: float
+    low_s: float
+    high_s: float
+    quantiles: tuple[tuple[float, float, float | None], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: float) -> Expectation:
+    """The exact mean and quantiles where packets are lost so.
+
+    Parameters
+    ----------
+    cases
+        All of a target.
+    chance
+        How packets are lost.
+    adversary
+        Who was asked about which packets.
+    rest_s
+        From the flow's start to the end of the run, seconds.
+    """
+    if adversary.name not in ("losses", "data", "packets"):
+        raise InputError(f"--chance: found it with {adversary.name}; allowed: with losses, data, packets")
+    if isinstance(chance, GilbertElliott) and (adversary.name == "packets" or adversary.is_limited):
+        raise InputError("--bursts: found it with packets or --most; allowed: with losses or data, without --most")
+    weights = chance.weights(cases)
+    took = np.minimum(times(cases) / S, rest_s)
+    order = np.argsort(took, kind="stable")
+    below = np.cumsum(weights[order])
+    inside = float(np.sum(weights))
+    left = max(1.0 - inside, 0.0)
+    if left < 1e-12 and not adversary.is_limited:
+        left = 0.0
+    mean = float(np.sum(weights * took))
+    low = mean
+    if isinstance(chance, Bernoulli):
+        yes = 1 + (adversary.most or 0)
+        low += sum(chance.cut(k, yes) * since / S for k, (count, since) in enumerate(cases.cuts) if count)
+    quantiles = []
+    for share in QUANTILES:
+        # what was left out may all lie below, or all above
+        under, over = int(np.searchsorted(below, share - left - 1e-12)), int(np.searchsorted(below, share - 1e-12))
+        beyond = over >= len(took)
+        quantiles.append(
+            (share, float(took[order[min(under, len(took) - 1)]]), None if beyond else float(took[order[over]]))
+        )
+    return Expectation(chance.words, left, low, mean + left * rest_s, tuple(quantiles))

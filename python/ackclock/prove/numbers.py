@@ -1,0 +1,187 @@
+"""What all cases say: the distribution of a target, and two targets case by case."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ackclock.prove.cases import Cases
+
+S = 1e9
+"""ns of a second."""
+
+UNFINISHED = np.iinfo("<i8").max
+"""Stands for the time of a case that does not complete: longer than any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases with so many losses (marks, late packets)."""
+
+    yes: int
+    cases: int
+    least_s: float
+    median_s: float
+    mean_s: float
+    most_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The distribution of a target's times over all cases; those that do not complete count as longer than any.
+
+    Parameters
+    ----------
+    cases, unfinished
+        How many.
+    least_s, median_s, mean_s, worst_s
+        Of the time to completion; the median is the lower one of two, the mean is over those that complete.
+    none, median, worst
+        Answers: of the case without a yes, of the simplest case with the median, of the simplest worst case. Simplest: fewest yes, then
+        the first in order.
+    with_timeouts, most_timeouts, queue_lost
+        Cases with timeouts, most timeouts of a case, cases in which a queue dropped packets.
+    by_yes
+        By number of losses.
+    """
+
+    cases: int
+    unfinished: int
+    least_s: float
+    median_s: float
+    mean_s: float
+    worst_s: float
+    median: int
+    worst: int
+    asked: tuple[int, int]
+    with_timeouts: int
+    most_timeouts: int
+    queue_lost: int
+    by_yes: tuple[Group, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; answers as text, for they may have 128 bits."""
+        values = asdict(self)
+        values.update(median=str(self.median), worst=str(self.worst), asked=list(self.asked))
+        values["by_yes"] = [asdict(group) for group in self.by_yes]
+        return {name: None if value == float("inf") else value for name, value in values.items()}
+
+
+def seconds(ns: int) -> float:
+    """Seconds of so many ns; infinite for what did not complete."""
+    return float("inf") if ns in (-1, UNFINISHED) else ns / S
+
+
+def summary(cases: Cases) -> Summary:
+    """The distribution of a target."""
+    took = times(cases)
+    order = np.sort(took)
+    median = int(order[(len(order) - 1) // 2])
+    ended = took[took != UNFINISHED]
+    groups = []
+    for yes in range(int(cases.yes.max()) + 1):
+        of = np.sort(took[cases.yes == yes])
+        if len(of):
+            done = of[of != UNFINISHED]
+            mean = float(done.mean() / S) if len(done) else float("inf")
+            groups.append(
+                Group(
+                    yes, len(of), seconds(int(of[0])), seconds(int(of[(len(of) - 1) // 2])), mean, seconds(int(of[-1]))
+                )
+            )
+    at_median, at_worst = simplest(cases, took == median), simplest(cases, took == order[-1])
+    return Summary(
+        cases=len(cases),
+        unfinished=len(took) - len(ended),
+        least_s=seconds(int(order[0])),
+        median_s=seconds(median),
+        mean_s=float(ended.mean() / S) if len(ended) else float("inf"),
+        worst_s=seconds(int(order[-1])),
+        median=cases.answers(at_median),
+        worst=cases.answers(at_worst),
+        asked=(int(cases["asked"][at_median]), int(cases["asked"][at_worst])),
+        with_timeouts=int((cases["timeouts"] > 0).sum()),
+        most_timeouts=int(cases["timeouts"].max()),
+        queue_lost=int(cases["queue_lost"].sum()),
+        by_yes=tuple(groups),
+    )
+
+
+def times(cases: Cases) -> Any:
+    """Times to completion, ns; `UNFINISHED` where there is none."""
+    return np.where(cases["took_ns"] < 0, UNFINISHED, cases["took_ns"])
+
+
+def simplest(cases: Cases, among: Any) -> int:
+    """Place of the case with the fewest yes among these, the first in order."""
+    places = np.flatnonzero(among)
+    return int(places[np.argmin(cases.yes[places])])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two targets, case by case.
+
+    Parameters
+    ----------
+    first, second
+        Their names.
+    faster, equal, slower
+        Cases in which the first one is so.
+    most_faster_s, most_slower_s
+        By how much at most, seconds; 0 if never. Infinite: the other one does not complete.
+    smallest_faster, smallest_slower
+        Answers of the simplest such case; None if there is none.
+    """
+
+    first: str
+    second: str
+    cases: int
+    faster: int
+    equal: int
+    slower: int
+    most_faster_s: float
+    most_slower_s: float
+    smallest_faster: int | None
+    smallest_slower: int | None
+    mean_difference_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        values = asdict(self)
+        for name in ("smallest_faster", "smallest_slower"):
+            values[name] = None if values[name] is None else str(values[name])
+        return {name: None if value == float("inf") else value for name, value in values.items()}
+
+
+def compare(names: tuple[str, str], first: Cases, second: Cases) -> Comparison | None:
+    """Case by case; None: the cases are not the same, for what is asked depends on the run."""
+    same = all(np.array_equal(first[name], second[name]) for name in ("answers", "answers_above"))
+    if not same:
+        return None
+    a, b = times(first), times(second)
+    faster, slower = a < b, a > b
+
+    def most(longer: Any, shorter: Any, where: Any) -> float:
+        if not where.any():
+            return 0.0
+        if (longer[where] == UNFINISHED).any():
+            return float("inf")
+        return float((longer[where] - shorter[where]).max() / S)
+
+    both = (a != UNFINISHED) & (b != UNFINISHED)
+    return Comparison(
+        first=names[0],
+        second=names[1],
+        cases=len(a),
+        faster=int(faster.sum()),
+        equal=int((a == b).sum()),
+        slower=int(slower.sum()),
+        most_faster_s=most(b, a, faster),
+        most_slower_s=most(a, b, slower),
+        smallest_faster=first.answers(simplest(first, faster)) if faster.any() else None,
+        smallest_slower=first.answers(simplest(first, slower)) if slower.any() else None,
+        mean_difference_s=float((a[both] - b[both]).mean() / S) if both.any() else 0.0,
+    )

@@ -1,0 +1,25 @@
+"""The path of the proofs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ackclock import Scenario
+
+
+def path(segments: int, **flow: Any) -> Scenario:
+    """A response over a path of 10 Mbit/s and 50 ms with a deep queue."""
+    flow = {"profile": "linux-6", "congestion_control": "cubic", **flow}
+    return Scenario.from_dict(
+        {
+            "duration": "60 s",
+            "network": {
+                "bottleneck": {
+                    "rate": "10 Mbit/s",
+                    "delay": "25 ms",
+                    "queue": {"kind": "drop-tail", "limit": "1000 packets"},
+                }
+            },
+            "flows": [{**flow, "workload": {"kind": "transfer", "bytes": f"{1448 * segments} bytes"}}],
+        }
+    )
