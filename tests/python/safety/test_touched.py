@@ -84,7 +84,7 @@ LIST = {
 
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
-    "diff": "starts a kernel", "study artefact": "as `study run`",
+    "diff": "starts a kernel", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`",
 }  # fmt: skip
 """Commands that are tried elsewhere, and why."""
 
