@@ -40,6 +40,7 @@ __all__ = [
     "check_folder",
     "contents",
     "give_leave",
+    "guarding",
     "has_leave",
     "is_ours",
     "parquet",
@@ -51,6 +52,7 @@ __all__ = [
     "resolved",
     "scratch",
     "staged",
+    "sync",
     "write",
 ]  # fmt: skip
 
@@ -73,7 +75,7 @@ MARK = ".ackclock"
 """File of such a folder, written before any other."""
 
 MARKED = b"This folder is made and removed by a command of ackclock.\n"
-"""What it holds."""
+"""What it begins with. Then come the names of the files that, once moved, show whose the folder is; none of a part that is for one file."""
 
 PATIENCE_S = 3.0
 """How long a pipe may have no reader: a shell starts both sides at once."""
@@ -91,6 +93,11 @@ def end() -> None:
     global _inputs, _leave  # noqa: PLW0603 - a command is one process
     _inputs = None
     _leave = True
+
+
+def guarding() -> bool:
+    """Whether a command is carried out: the current folder may then be a stranger's."""
+    return _inputs is not None
 
 
 def give_leave() -> None:
@@ -258,11 +265,24 @@ def _is_part(folder: Path) -> bool:
         if folder.is_symlink() or not folder.is_dir():
             return False
         mark = folder / MARK
-        if mark.is_file() and not mark.is_symlink() and mark.stat().st_size == len(MARKED):
-            return mark.read_bytes() == MARKED
+        if mark.is_file() and not mark.is_symlink() and mark.stat().st_size <= len(MARKED) + LONGEST_NAMES:
+            return mark.read_bytes().startswith(MARKED)
         return next(folder.iterdir(), None) is None
     except OSError:
         return False
+
+
+LONGEST_NAMES = 1000
+"""Bytes of the names in a mark."""
+
+
+def _alone_says(rest: Path, folder: Path) -> bool:
+    """Whether a part that a killed writer has left is all that shows whose the folder is: then it stays until a writer is done."""
+    try:
+        names = (rest / MARK).read_bytes()[len(MARKED) :].decode().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return not any(is_ours(folder / name) for name in names) and any(is_ours(rest / name) for name in names)
 
 
 def is_ours(path: Path) -> bool:
@@ -364,14 +384,11 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
         files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / MARK)
         names = [file.relative_to(part) for file in files]
         _check_places(folder, names, marks)
+        for path in (*files, *(path for path in (part, *part.rglob("*")) if path.is_dir()), folder):
+            sync(path)
         with _uninterrupted():
             moving = True
-            last = [name for name in names if str(name) in marks]
-            for name in last:  # a folder in which not all is new says so until it is
-                (folder / name).unlink(missing_ok=True)
-            for name in [name for name in names if name not in last] + last:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (part / name).replace(folder / name)
+            _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
     except BaseException:
         if not moving:  # else its mark says whose the files are that were moved
@@ -386,6 +403,43 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
     _remove(part)
     if marks is not OWN:
         remove_parts(folder)
+
+
+def _move(part: Path, folder: Path, names: Sequence[Path], last: Sequence[Path]) -> None:
+    """Lay the files of a part over a folder, the marks at last. After a loss of power, too, a mark says that all files are there: what comes
+    before a mark is on the disk before it.
+    """
+    gone = [name for name in last if os.path.lexists(folder / name)]
+    for name in gone:  # a folder in which not all is new says so until it is
+        (folder / name).unlink()
+    if gone:
+        sync(folder)
+    for some in ([name for name in names if name not in last], last):
+        for name in some:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (part / name).replace(folder / name)
+        for place in sorted(
+            {above for name in some for above in (folder / name).parents if above.is_relative_to(folder)}
+        ):
+            sync(place)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk before anything that follows.
+
+    Raises
+    ------
+    OSError
+        If the disk refuses it.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of file systems that cannot do it
+            raise
+    finally:
+        os.close(opened)
 
 
 def _name(folder: Path) -> Path:
@@ -416,7 +470,8 @@ def remove_parts(folder: Path) -> None:
     """Remove what killed commands have left in a folder."""
     with _gate(folder):
         for rest in _parts(folder):
-            _remove_unheld(rest)
+            if not _alone_says(rest, folder):
+                _remove_unheld(rest)
 
 
 def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> None:
@@ -444,26 +499,24 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
-    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks. The part that alone
-    says whose the folder is stays until another mark is there.
-    """
+    """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks."""
     if STAGED.fullmatch(folder.name) and _is_part(folder):
-        return _made(part)  # a part within a part is nobody else's, and its lock is held
+        return _made(part, marks)  # a part within a part is nobody else's, and its lock is held
     with _gate(folder):
-        alone = marks is not OWN and not any(is_ours(folder / mark) for mark in marks)
         for rest in _parts(folder):
-            if not (alone and any(is_ours(rest / mark) for mark in marks)):
+            if not _alone_says(rest, folder):
                 _remove_unheld(rest)
-        return _made(part)
+        return _made(part, marks)
 
 
-def _made(part: Path) -> int:
+def _made(part: Path, marks: Sequence[str]) -> int:
     part.mkdir(mode=0o700)
     held = os.open(part, os.O_RDONLY)
     with suppress(OSError):
         fcntl.flock(held, fcntl.LOCK_EX)
     try:
-        (part / MARK).write_bytes(MARKED)
+        (part / MARK).write_bytes(MARKED + ("" if marks is OWN else "".join(f"{name}\n" for name in marks)).encode())
+        sync(part / MARK)
     except BaseException:
         os.close(held)
         raise

@@ -21,8 +21,9 @@ def child(asked, files):
     signal.alarm(120)
     for name, most in asked["limits"].items():
         resource.setrlimit(getattr(resource, name), (most, most))
+    sys.argv = ["ackclock", *asked["argv"]]
     try:
-        return main(asked["argv"])
+        return main() if asked["whole"] else main(asked["argv"])
     except BaseException:
         traceback.print_exc()
         return 70
@@ -48,17 +49,21 @@ spent: dict[int, float] = {}
 
 
 class Commands:
-    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`."""
+    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` one is as the shell starts it,
+    with a parent where it runs own code.
+    """
 
     def __init__(self, server: subprocess.Popen[str]) -> None:
         self._server = server
 
     def __call__(
-        self, folder: Path, *argv: str, limits: Mapping[str, int] | None = None
+        self, folder: Path, *argv: str, limits: Mapping[str, int] | None = None, whole: bool = False
     ) -> subprocess.CompletedProcess[str]:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps({"folder": str(folder), "argv": argv, "limits": dict(limits or {})}) + "\n")
+        self._server.stdin.write(
+            json.dumps({"folder": str(folder), "argv": argv, "limits": dict(limits or {}), "whole": whole}) + "\n"
+        )
         self._server.stdin.flush()
         spent_s, code, out, err = json.loads(self._server.stdout.readline())
         spent[self._server.pid] = spent_s

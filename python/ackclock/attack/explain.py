@@ -156,9 +156,11 @@ def figures(found: Found, parted: Parting) -> list[Figure]:
     when = "They do not part." if parted.at_s is None else f"Dotted: where they part, {parted.at_s:.3f} s."
 
     def sequences() -> Any:
-        import matplotlib.pyplot as plt
-
+        from ackclock.plot import style
         from ackclock.plot.traces import draw_sequence
+
+        style.matplotlib()
+        import matplotlib.pyplot as plt
 
         figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharex=True, sharey=True, layout="constrained")
         for ax, name, one in zip(axes, names, parted.runs, strict=True):

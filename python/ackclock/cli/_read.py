@@ -84,7 +84,7 @@ def read(
         )
     if as_json:
         shown = found.connections if connection is None else _only(found, connection)
-        _terminal.show_json({"file": found.facts, "connections": shown.to_dicts()})
+        _terminal.show_json_rows({"file": found.facts}, "connections", shown)
         return
     _show(found, connection)
     for file in (csv, plot):

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -22,6 +22,7 @@ from ackclock.errors import InputError, shown
 from ackclock.text import printable
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console, RenderableType
 
 T = TypeVar("T")
@@ -112,6 +113,25 @@ def show_json(value: Any) -> None:
     import json
 
     typer.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+def show_json_rows(head: Mapping[str, Any], name: str, table: pl.DataFrame) -> None:
+    """Print JSON to standard output: an object with `head`, and the rows of a table under `name`. Rows are printed as they are made: as
+    values of Python they take a hundred times as much memory as in the table.
+    """
+    import json
+
+    def text(value: Any, depth: int) -> str:
+        return json.dumps(value, indent=1, allow_nan=False).replace("\n", "\n" + " " * depth)
+
+    put = sys.stdout.write
+    put("{")
+    for key, value in head.items():
+        put(f"\n {json.dumps(key)}: {text(value, 1)},")
+    put(f"\n {json.dumps(name)}: [")
+    for at, row in enumerate(table.iter_rows(named=True, buffer_size=1024)):
+        put(("," if at else "") + "\n  " + text(row, 2))
+    put("\n ]\n}\n" if table.height else "]\n}\n")
 
 
 @contextmanager

@@ -22,10 +22,12 @@ def draw(result: Comparison, path: Path) -> None:
         File; its ending selects the format (svg, pdf, png).
     """
     import polars as pl
-    from matplotlib.figure import Figure
 
     from ackclock.plot import OKABE_ITO
-    from ackclock.plot.style import saved
+    from ackclock.plot.style import matplotlib, saved
+
+    matplotlib()
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4), layout="constrained")
     ax = figure.add_subplot()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ackclock.errors import InputError, one_of, quote
@@ -119,7 +122,7 @@ def read_style(file: str | Path) -> dict[str, Any]:
     InputError
         If it cannot be read, or a line of it is no setting.
     """
-    import matplotlib as mpl
+    mpl = matplotlib()
 
     file = Path(file)
     allowed = "a file of matplotlib's settings, as `lines.linewidth: 2`"
@@ -175,6 +178,25 @@ def colours() -> tuple[str, ...]:
     return _COLOURS.get()
 
 
+def matplotlib() -> ModuleType:
+    """matplotlib, without the settings of the current folder in a command.
+
+    It obeys a `matplotlibrc` there before any other: of a folder that came from somebody else this may be a pipe, or name a backend.
+    """
+    import os.path
+
+    from ackclock import _files
+
+    if "matplotlib" not in sys.modules and _files.guarding():
+        before = os.path.exists
+        os.path.exists = lambda path: path != "matplotlibrc" and before(path)
+        try:
+            return importlib.import_module("matplotlib")
+        finally:
+            os.path.exists = before
+    return importlib.import_module("matplotlib")
+
+
 @contextmanager
 def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Draw with the settings of this package, whatever the user's own are.
@@ -184,7 +206,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
     more
         Settings on top of them.
     """
-    import matplotlib as mpl
+    mpl = matplotlib()
 
     more = more or {}
     cycle = more.get("axes.prop_cycle")
@@ -233,6 +255,7 @@ def new(width: float = 7.2, height: float = 3.6, **subplots: Any) -> tuple[Any, 
     tuple
         The figure, and its axes as matplotlib returns them.
     """
+    matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -217,6 +217,17 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
+def durable(db: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that is on the disk when it is over: what follows relies on it, as files that get their names, or are removed."""
+    db.execute("PRAGMA synchronous = FULL")
+    try:
+        with transaction(db):
+            yield
+    finally:
+        db.execute("PRAGMA synchronous = NORMAL")
+
+
+@contextmanager
 def explained(folder: Path) -> Iterator[None]:
     """What the disk refuses, in one line. The store is as it was before."""
     try:
@@ -284,14 +295,13 @@ def _opened(folder: Path) -> sqlite3.Connection:
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
-    # A commit may be lost with the power, but never half of one; the runs are then made again.
+    # A commit may be lost with the power, but never half of one. Those of parts are kept (`durable`).
     db.execute("PRAGMA synchronous = NORMAL")
     if fresh:
         with transaction(db):
-            for statement in _SCHEMA.strip().split(";\n"):
+            for statement in (*_SCHEMA.strip().split(";\n"), integrity.FILES):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
-    db.execute(integrity.FILES)
     return db
 
 

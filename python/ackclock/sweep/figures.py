@@ -551,9 +551,9 @@ def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) ->
 
 
 def _axis_titles(figure: Any, x: str, y: str) -> None:
-    import matplotlib as mpl
+    from ackclock.plot import style
 
-    size = mpl.rcParams["axes.labelsize"]
+    size = style.matplotlib().rcParams["axes.labelsize"]
     figure.supxlabel(x, fontsize=size)
     figure.supylabel(y, fontsize=size)
 

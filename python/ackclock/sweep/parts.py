@@ -5,14 +5,13 @@ A file is written under another name (`.tmp`) and gets its own once the database
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackclock._files import parquet
+from ackclock._files import parquet, sync
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +52,8 @@ def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
 def written(
     folder: Path, recipe: int, part: int, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]
 ) -> Iterator[dict[str, Path]]:
-    """Write the tables of a part. What follows within enters it into the database; if that fails, the files are gone.
+    """Write the tables of a part. What follows within enters it into the database; if that fails, the files are gone. They are on the
+    disk before the database knows of them.
 
     Yields
     ------
@@ -69,6 +69,10 @@ def written(
             named.parent.mkdir(parents=True, exist_ok=True)
             made[name] = file = _tmp(named)
             _write(frame, file)
+        for above in sorted(
+            {above for file in made.values() for above in file.parents if above.is_relative_to(folder)}
+        ):
+            sync(above)
         yield made
     except BaseException:
         remove(made.values())
@@ -96,8 +100,7 @@ def scan(files: Sequence[Path]) -> pl.LazyFrame:
 
 def _write(frame: pl.DataFrame | pl.LazyFrame, file: Path) -> None:
     parquet(frame, file, compression="zstd")
-    with file.open("rb+") as opened:
-        os.fsync(opened.fileno())
+    sync(file)
 
 
 def _tmp(named: Path) -> Path:

@@ -8,7 +8,7 @@ Layout:
     sweeps/<name>/                  the sweep as a file, its cells, and what was made of it
 
 A part is written under another name (`.tmp`), then entered into the database together with the new state of its runs, then
-given its name. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
+given its name; each of these is on the disk before the next. So a file that has its name is part of the store, and whatever moment a process is killed at, the next
 one either finishes the renaming or finds runs that still have to be made. `database` opens and holds the one, `parts`
 writes and finds the others.
 """
@@ -189,7 +189,7 @@ class Store:
             number = self._recipe(recipe)
             part = self._next_part()
             kept = {name: frame for name, frame in tables.items() if done and frame.width}
-            with parts.written(self.folder, number, part, kept) as files, self._transaction():
+            with parts.written(self.folder, number, part, kept) as files, self._durable():
                 if done:
                     self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, len(done)))
                     integrity.note(self._db, part, files)
@@ -217,7 +217,7 @@ class Store:
             gone = [f for p in old for f in parts.files(self.folder, number, p)]
             names = sorted({f.parent.name for f in gone})
             tables = {name: parts.scan([f for f in gone if f.parent.name == name]) for name in names}
-            with parts.written(self.folder, number, part, tables) as files, self._transaction():
+            with parts.written(self.folder, number, part, tables) as files, self._durable():
                 marks = ",".join("?" * len(old))
                 (rows,) = self._db.execute(f"SELECT sum(rows) FROM parts WHERE id IN ({marks})", old).fetchone()
                 self._db.execute("INSERT INTO parts VALUES (?, ?, ?, 1)", (part, number, rows))
@@ -404,6 +404,12 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self.explained(), database.transaction(self._db):
+            yield
+            self._check_there()
+
+    @contextmanager
+    def _durable(self) -> Iterator[None]:
+        with self.explained(), database.durable(self._db):
             yield
             self._check_there()
 

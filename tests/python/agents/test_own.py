@@ -82,6 +82,7 @@ def test_options_are_arguments_of_the_class():
     assert ackclock.run(same).digest == ackclock.run(scenario()).digest
 
 
+@pytest.mark.promise("P16")
 def test_a_file_is_run_only_if_its_reader_says_so():
     with pytest.raises(ScenarioError, match="a program that the run would execute; allowed: with --own-code"):
         ackclock.load("s.toml")

@@ -45,6 +45,7 @@ def offered(monkeypatch, capsys, tmp_path):
     return ask
 
 
+@pytest.mark.promise("P23")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

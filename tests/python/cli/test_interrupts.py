@@ -85,6 +85,7 @@ def _ended(
     return process.returncode, said + rest
 
 
+@pytest.mark.promise("P16")
 @pytest.mark.parametrize("call", ["run plain", "run loop", "batch plain", "batch loop", "check loop"])
 def test_calls_from_python_end_hooks_that_never_do_included(call: str, tmp_path: Path) -> None:
     """One Ctrl-C raises KeyboardInterrupt in whoever called."""

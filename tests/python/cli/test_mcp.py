@@ -61,6 +61,7 @@ def test_a_session(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.promise("P50")
 def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
@@ -83,6 +84,7 @@ def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
         tools.list("--help")
 
 
+@pytest.mark.promise("P50")
 def test_own_code_is_not_run(tmp_path: Path) -> None:
     """A file that names a controller of its own is refused, as the command refuses it without leave."""
     (tmp_path / "own.py").write_text(f"open({os.fspath(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")

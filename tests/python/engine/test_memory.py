@@ -87,6 +87,7 @@ def _peak(text: str) -> int:
     return int(told)
 
 
+@pytest.mark.promise("P49")
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_run_takes_more_than_was_estimated() -> None:

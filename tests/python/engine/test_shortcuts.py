@@ -97,6 +97,7 @@ def replayed(first: int, count: int) -> Replayed:
     return found
 
 
+@pytest.mark.promise("P48")
 def test_scenarios_drawn_from_the_schema():
     found = replayed(0, 16)
     assert found.runs == 80
@@ -109,6 +110,7 @@ def test_500_scenarios_drawn_from_the_schema():
     assert min(found.alone[name] for name in SHORTCUTS) >= 30 <= min(found.left_out[name] for name in SHORTCUTS)
 
 
+@pytest.mark.promise("P48")
 @pytest.mark.long
 def test_5000_scenarios_drawn_from_the_schema():
     found = replayed(0, 5000)

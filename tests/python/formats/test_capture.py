@@ -136,6 +136,7 @@ def test_what_is_no_capture(tmp_path, capsys, content, says):
     assert err.count("\n") == 1
 
 
+@pytest.mark.promise("P11")
 def test_a_pipe_is_not_waited_for(tmp_path):
     import os
 

@@ -224,6 +224,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, text, said):
     assert str(file) in str(caught.value)
 
 
+@pytest.mark.promise("P6")
 @pytest.mark.parametrize("filling", ["[", "a", " ", "1", ":", "a:b "])
 def test_a_long_line_of_ss_takes_time_that_grows_with_its_length(filling):
     long = filling * (60_000 // len(filling))

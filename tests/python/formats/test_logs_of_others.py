@@ -51,6 +51,7 @@ def test_flent_of_version_2_has_steps_alone(tmp_path: Path) -> None:
         measured.read(file)
 
 
+@pytest.mark.promise("P10")
 def test_a_packed_file_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "bomb.flent.gz"
     file.write_bytes(gzip.compress(bytes(2_000_000)))

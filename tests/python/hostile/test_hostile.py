@@ -30,6 +30,7 @@ PARTS = {"stores": 2}
 """Processes that share the inputs of a kind; one, where nothing is said."""
 
 
+@pytest.mark.promise("P1", "P4", "P44")
 @pytest.mark.parametrize(("kind", "part"), [(kind, part) for kind in KINDS for part in range(PARTS.get(kind, 1))])
 def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, part: int, tmp_path: Path) -> None:
     """In a process of its own, bounded in memory, which gives them to the command one after another."""

@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.promise("P3")
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweeps(name: str, folder: Path, command: Commands) -> None:
     """Grids are counted before they are unrolled; numbers that are none are refused."""
@@ -108,6 +109,7 @@ def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert "rror" not in capsys.readouterr().err
 
 
+@pytest.mark.promise("P2")
 def test_a_large_trace_is_read_in_little_memory(folder: Path) -> None:
     """32 MiB: they took 2.9 GB."""
     (folder / "large.trace").write_bytes(b"0\n" * (16 * 2**20 - 2) + b"1000\n")

@@ -103,6 +103,7 @@ OVER_INPUTS = [
 ]
 
 
+@pytest.mark.promise("P13", "P39")
 @pytest.mark.parametrize("command", OVER_INPUTS)
 def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "link.toml").symlink_to("x.toml")
@@ -124,6 +125,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.promise("P40")
 @pytest.mark.parametrize("command", FOREIGN)
 def test_a_foreign_folder_is_refused_before_anything_runs(
     command: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -171,6 +173,7 @@ def test_files_come_between_the_check_and_the_end(here: Path) -> None:
     assert (folder / "report.html").read_text() == "mine"
 
 
+@pytest.mark.promise("P42")
 @pytest.mark.parametrize(
     "command",
     ["run x.toml --pcap pipe", "run x.toml --report pipe", "report run --report pipe", "export run --as ss --out pipe",

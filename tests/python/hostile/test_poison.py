@@ -330,6 +330,7 @@ PARTS = 3
 """Of the names, so that no test takes long."""
 
 
+@pytest.mark.promise("P13", "P14", "P15", "P43")
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("writer", BY_NAME)
 def test_poisoned_names(writer: str, part: int, tmp_path: Path) -> None:

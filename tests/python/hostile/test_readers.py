@@ -64,6 +64,7 @@ NONSENSE = {
 }  # fmt: skip
 
 
+@pytest.mark.promise("P10")
 @pytest.mark.parametrize("name", NONSENSE)
 def test_nonsense_is_refused(name: str, tmp_path: Path) -> None:
     text, said = NONSENSE[name]
@@ -108,6 +109,7 @@ LONG = {
 }
 
 
+@pytest.mark.promise("P10")
 @pytest.mark.parametrize("name", LONG)
 def test_time_grows_with_the_length(name: str, tmp_path: Path) -> None:
     """Ten times the text takes about ten times as long, not a hundred; CPU, because the machine may be busy."""
@@ -155,6 +157,7 @@ PIPES = {
 }
 
 
+@pytest.mark.promise("P12", "P42")
 @pytest.mark.parametrize("command", PIPES)
 def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = here / (PIPES[command] or "pipe")
@@ -166,6 +169,7 @@ def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixtu
     assert (out, err.count("\n")) == ("", 1)
 
 
+@pytest.mark.promise("P9")
 def test_a_run_that_is_damaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, which names the file; never "internal error"."""
     about = json.loads((here / "run/run.json").read_text())

@@ -78,6 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.promise("P16")
 @pytest.mark.parametrize("name", HOOKS)
 @pytest.mark.filterwarnings("error")
 def test_a_hook(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

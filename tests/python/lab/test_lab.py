@@ -232,6 +232,7 @@ def test_what_is_said_of_an_older_text_is_not_looked_for_in_the_newer_one(tab):
     assert tab.run("document.querySelectorAll('#refusals button').length") == 0
 
 
+@pytest.mark.promise("P26")
 @pytest.mark.deep
 @built
 @chromium

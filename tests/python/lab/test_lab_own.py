@@ -356,6 +356,7 @@ REACHES = {
 }
 
 
+@pytest.mark.promise("P27")
 @pytest.mark.deep
 @built
 @chromium

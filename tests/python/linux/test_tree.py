@@ -132,6 +132,7 @@ def test_a_copy_is_configured_again_when_the_choices_changed(place, tmp_path):
     assert len(made) == 3
 
 
+@pytest.mark.promise("P22")
 def test_what_is_no_tree_is_refused(tmp_path, place):
     for folder, said in ((tmp_path / "absent", "found nothing"), (tmp_path, "found no Makefile")):
         with pytest.raises(InputError, match=rf"^--tree .*{said}.*; allowed: a folder"):

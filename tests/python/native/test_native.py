@@ -132,6 +132,7 @@ def test_threads_cannot_be_seen():
     assert len(set(one.digests)) == 4
 
 
+@pytest.mark.promise("P17")
 def test_a_file_is_run_only_if_its_reader_says_so():
     with pytest.raises(
         ScenarioError, match=r"tcp_mine\.c\", a program that the run would execute; allowed: with --own"
@@ -187,6 +188,7 @@ def test_commands_take_it(capsys):
     assert main(["conform", "tcp_mine.c", "--trouble", "2"]) == 0
 
 
+@pytest.mark.promise("P17")
 @pytest.mark.parametrize(
     ("changed", "into", "said"),
     [

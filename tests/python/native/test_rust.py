@@ -61,6 +61,7 @@ def test_what_copies_reno_is_reno(renos: Path) -> None:
     assert mine.digest == reno.digest
 
 
+@pytest.mark.promise("P18")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -102,6 +103,7 @@ def test_the_real_kernel_has_none(tmp_path: Path) -> None:
         _run._text(scenario(str(file)), None)  # type: ignore[arg-type]
 
 
+@pytest.mark.promise("P18")
 def test_a_file_is_run_only_if_its_reader_says_so(renos: Path, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(scenario(str(renos)).to_toml(), encoding="utf-8")
     with pytest.raises(ackclock.ScenarioError, match=r"mine\.rs\", a program that the run would execute"):

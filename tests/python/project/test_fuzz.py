@@ -36,6 +36,7 @@ def test_findings_stay_mended(name: str) -> None:
         _target(name).play(file.read_bytes())
 
 
+@pytest.mark.promise("P5", "P7")
 @pytest.mark.parametrize("name", COUNTS)
 def test_any_bytes(name: str) -> None:
     """Refused with one line, or taken."""

@@ -1,16 +1,21 @@
 """Tables of runs that came from somebody else, and what an address of the lab inflates to."""
 
+import json
 import math
+import os
 import shutil
 import subprocess
+import sys
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from ackclock import Scenario, run
 from ackclock._results import result
-from ackclock.cli import main
+from ackclock.cli import _terminal, main
 from ackclock.errors import InputError
 
 NODE = shutil.which("node")
@@ -30,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return run(scenario).write(tmp_path / "run")
 
 
+@pytest.mark.promise("P9")
 @pytest.mark.parametrize("table", ["acks", "goodput", "samples", "flows", "links"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_number_is_refused(
@@ -48,6 +54,7 @@ def test_what_is_no_number_is_refused(
     assert f"{table}.parquet: found " in capsys.readouterr().err
 
 
+@pytest.mark.promise("P9")
 def test_rows_are_counted_before_they_are_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pl.read_parquet(folder / "samples.parquet")
     frame.head(1).select(pl.all().repeat_by(3_000_000).explode()).write_parquet(folder / "samples.parquet")
@@ -100,3 +107,27 @@ globalThis.DecompressionStream = class {{
 """
     done = subprocess.run([str(NODE), "-e", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("more than 1048576 bytes 5000 true true"), done.stdout
+
+
+ROWS = pl.DataFrame(
+    {"way": ["client", 'x\n"', None], "bytes": [1, 2, None], "rtt_s": [0.5, None, 1e-9], "gaps": [[1, 2], [], None]}
+)
+
+
+@pytest.mark.parametrize("table", [ROWS, ROWS.clear(), ROWS.head(1)])
+def test_rows_are_printed_as_the_whole_would_be(table: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    head: dict[str, Any] = {"file": {"frames": 3, "none": {}}}
+    _terminal.show_json_rows(head, "connections", table)
+    assert capsys.readouterr().out == json.dumps({**head, "connections": table.to_dicts()}, indent=1) + "\n"
+
+
+def test_rows_are_printed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """262,144 connections are twice as many rows, of some 40 columns each: as values of Python 5 GB."""
+    wide = pl.DataFrame({f"column_{n}": pl.int_range(20_000, eager=True) for n in range(20)})
+    with (Path(os.devnull)).open("w") as nowhere:
+        monkeypatch.setattr(sys, "stdout", nowhere)
+        tracemalloc.start()
+        _terminal.show_json_rows({}, "connections", wide)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 4e6, f"{most:,.0f} bytes for {wide.height} rows"

@@ -49,6 +49,7 @@ def starters(file: Path) -> list[str]:
     return found
 
 
+@pytest.mark.promise("P29")
 def test_one_module_starts_processes() -> None:
     studies = PACKAGE.parent / "ackclock_studies"
     files = [file for folder in (PACKAGE, studies) for file in sorted(folder.rglob("*.py")) if file.name != "_child.py"]

@@ -68,6 +68,7 @@ def canary(folder: Path) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
+@pytest.mark.promise("P29")
 def test_a_store_that_asks_for_a_process(folder: Path) -> None:
     """`sweep resume` makes a run apart whose process died twice, as the store says."""
     assert main(["sweep", "run", "sweep.toml", "--out", "mine"]) == 0
@@ -78,6 +79,7 @@ def test_a_store_that_asks_for_a_process(folder: Path) -> None:
     assert "4 of 4" in done.stdout
 
 
+@pytest.mark.promise("P17")
 @pytest.mark.parametrize("name", ["x.rs", "x.c"])
 def test_no_compiler_is_asked_before_leave(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     (folder / name).write_text("", encoding="utf-8")
@@ -95,6 +97,7 @@ def test_no_compiler_is_asked_before_leave(folder: Path, monkeypatch: pytest.Mon
     assert started == []
 
 
+@pytest.mark.promise("P29")
 @pytest.mark.skipif(shutil.which("rustc") is None, reason="no compiler of Rust")
 def test_a_compiler_obeys_no_file_of_the_folder(folder: Path) -> None:
     (folder / "x.rs").write_text("fn wrong( {", encoding="utf-8")
@@ -119,6 +122,7 @@ def quick(library: str) -> Mapping[str, tuple[str, ...]]:
     }  # fmt: skip
 
 
+@pytest.mark.promise("P29")
 @pytest.mark.parametrize("which", sorted(quick("")))
 def test_commands(folder: Path, which: str) -> None:
     shutil.copy(sys.modules["ackclock._engine"].__file__ or "", folder / "lib.so")

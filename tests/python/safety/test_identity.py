@@ -58,6 +58,7 @@ def digest(folder: Path) -> str:
     return str(sweeps.read(folder / "st").runs["digest"][0])
 
 
+@pytest.mark.promise("P37")
 @pytest.mark.parametrize(
     ("text", "beside", "first", "second"),
     [
@@ -148,6 +149,7 @@ def test_what_rust_includes_is_in_the_identity(tmp_path, monkeypatch):
     assert len(set(wholes)) == 2
 
 
+@pytest.mark.promise("P38")
 def test_what_was_found_is_compared_with_what_the_code_does(tmp_path, capsys):
     """Code that looks at something of which nobody knows: here, a file that it reads while it runs."""
     late = CLASS.replace(" * K ", " * float(open(__file__.replace('c.py', 'k.txt')).read()) ")
@@ -163,6 +165,7 @@ def test_what_was_found_is_compared_with_what_the_code_does(tmp_path, capsys):
     assert len([line for line in said.splitlines() if line.startswith("ackclock: ")]) == 1
 
 
+@pytest.mark.promise("P37")
 @pytest.mark.deep
 def test_an_evaluation_does_not_show_the_verdict_of_other_weights(tmp_path, capsys):
     (tmp_path / "c.py").write_text(WEIGHED)

@@ -101,12 +101,14 @@ def c(folder: Path, case: str) -> str:
     return "mine.c"
 
 
+@pytest.mark.promise("P16", "P31")
 @pytest.mark.parametrize("act", IN_PYTHON)
 def test_what_python_does_to_the_process_is_a_line(tmp_path, act):
     python(tmp_path, act)
     refused(called("run", "s.toml", "--own-code", folder=tmp_path), IN_PYTHON[act])
 
 
+@pytest.mark.promise("P17", "P31")
 @needs_cc
 @pytest.mark.parametrize("case", IN_C)
 def test_what_c_does_to_the_process_is_a_line(tmp_path, case):
@@ -114,6 +116,7 @@ def test_what_c_does_to_the_process_is_a_line(tmp_path, case):
     refused(called("run", "s.toml", "--own-code", folder=tmp_path), IN_C[case])
 
 
+@pytest.mark.promise("P31")
 @pytest.mark.parametrize(
     "command", ["conform {}", "evaluate {} --quick --rows 5 --out ev", "attack {} --evaluations 4 --out at --jobs 1"]
 )
@@ -122,6 +125,7 @@ def test_the_other_commands_say_so_too(tmp_path, command):
     refused(called(*command.format(own).split(), folder=tmp_path), "found an end of the process (exit code 0)")
 
 
+@pytest.mark.promise("P32")
 def test_a_constructor_that_never_ends_is_a_line(tmp_path):
     python(tmp_path, "pass")
     (tmp_path / "mine.py").write_text(
@@ -131,6 +135,7 @@ def test_a_constructor_that_never_ends_is_a_line(tmp_path):
         refused(called(*command.split(), folder=tmp_path), "found no end after 1 s")
 
 
+@pytest.mark.promise("P34")
 def test_a_sweep_goes_on_after_a_death(tmp_path):
     own = python(tmp_path, "os._exit(0)")
     (tmp_path / "k.toml").write_text(
@@ -144,6 +149,7 @@ def test_a_sweep_goes_on_after_a_death(tmp_path):
     assert "found an end of the process (exit code 0)" in out
 
 
+@pytest.mark.promise("P21", "P31")
 @pytest.mark.parametrize("act", ["sys.exit(0)", "os._exit(0)", "raise GeneratorExit"])
 def test_a_study_that_ends_the_process_is_no_success(tmp_path, act):
     assert called("study", "new", "mine", "--out", ".", folder=tmp_path)[0] == 0
@@ -195,6 +201,7 @@ def alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.promise("P33")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc")
 def test_no_child_outlives_its_parent(tmp_path):
     python(tmp_path, "time.sleep(1000)")
@@ -225,6 +232,7 @@ def test_commands_without_own_code_have_no_parent():
         assert _wall.needed(words)
 
 
+@pytest.mark.promise("P35")
 @needs_cc
 def test_a_compiler_has_a_bound_of_memory():
     from ackclock import _child

@@ -42,6 +42,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.promise("P41")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_folders_of_the_user_stay(home: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(command.split())
@@ -61,6 +62,7 @@ with getattr(_files, sys.argv[1])(Path(), **({"marks": _files.OWN} if sys.argv[1
 """
 
 
+@pytest.mark.promise("P41")
 @pytest.mark.parametrize("which", ["staged", "scratch"])
 def test_what_a_killed_command_left_is_removed_with_a_word(
     home: Path, which: str, capsys: pytest.CaptureFixture[str]
@@ -129,6 +131,7 @@ def outputs() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.promise("P39")
 def test_every_output_is_tried_over_an_input() -> None:
     """A command that comes to write another file has a line among the tries."""
     from hostile import test_outputs

@@ -43,6 +43,7 @@ def changed(store: Path, *statements: str) -> None:
             db.execute(one)
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize(
     ("statements", "said"),
     [
@@ -81,12 +82,14 @@ def test_a_check_ends_in_time_that_follows_the_size(store: Path, monkeypatch: py
         database.to_read(store)
 
 
+@pytest.mark.promise("P7")
 def test_ctrl_c_ends_a_query(store: Path) -> None:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with closing(database.to_read(store)) as db, pytest.raises(KeyboardInterrupt):
         database.rows(db, store, f"SELECT sum(a) FROM ({ENDLESS.format('a', 'b')})")
 
 
+@pytest.mark.promise("P7")
 @pytest.mark.parametrize("name", ["sweeps", "sweeps/sw", "sweeps/sw/sweep.toml", "sweeps/sw/cells.parquet"])
 def test_no_link_in_a_store_is_followed(store: Path, name: str) -> None:
     place, outside = store / name, store.parent / "outside"

@@ -51,6 +51,7 @@ def test_the_study_itself_runs(study: Path) -> None:
     assert main(["study", "run", f"{study}/", "--out", f"{study}.out"]) == 0
 
 
+@pytest.mark.promise("P19")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -95,6 +96,7 @@ def test_pipes_and_devices_are_not_waited_for(study: Path, capsys: pytest.Captur
 HALF = '{"quick": {"taken": {}, "claims": {"X1": {"direction": {"verdict": %s, "evidence": {"gain": %s}}}}}}'
 
 
+@pytest.mark.promise("P20")
 @pytest.mark.parametrize(
     "text",
     [
@@ -108,6 +110,7 @@ def test_a_record_is_one_of_ours(study: Path, capsys: pytest.CaptureFixture[str]
     assert "recorded.json: found no record" in line(study, capsys)
 
 
+@pytest.mark.promise("P21")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -144,6 +147,7 @@ def test_an_answer_of_another_kind_is_one_line(
     assert "study.py" in found
 
 
+@pytest.mark.promise("P21")
 @pytest.mark.parametrize(
     "content",
     [b"[ackclock.studies]\nnonsense\n", b"nonsense = 1\n", b"\xff\xfe", b"[a\n=", b"[ackclock.studies]\n= x\n"],

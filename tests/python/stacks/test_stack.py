@@ -126,6 +126,7 @@ def test_what_is_no_library_is_refused(tmp_path, toy):
     assert stacks.load(toy).name == "toy"  # the same file is there already
 
 
+@pytest.mark.promise("P24")
 def test_a_scenario_loads_nothing(tmp_path):
     file = tmp_path / "path.toml"
     file.write_text(

@@ -42,6 +42,7 @@ def lying(folder: Path, what: str) -> Path:
     return made
 
 
+@pytest.mark.promise("P36")
 @pytest.mark.parametrize("what", LIES)
 def test_a_lie_ends_the_run_with_a_line_and_is_found_by_the_check(tmp_path, what):
     library = lying(tmp_path, what)

@@ -98,6 +98,7 @@ def test_another_process_loads_what_the_command_has_loaded(toy):
     assert done.digests == [str(run(scenario({"congestion_control": "stack:toy:fixed"}, seconds=1), seed=3).digest)]
 
 
+@pytest.mark.promise("P25")
 def test_a_worker_without_the_file_or_with_another_one_says_so(toy, tmp_path):
     other = tmp_path / "libtoy.so"
     here = task(toy)

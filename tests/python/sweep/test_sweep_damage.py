@@ -84,6 +84,7 @@ def _unverified(store: Path) -> None:
 DAMAGES = [_unverified, _gone, _table_gone, _truncated, _empty, _flipped, _other_columns, _fewer_rows, _data_gone]
 
 
+@pytest.mark.promise("P8")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__[1:])
 def test_lost_runs_are_named_and_made_again(
     damage: Callable[[Path], None], whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]

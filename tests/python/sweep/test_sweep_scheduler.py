@@ -160,6 +160,7 @@ def test_a_client_that_has_given_up() -> None:
     executor.close()
 
 
+@pytest.mark.promise("P28")
 def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reaches the port of such a scheduler needs the session's own."""
     given: dict[str, object] = {}

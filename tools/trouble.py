@@ -1,0 +1,30 @@
+"""A simulation of trouble: `python tools/trouble.py --seed S --steps N`, or `--seed S --story K` for one of its stories again.
+
+Commands are killed, refused by the disk, met by a second writer, by clocks that jump and by damaged bytes, all drawn from the seed; then
+what is there is compared with what an undisturbed command leaves, bit for bit. `tests/python/trouble/stories.py` says what is drawn.
+Needs a C compiler, and for full disks `unshare`. Exit code 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "tests" / "python" / "trouble"
+
+
+def main() -> int:
+    sys.path[:0] = [str(HERE), str(ROOT / "tests" / "python" / "sweep")]
+    from troubled import again
+
+    program = "power.py" if "--power" in sys.argv else "stories.py"
+    with tempfile.TemporaryDirectory(prefix="trouble-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
+        done = again(Path(place), HERE / program, [place, *sys.argv[1:]])
+    sys.stdout.write(done.stdout)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
