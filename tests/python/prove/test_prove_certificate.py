@@ -53,11 +53,11 @@ def test_one_changed_number_is_caught(folder: Path) -> None:
 
 
 def test_a_case_changed_with_all_hashes_is_caught_if_it_is_drawn(folder: Path) -> None:
-    file = next(file for file in sorted((folder / "cases" / "0").iterdir()) if file.name == "00000012")
+    file = sorted((folder / "cases" / "0").iterdir())[1]
     cases, digests = proving.read(file)
     took = np.array(cases["took_ns"])
     took[0] += 1
-    proving._write(file.parent, 12, Cases({**cases.columns, "took_ns": took}, cases.cuts), digests)
+    proving._write(file.parent, int(file.name), Cases({**cases.columns, "took_ns": took}, cases.cuts), digests)
     said = json.loads((folder / "proof.json").read_text())
     made = [proving.read(one) for one in sorted((folder / "cases" / "0").iterdir())]
     changed = Cases.joined([part for part, _ in made])
