@@ -11,6 +11,8 @@
 //!
 //! An offer or a poll at `now` takes everything before and at `now` into account: a transmission that ends, or a place
 //! that becomes free, in this very nanosecond does so first. Hence equal times have one outcome only.
+//!
+//! Length: one packet's way through the features of a link, in their order.
 
 use ahead::Ahead;
 use asking::ask;

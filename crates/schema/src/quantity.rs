@@ -1,5 +1,7 @@
 //! Quantities with their unit written out: "1.2 Mbit/s", "25 ms", "64 KiB", "100 packets", "1.5 BDP", "1 %". A text is read exactly,
 //! as a fraction, and rounded once: to whole ns, bit/s, bytes or packets, or to the nearest `f64`.
+//!
+//! Length: units, reading and what was meant by a unit that there is not share their tables.
 
 pub use crate::exact::Exact;
 use crate::nat::Nat;

@@ -17,6 +17,8 @@
 //! | whether new data may leave in trains | `Reasons` | `plain.rs`, `train.rs` |
 //! | what holds it back | `Limits`, `Chrono` | `limits.rs`, `chrono.rs` |
 //! | what is written down | `Trace`, `VarsTrace` | `trace.rs`, `vars.rs` |
+//!
+//! Length: the fields of the sender and the life of one ACK stand on one page.
 
 mod accurate;
 mod chrono;

@@ -1,4 +1,7 @@
-"""What a figure of a sweep is laid out by: the axes of the grid, along x, as lines or bars, and as panels."""
+"""What a figure of a sweep is laid out by: the axes of the grid, along x, as lines or bars, and as panels.
+
+Length: a view and its layout ask for each other.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,9 @@ def _chain(cases: Cases, p: Any, r: Any) -> Any:
 )
 def test_other_adversaries_know_all_their_cases(adversary: prove.Adversary) -> None:
     # a mark costs time where more than the initial window is sent
-    segments, stack = (20, {"ecn": "ask"}) if adversary.name == "marks" else (12 if adversary.name == "burst" else 8, {})
+    segments, stack = (
+        (20, {"ecn": "ask"}) if adversary.name == "marks" else (12 if adversary.name == "burst" else 8, {})
+    )
     scenario = path(segments, stack=stack)
     made = prove.prove([prove.Target(name="x", scenario=scenario)], adversary)
     (cases,) = made.cases

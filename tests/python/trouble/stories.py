@@ -12,6 +12,8 @@ Nothing of a story depends on another one, nor on the clock, but for the ends th
 | files | each whole or absent |
 | stores | sound; no run lost, none that nobody asked for, unless bytes were damaged |
 | processes | none outlives its command, none waits for ever |
+
+Length: a story, what troubles it and what it is compared with are read together.
 """
 
 from __future__ import annotations
