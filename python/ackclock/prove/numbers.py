@@ -41,6 +41,8 @@ class Summary:
     none, median, worst
         Answers: of the case without a yes, of the simplest case with the median, of the simplest worst case. Simplest: fewest yes, then
         the first in order.
+    asked
+        Questions that the median and the worst case were asked.
     with_timeouts, most_timeouts, queue_lost
         Cases with timeouts, most timeouts of a case, cases in which a queue dropped packets.
     by_yes
@@ -128,12 +130,16 @@ class Comparison:
     ----------
     first, second
         Their names.
+    cases
+        How many.
     faster, equal, slower
         Cases in which the first one is so.
     most_faster_s, most_slower_s
         By how much at most, seconds; 0 if never. Infinite: the other one does not complete.
     smallest_faster, smallest_slower
         Answers of the simplest such case; None if there is none.
+    mean_difference_s
+        First minus second, seconds, over the cases that both complete.
     """
 
     first: str

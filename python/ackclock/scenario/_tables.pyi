@@ -326,14 +326,14 @@ class Bernoulli(Table):
     kind: Literal["bernoulli"]
     p: float | str
     """Probability that a packet is lost."""
-    applies_to: Literal["all", "syn", "data"]
+    applies_to: Literal["all", "syn", "data", "originals"]
     """Packets to which the model applies; others pass and are not counted."""
     def __init__(
         self,
         *,
         kind: Literal["bernoulli"],
         p: float | str,
-        applies_to: Literal["all", "syn", "data"] = ...,
+        applies_to: Literal["all", "syn", "data", "originals"] = ...,
     ) -> None: ...
 
 class GilbertElliott(Table):
@@ -348,7 +348,7 @@ class GilbertElliott(Table):
     """Loss probability in the bad state."""
     loss_good: float | str
     """Loss probability in the good state."""
-    applies_to: Literal["all", "syn", "data"]
+    applies_to: Literal["all", "syn", "data", "originals"]
     """Packets to which the model applies; others pass and are not counted."""
     def __init__(
         self,
@@ -358,7 +358,7 @@ class GilbertElliott(Table):
         r: float | str,
         loss_bad: float | str = ...,
         loss_good: float | str = ...,
-        applies_to: Literal["all", "syn", "data"] = ...,
+        applies_to: Literal["all", "syn", "data", "originals"] = ...,
     ) -> None: ...
 
 class GilbertElliottInTime(Table):
@@ -373,7 +373,7 @@ class GilbertElliottInTime(Table):
     """Loss probability in the bad state."""
     loss_good: float | str
     """Loss probability in the good state."""
-    applies_to: Literal["all", "syn", "data"]
+    applies_to: Literal["all", "syn", "data", "originals"]
     """Packets to which the model applies; others pass."""
     def __init__(
         self,
@@ -383,7 +383,7 @@ class GilbertElliottInTime(Table):
         bad: str | Constant | Uniform | Lognormal | Exponential | Choice,
         loss_bad: float | str = ...,
         loss_good: float | str = ...,
-        applies_to: Literal["all", "syn", "data"] = ...,
+        applies_to: Literal["all", "syn", "data", "originals"] = ...,
     ) -> None: ...
 
 class Periodic(Table):
@@ -394,7 +394,7 @@ class Periodic(Table):
     """n: one packet in this many is lost."""
     offset: int
     """Number of packets that pass before counting begins."""
-    applies_to: Literal["all", "syn", "data"]
+    applies_to: Literal["all", "syn", "data", "originals"]
     """Packets to which the model applies; others pass and are not counted."""
     def __init__(
         self,
@@ -402,7 +402,7 @@ class Periodic(Table):
         kind: Literal["periodic"],
         every: int,
         offset: int = ...,
-        applies_to: Literal["all", "syn", "data"] = ...,
+        applies_to: Literal["all", "syn", "data", "originals"] = ...,
     ) -> None: ...
 
 class Listed(Table):
@@ -411,14 +411,14 @@ class Listed(Table):
     kind: Literal["listed"]
     packets: tuple[int, ...]
     """Numbers of the lost packets, counted from 1. With `applies_to = "syn"`, 1 is the first SYN or SYN-ACK."""
-    applies_to: Literal["all", "syn", "data"]
+    applies_to: Literal["all", "syn", "data", "originals"]
     """Packets to which the model applies; others pass and are not counted."""
     def __init__(
         self,
         *,
         kind: Literal["listed"],
         packets: tuple[int, ...],
-        applies_to: Literal["all", "syn", "data"] = ...,
+        applies_to: Literal["all", "syn", "data", "originals"] = ...,
     ) -> None: ...
 
 class Scripted(Table):
