@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -293,7 +293,7 @@ def _held_out(result: StudyResult, options: Options) -> int:
     from ackclock.study import held_out
     from ackclock.study.record import Record
 
-    words = {
+    words: dict[str, Any] = {
         o.claim.id: {half: {"verdict": word.value, "evidence": {}} for half, word in o.verdicts.items()}
         for o in result.outcomes
     }

@@ -217,7 +217,7 @@ def styled(more: Mapping[str, Any] | None = None) -> Iterator[None]:
             warnings.filterwarnings("ignore", message=r"Glyph \d+")
             mpl.rcdefaults()
             for name, value in {**RC, **more}.items():
-                mpl.rcParams[name] = value  # type: ignore[index]
+                mpl.rcParams[name] = value
             yield
     finally:
         _COLOURS.reset(token)

@@ -83,7 +83,7 @@ def section(study: Study, scale: str) -> report.Section | None:
         return None
     salts = list(dict.fromkeys(salt for half in found for salt in half.others))
     changed = [half for half in found if not half.kept]
-    rows = tuple(
+    rows: tuple[tuple[report.TableCell | str, ...], ...] = tuple(
         (
             report.TableCell(text=half.claim, kind="head"),
             report.TableCell(text=half.half, kind="text"),

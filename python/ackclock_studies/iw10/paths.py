@@ -6,7 +6,7 @@ The testbed has two links. Here rate, round-trip time, queue, load and number of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 from ackclock import Batch
 from ackclock.judge import above, below
 from ackclock.judge.estimates import Array, mean_over_runs, quotient, ratio
+from ackclock.judge.intervals import Estimate
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
@@ -196,7 +197,7 @@ def sentence(tables: Tables, key: str) -> OnPaths:
     if key == "rounds":
         frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))
     runs = _run_by_run(tables, frame)
-    text, each, bound = {
+    kinds: dict[str, tuple[str, Callable[[pl.DataFrame, pl.DataFrame], Estimate], Bound]] = {
         "faster": (
             "IW10 is faster than IW3, by 5 % or more",
             lambda a, b: ratio(_column(b, "mean_s"), _column(a, "mean_s")),
@@ -222,7 +223,8 @@ def sentence(tables: Tables, key: str) -> OnPaths:
             lambda a, _: mean_over_runs(4 * _column(a, "rtt") / 1e3 / _column(a, "p50_s")),
             above(0.5),
         ),
-    }[key]
+    }
+    text, each, bound = kinds[key]
     way = ways([each(a, b) for a, b in runs], bound)
     return OnPaths(
         key=key, text=text, way=way, properties={words: _column(frame, name) for name, words in NAMES.items()}

@@ -118,7 +118,7 @@ def _of(tables: Tables, arm: str) -> dict[float, pl.DataFrame]:
     own = tables["paths.runs"].filter(arm=arm).sort("path", "seed")
     settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
     own = own.with_columns(settled, pl.col("exit").fill_nan(0))
-    return {float(path): rows for (path,), rows in own.group_by("path", maintain_order=True)}  # type: ignore[arg-type]
+    return {float(path): rows for (path,), rows in own.group_by("path", maintain_order=True)}
 
 
 TEXTS = {
