@@ -1,7 +1,5 @@
 """A study: a published experiment run again. Experiments make tables, claims and figures read them; a chapter holds together
 what belongs to one question.
-
-Length: a study's fields are declared here, each once, with what is computed of them.
 """
 
 from __future__ import annotations

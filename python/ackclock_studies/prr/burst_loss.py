@@ -1,7 +1,4 @@
-"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12).
-
-Length: three ways to lose in bursts, and the claims that are judged with each.
-"""
+"""Losses in bursts and short queues: where the rules differ that a deep queue under single losses makes equal (T12, P4, P12)."""
 
 from __future__ import annotations
 
