@@ -92,9 +92,9 @@ def cases() -> tuple[Case, ...]:
     return (
         Case(estimator="mean", data="normal", sizes=(6, 10, 40), truth=0, of=lambda r, n: mean_over_runs(r.standard_normal(n))),
         Case(estimator="mean", data="exponential", sizes=(10, *many), truth=1, of=lambda r, n: mean_over_runs(r.exponential(size=n))),
-        Case(estimator="mean", data="lognormal, sigma 1", sizes=(150, 600), truth=math.exp(0.5), of=lambda r, n: mean_over_runs(r.lognormal(0, 1, n))),
-        Case(estimator="mean", data="events in 1 % of the runs", sizes=(400, 1500), truth=0.01, of=lambda r, n: mean_over_runs((r.random(n) < 0.01).astype(float))),
-        Case(estimator="mean", data="events in 0.1 % of the runs", sizes=(400, 1500), truth=0.001, of=lambda r, n: mean_over_runs((r.random(n) < 0.001).astype(float))),
+        Case(estimator="mean", data="lognormal, sigma 1", sizes=many, truth=math.exp(0.5), of=lambda r, n: mean_over_runs(r.lognormal(0, 1, n))),
+        Case(estimator="mean", data="events in 1 % of the runs", sizes=(400, 1500), truth=0.01, of=lambda r, n: mean_over_runs((r.random(n) < 0.01) * 1.0)),
+        Case(estimator="mean", data="events in 0.1 % of the runs", sizes=(400, 1500), truth=0.001, of=lambda r, n: mean_over_runs((r.random(n) < 0.001) * 1.0)),
         Case(estimator="mean", data="backoffs without a finite mean", sizes=(150, 600, 1500), truth=math.inf, of=lambda r, n: mean_over_runs(_backoffs(r, n))),
         Case(estimator="gain", data="times of pairs, a fifth of which differ, by 2 % in all", sizes=(150, 600, 3000), truth=_true_gain(), of=lambda r, n: gain(*_pairs(r, n, 0.02, 0.2))),
         Case(estimator="gain", data="the same, 1 % of which differ, by 0.5 % in all", sizes=(600, 3000), truth=_true_gain(0.005), of=lambda r, n: gain(*_pairs(r, n, 0.005, 0.01))),

@@ -291,10 +291,6 @@ class Page:
         The figure that shows it.
     findings
         What to take home, one sentence each.
-    distrust
-        What a reader should not rely on, as short sentences.
-    terms
-        Codes and words of the page that need an explanation, with it.
     publications
         What is reproduced.
     claims
@@ -316,8 +312,6 @@ class Page:
     conclusion: str = ""
     opening: Figure | None = None
     findings: tuple[str, ...] = ()
-    distrust: tuple[str, ...] = ()
-    terms: Mapping[str, str] = field(default_factory=dict)
     publications: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = ()
     sections: tuple[Section, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,8 +279,6 @@ class StudyResult:
             conclusion=headline.sentence if headline else "",
             opening=headline.figure if headline else None,
             findings=(*study.found(self), *self._decided_elsewhere()),
-            distrust=tuple(self._distrust()),
-            terms={**study.terms, **WORDS},
             publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in study.publications),
             claims=rows,
             sections=tuple(sections),
@@ -288,21 +286,6 @@ class StudyResult:
             facts=self.facts(),
             command=self.command,
         )
-
-    def _distrust(self) -> Iterator[str]:
-        """What a reader should not rely on: what is fitted, what other seeds or a neighbour of a constant turn, what is open."""
-        for f in self.study.fitted:
-            yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
-        moved = [h for h in held_out.halves(self.study, self.scale) if not h.kept]
-        if moved:
-            yield f"With other seeds another word: {', '.join(f'{h.claim} ({h.half})' for h in moved)}."
-        kept = edges.read(self.study)
-        if kept is not None and (turned := sorted({one.claim for one in kept[1]})):
-            yield f"Turned by a neighbour of a constant that we adopted: {', '.join(turned)}."
-        for word, told in ((Verdict.DEPENDS, "It depends on the cell"), (Verdict.UNDECIDED, "Open")):
-            own = [o.claim.id for o in self.outcomes if o.verdict is word]
-            if own:
-                yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
         """What is open here for want of seeds, and what is recorded of it at paper scale."""
@@ -358,14 +341,6 @@ def versions() -> dict[str, str]:
     return {**packages, "Python": platform.python_version()}
 
 
-WORDS = {
-    "holds, fails": "the interval of the number lies wholly where the claim asks, or wholly on the other side",
-    "negligible": "the effect is proven smaller than what was declared, beforehand, to count",
-    "refuted": "what the claim asks is excluded; negligible or the other way round is open",
-    "depends": "cells lie significantly on both sides",
-    "undecided": "more runs may decide",
-}
-"""The words of verdicts, for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
 """What a study leaves in its folder."""
 

@@ -200,8 +200,6 @@ class Study:
         The verdicts of an earlier version, and why some are others now.
     edges
         Constants that we adopted, with their neighbours, ranked by what the publication leaves open.
-    terms
-        Codes and words of its page, with an explanation.
     """
 
     name: str
@@ -220,7 +218,6 @@ class Study:
     runs: Mapping[str, int] = field(default_factory=dict, repr=False)
     before: Before | None = field(default=None, repr=False)
     edges: tuple[Edge, ...] = ()
-    terms: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {self.title}; {len(self.claims)} claims in {len(self.chapters)} chapters>"

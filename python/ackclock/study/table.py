@@ -179,19 +179,7 @@ def head(table: Table) -> dict[str, Any]:
         "publications": tuple(_publication(one) for one in table.tables("publications")),
         "runs": _runs(table),
         "edges": tuple(_edge(one) for one in table.tables("edges")),
-        "terms": _terms(table),
     }
-
-
-def _terms(table: Table) -> dict[str, str]:
-    """Codes and words with an explanation, if the table has some."""
-    if "terms" not in table.raw:
-        return {}
-    own = table.table("terms")
-    found = {name: own.text(name) for name in own.raw}
-    own.done()
-    table.asked.add("terms")
-    return found
 
 
 def _edge(one: Table) -> Edge:
