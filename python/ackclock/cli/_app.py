@@ -66,7 +66,6 @@ study = Branch(
         "register": "_study:register",
         "artefact": "_study:artefact",
         "run": "_study:run",
-        "edges": "_study:edges",
     }
 )
 linux = Branch(

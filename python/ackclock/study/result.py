@@ -13,7 +13,7 @@ from ackclock import report
 from ackclock._files import parquet, refused, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
-from ackclock.study import edges, held_out, kernel_record, specification
+from ackclock.study import kernel_record, specification
 from ackclock.study.claim import DIRECTION, MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.note import Quoted, fill
@@ -49,9 +49,7 @@ class StudyResult:
     kernel
         What the kernel's part of the study found, if it was run, too.
     registered
-        Hash of the plan whose seeds were run, or the text that held-out seeds are from; empty if neither was named.
-    held_out
-        Whether it is the text.
+        Hash of the plan whose seeds were run; empty if no plan was named.
     """
 
     study: Study
@@ -65,7 +63,6 @@ class StudyResult:
     curves: tuple[Curve, ...] = ()
     kernel: KernelRecord | None = None
     registered: str = ""
-    held_out: bool = False
 
     @property
     def recorded(self) -> Record:
@@ -97,9 +94,7 @@ class StudyResult:
         """Command that gives this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         readings = " --readings" if self.curves else ""
-        registered = (
-            "" if not self.registered else f" --held-out {self.registered}" if self.held_out else " --registered PLAN"
-        )
+        registered = " --registered PLAN" if self.registered else ""
         return f"ackclock study run {self.study.named} --scale {self.scale}{seeds}{readings}{registered}"
 
     def outcome(self, claim_id: str) -> Outcome:
@@ -272,7 +267,6 @@ class StudyResult:
             sections.append(specification.section(study.readings, self.curves, study.name))
         if study.fitted:
             sections.append(_fitted(study))
-        sections += filter(None, (held_out.section(study, self.scale), edges.section(study)))
         return report.Page(
             title=study.title,
             summary=study.summary,

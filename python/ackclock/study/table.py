@@ -27,7 +27,6 @@ from ackclock.judge.evidence import Evidence, Quantity
 from ackclock.scenario._toml import read_toml
 from ackclock.study import answer
 from ackclock.study.claim import Asked, Cause, Claim, Criterion, Stated, Tables
-from ackclock.study.edge import Edge
 from ackclock.study.plan import SCALES
 from ackclock.study.reading import Reading
 from ackclock.study.study import Chapter, Publication
@@ -178,24 +177,7 @@ def head(table: Table) -> dict[str, Any]:
         "summary": table.text("summary"),
         "publications": tuple(_publication(one) for one in table.tables("publications")),
         "runs": _runs(table),
-        "edges": tuple(_edge(one) for one in table.tables("edges")),
     }
-
-
-def _edge(one: Table) -> Edge:
-    """A constant that we adopted, with its neighbours."""
-    one.asked.add("neighbours")
-    found = Edge(
-        name=one.text("name"),
-        constant=one.text("constant"),
-        neighbours=tuple(one.raw.get("neighbours", ())),
-        experiments=tuple(one.texts("experiments")),
-        why=one.text("why", default=""),
-    )
-    if len(found.neighbours) < 2:
-        raise InputError(f"{one.place}.neighbours: found {len(found.neighbours)}; allowed: two or more")
-    one.done()
-    return found
 
 
 def _runs(table: Table) -> dict[str, int]:
