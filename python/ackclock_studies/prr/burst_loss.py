@@ -142,7 +142,7 @@ def run_passing(plan: Plan) -> Data:
             scenario=passing(rule, length, depth),
             keys={"rule": rule, "length": length, "depth": depth},
             stream=f"passing {length} {depth}",
-            seeds=plan.count(quick=800 if rule in (RATE_HALVING, RFC6675, PRR) else 200, paper=3000),
+            seeds=plan.count(quick=800 if rule in (RATE_HALVING, RFC6675, PRR) else 200, paper=4000),
             needs={"fetches": COLUMNS},
         )
         for length in LENGTHS[1:]

@@ -76,7 +76,7 @@ PROPERTIES = (
 )
 SEED, PATHS = 84, 100
 """The paths are drawn once, and are the same at every scale: more runs are more fetches of each, for a path's word needs a path's interval."""
-FETCHES, PAPER_FETCHES = 40, 400
+FETCHES, PAPER_FETCHES = 40, 600
 
 _ANY = Bound()
 
