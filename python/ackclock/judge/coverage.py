@@ -1,6 +1,6 @@
 """How often the judge's intervals hold the truth, and how often looking again decides by mistake: by simulation.
 
-    python tools/coverage.py
+    python -m ackclock.judge.coverage
 
 prints the tables of `docs/studies/tolerance.md`. Data are drawn as the studies' are: pairs of times under common losses, counts of rare events, ties, tails.
 """
@@ -153,3 +153,24 @@ def looks(truth: float, bound: Bound, sets: int = SETS, first: int = 16, doubled
                 break
         found[word] = found.get(word, 0.0) + 100 / sets
     return found
+
+
+def main() -> None:
+    """Print both tables."""
+    print("| estimator | data | runs | holds the truth, % | no interval, % |")
+    print("|---|---|---|---|---|")
+    for case in cases():
+        for n in case.sizes:
+            c = coverage(case, n)
+            print(f"| {case.estimator} | {case.data} | {n:,} | {c.percent:.0f} | {c.refused:.0f} |")
+    print()
+    print("| looking up to seven times | holds, % | fails, % | negligible or refuted, % |")
+    print("|---|---|---|---|")
+    for name, (truth, bound) in LOOKED.items():
+        w = looks(truth, bound, 4 * SETS)
+        against = w.get(Verdict.NEGLIGIBLE, 0) + w.get(Verdict.REFUTED, 0)
+        print(f"| {name} | {w.get(Verdict.HOLDS, 0):.1f} | {w.get(Verdict.FAILS, 0):.1f} | {against:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
