@@ -352,5 +352,5 @@ def _count(halves: Sequence[HalfRow]) -> list[tuple[str, str, int]]:
     for half in halves:
         key = (half.verdict, half.symbol)
         counts[key] = counts.get(key, 0) + 1
-    order = ["holds", "negligible", "refuted", "fails", "depends", "undecided", "not comparable"]
+    order = ["holds", "negligible", "fails", "undecided", "not comparable"]
     return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))

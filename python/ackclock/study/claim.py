@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ackclock.errors import InputError
 from ackclock.judge.bound import Bound, Verdict
 from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
-from ackclock.judge.over_cells import GENERAL, general
 from ackclock.study import answer
 
 if TYPE_CHECKING:
@@ -90,9 +89,6 @@ class Criterion:
     needs
         The fewest independent runs with which it can be decided, such as six for a median (`judge.intervals.least_for_quantile`).
         A study whose plan has fewer is refused when it is loaded.
-    over
-        "each": every number that weighs has to hold. "general": the numbers that weigh are cells of a general sentence, judged by the rule of
-        `ackclock.judge.over_cells`.
     """
 
     measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
@@ -102,7 +98,6 @@ class Criterion:
     printed: str = ""
     reads: tuple[Reading, ...] = ()
     needs: int = 2
-    over: Literal["each", "general"] = "each"
 
     def judge(self, tables: Tables) -> Judged:
         """Measure and decide."""
@@ -110,11 +105,7 @@ class Criterion:
             evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
             for e in evidence:
                 answer.checked(self.measure, e.check)
-            if self.over == GENERAL:
-                found = general(evidence)
-                verdict, evidence = found.verdict, found.evidence
-            else:
-                verdict = conjunction(evidence)
+            verdict = conjunction(evidence)
         labels = [e.label for e in evidence]
         if len(set(labels)) < len(labels):
             twice = next(text for text in labels if labels.count(text) > 1)
@@ -141,7 +132,6 @@ class Judged:
         interval = shown.interval if shown else None
         return {
             "verdict": self.verdict.value,
-            "over": self.criterion.over,
             "bound_by": self.criterion.bound,
             "printed": self.criterion.printed,
             "reading": self.criterion.reading,

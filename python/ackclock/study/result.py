@@ -190,9 +190,7 @@ class StudyResult:
         colours = {
             "holds": "green",
             "negligible": "magenta",
-            "refuted": "red",
             "fails": "red",
-            "depends": "cyan",
             "undecided": "yellow",
             "not comparable": "blue",
         }

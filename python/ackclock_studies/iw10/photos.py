@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, bootstrap, gain, mean_over_runs, ratio
+from ackclock.judge.estimates import Array, bootstrap, gain, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate
+from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -165,7 +165,7 @@ def figure(tables: Tables) -> Figure:
         for column, of in (("mean_s", PUBLISHED_S), ("retransmission_rate", PUBLISHED_RATE)):
             both = zip(RATES, by_rate(tables, arm, column), by_rate(tables, IW3_SACK, column), strict=True)
             for rate, own, base in both:
-                e, r = mean_over_runs(own), ratio(own, base)
+                e, r = mean_interval(own), ratio(own, base)
                 rows.append(
                     {
                         "arm": arm,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import NOTHING, Array, bootstrap, gain, mean_over_runs, percent_more, quotient, remaining
+from ackclock.judge.estimates import NOTHING, Array, bootstrap, gain, percent_more, quotient, remaining
 from ackclock.plot import Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate
+from ackclock.stats import Estimate, mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -211,7 +211,7 @@ def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                 key=f"harmless_{key}",
             ),
             Evidence.of(
-                quotient(mean_over_runs(100 * drawn), mean_over_runs(as_is.astype(np.float64))),
+                quotient(mean_interval(100 * drawn), mean_interval(as_is.astype(np.float64))),
                 f"{text} retransmissions are spared",
                 Bound(),
                 unit="%",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import NOTHING, bootstrap, mean_over_runs, quotient
-from ackclock.stats import Estimate
+from ackclock.judge.estimates import NOTHING, bootstrap, quotient
+from ackclock.stats import Estimate, mean_interval
 from ackclock.study import Bound, Chapter, Evidence, Tables, exactly, same
 from ackclock.study.table import declared
 from ackclock_studies.prr import fetches, kernels
@@ -53,7 +53,7 @@ def factor(rows: pl.DataFrame) -> Estimate:
     done = np.isfinite(total)
     clean = total[~hit & ~syn & done]
     # Larger pages have hardly any loss-free fetch: what it would take is exact, and known from T4.
-    return quotient(mean_over_runs(total[hit & done]), mean_over_runs(clean)) if clean.size >= 5 else NOTHING
+    return quotient(mean_interval(total[hit & done]), mean_interval(clean)) if clean.size >= 5 else NOTHING
 
 
 def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:

@@ -11,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ackclock import Batch
-from ackclock.judge.estimates import NOTHING, Z95, Array, mean_over_runs
+from ackclock.judge.estimates import NOTHING, Z95, Array
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, proportion_interval
+from ackclock.stats import Estimate, mean_interval, proportion_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -220,7 +220,7 @@ def t9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         ),
         *(_near_on(tables, host) for host in HOSTS),
         Evidence.of(
-            mean_over_runs(in_group),
+            mean_interval(in_group),
             "fetches behind a bar at 1 %, of 100 (mean over pages)",
             _NO_BOUND,
             weighs=False,
