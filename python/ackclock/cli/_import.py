@@ -39,6 +39,9 @@ def import_(
 
     if kind not in KINDS:
         raise InputError(f"import: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
+    _files.reads(script)
+    if out is not None:
+        _terminal.writable_file(out, "--out")
     try:
         text = script.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -53,6 +56,5 @@ def import_(
     if out is None:
         _terminal.show(made.to_toml().rstrip("\n"))
         return
-    _terminal.writable_file(out, "--out")
     _files.write(out, made.to_toml(), f"--out {out}")
     _terminal.show(f"written: {out}")

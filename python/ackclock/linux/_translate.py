@@ -110,7 +110,9 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
         "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
     },
     "mtu_probing": {
-        name: {"net/ipv4/tcp_mtu_probing": str(n)} for n, name in enumerate(("off", "after-timeouts", "always"))
+        "off": {},  # a guest begins without
+        "after-timeouts": {"net/ipv4/tcp_mtu_probing": "1"},
+        "always": {"net/ipv4/tcp_mtu_probing": "2"},
     },
     "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
 }

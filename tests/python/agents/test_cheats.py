@@ -43,7 +43,7 @@ def test_split_acks_do_not_open_the_window(counts_acks: bool) -> None:
 
 def test_hidden_marks_are_never_obeyed() -> None:
     queue = {"kind": "codel", "ecn": True}
-    honest, cheated = (run(c, queue=queue, stack={"ecn": "ask"}) for c in ({}, {"hide_marks": True}))
+    honest, cheated = (run(c, seconds=60, queue=queue, stack={"ecn": "ask"}) for c in ({}, {"hide_marks": True}))
     assert 0.7 < honest.flows["goodput_bps"][1] / honest.flows["goodput_bps"][0] < 1.4
     assert cheated.flows["goodput_bps"][1] > 3 * cheated.flows["goodput_bps"][0]
 

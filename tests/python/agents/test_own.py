@@ -175,8 +175,9 @@ def test_the_option_puts_a_class_on_the_flows_that_ask(tmp_path, capsys):
     assert main(["run", "s.toml", "--controller", "mine=half.py:Half", "--json"]) == 0
     assert capsys.readouterr().out == named
     assert main(["run", "s.toml", "--controller", "other=half.py:Half"]) == 2
-    assert main(["run", "s.toml", "--controller", "cubic"]) == 2
-    assert "--set flows.0.congestion_control=NAME" in capsys.readouterr().err
+    assert main(["run", "s.toml", "--controller", "cubik"]) == 2
+    assert "nearest: cubic" in capsys.readouterr().err
+    assert main(["run", "s.toml", "--controller", "cubic"]) == 0
     assert main(["run", "s.toml", "--controller", "half.py:Half"]) == 0
     assert "1 half.py:Half" in capsys.readouterr().out
 

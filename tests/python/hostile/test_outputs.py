@@ -38,6 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "k.toml").write_text(
         'scenario = "x.toml"\nmetrics = ["goodput_bps"]\nseeds = 1\n[axes]\n"flows.0.count" = [1, 2]\n'
     )
+    (folder / "tc.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms rate 10mbit limit 100\n")
     (folder / "own.py").write_text(
         "class Own:\n    def on_ack(self, window, ack): pass\n    def on_congestion_event(self, window, in_flight): return 2\n"
     )
@@ -99,6 +100,7 @@ OVER_INPUTS = [
     "report run --plot cwnd=run/flows.parquet",
     "conform own.py:Own --junit own.py",
     "diff x.toml --figure x.toml",
+    "import tc tc.sh --out tc.sh",
     "sweep export k.sweep --parquet k.sweep/sweeps/k/table.parquet",
 ]
 

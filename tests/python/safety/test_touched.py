@@ -66,6 +66,9 @@ LIST = {
     "attack": Touches("attack reno --evaluations 2 --reference cubic --budget loss --jobs 1 --out at", (), ("at",)),
     "evaluate": Touches("evaluate reno --quick --rows 5 --jobs 1 --out ev", (), ("ev",)),
     "conform": Touches("conform c.py:Mine --junit j.xml", ("c.py", "w.json"), ("j.xml", "__pycache__")),
+    "import": Touches("import tc tc.sh --out i.toml", ("tc.sh",), ("i.toml",)),
+    "prove": Touches("prove short-response --first 3 --out pr", (), ("pr",)),
+    "cite": Touches("cite"),
     "study list": Touches("study list"),
     "study show": Touches("study show prr"),
     "study new": Touches("study new mine", (), ("mine",)),
@@ -84,6 +87,7 @@ LIST = {
 
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
+    "linux list": "`tests/python/linux/test_kept.py`", "linux remove": "`tests/python/linux/test_kept.py`",
     "diff": "starts a kernel", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`",
 }  # fmt: skip
 """Commands that are tried elsewhere, and why."""
@@ -116,6 +120,9 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
     (folder / "w.json").write_text("0.5", encoding="utf-8")
     (folder / "c.c").write_text(IN_C, encoding="utf-8")
     (folder / "x.pkt").write_text("", encoding="utf-8")
+    (folder / "tc.sh").write_text(
+        "tc qdisc add dev eth0 root netem delay 10ms rate 10mbit limit 100\n", encoding="utf-8"
+    )
     shutil.copy(sys.modules["ackclock._engine"].__file__ or "", folder / "lib.so")
     (folder / "s.toml").write_text(
         SCENARIO.replace("0.2 s", "100 ms") + '[record]\nsample_interval = "10 ms"\ngoodput_interval = "10 ms"\n',
