@@ -23,9 +23,10 @@ def draw(proof: Proof, place: Path) -> Path:
     place
         File: png, svg or pdf.
     """
-    from matplotlib.figure import Figure
+    from ackclock.plot.style import OKABE_ITO, matplotlib
 
-    from ackclock.plot.style import OKABE_ITO
+    matplotlib()
+    from matplotlib.figure import Figure
 
     palette = [OKABE_ITO[name] for name in ("blue", "vermilion", "green", "purple", "orange", "sky", "black")]
     figure = Figure(figsize=(9.2, 3.9), layout="constrained")
