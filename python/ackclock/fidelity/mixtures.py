@@ -445,10 +445,10 @@ def _offload(it: Mixture) -> None:
 FEATURES: dict[str, tuple[Callable[[Mixture], None], int]] = {
     "flows": (_several, 12),
     "stack": (_stack, 20),
-    "queue": (_queue, 28),
-    "loss": (_losses, 10),
+    "queue": (_queue, 42),
+    "loss": (_losses, 15),
     "link": (_links, 16),
-    "capacity": (_capacity, 7),
+    "capacity": (_capacity, 11),
     "way back": (_way_back, 5),
     "workload": (_workload, 14),
     "times": (_times, 7),
