@@ -1,5 +1,7 @@
 """A study: a published experiment run again. Experiments make tables, claims and figures read them; a chapter holds together
 what belongs to one question.
+
+Length: a study and its parts are declared together.
 """
 
 from __future__ import annotations

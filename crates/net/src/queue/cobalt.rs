@@ -136,7 +136,7 @@ impl Cobalt {
             0..16 => INVERSE_ROOTS[count as usize],
             _ => {
                 let x = self.rec_inv_sqrt as u64;
-                let rest = (3u64 << 32).wrapping_sub((count as u64).wrapping_mul(x * x >> 32));
+                let rest = (3u64 << 32).wrapping_sub((count as u64).wrapping_mul((x * x) >> 32));
                 ((rest >> 2).wrapping_mul(x) >> 31) as u32
             }
         };

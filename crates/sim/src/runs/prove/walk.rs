@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
 
     fn check_stop(&mut self) -> Result<()> {
         self.steps += 1;
-        match self.steps % 64 == 0 && (self.proof.stop)() {
+        match self.steps.is_multiple_of(64) && (self.proof.stop)() {
             true => Err(Error::Stopped),
             false => Ok(()),
         }
