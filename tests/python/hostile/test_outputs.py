@@ -33,6 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     (folder / "x.toml").write_text(SCENARIO)
     (folder / "trace.txt").write_text("1\n2\n10\n")
+    (folder / "x.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms rate 10mbit\n")
     link = 'bottleneck = { capacity = { kind = "mahimahi", file = "trace.txt" }, delay = "5 ms" }'
     (folder / "m.toml").write_text(SCENARIO.replace('bottleneck = { rate = "2 Mbit/s", delay = "5 ms" }', link))
     (folder / "k.toml").write_text(
@@ -86,6 +87,8 @@ OVER_INPUTS = [
     "export run --as qlog --out run/samples.parquet",
     "export x.toml --as tc --out x.toml",
     "export m.toml --as tc --out trace.txt",
+    "import tc x.sh --out x.sh",
+    "import tc x.sh --out hard.sh",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
     "sweep export k.toml --csv k.toml",
     "lab x.toml --save x.toml",
@@ -110,6 +113,7 @@ OVER_INPUTS = [
 def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "link.toml").symlink_to("x.toml")
     os.link(here / "x.toml", here / "hard.toml")
+    os.link(here / "x.sh", here / "hard.sh")
     (here / "run2").mkdir()
     before = contents(here)
     capsys.readouterr()
