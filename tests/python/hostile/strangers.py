@@ -188,7 +188,7 @@ class Strangers:
             "false success": made.never and done.returncode == 0 and (kind != "own code" or self.reached.exists()),
             "internal error": done.returncode == 70 or "internal error" in done.stderr or "Traceback" in done.stderr,
             "hang": done.returncode in (-14, -24, -9) and "hang" not in made.about,
-            "not a line": done.returncode not in (0, 1, 2, 3, 4, -14, -24, -9, 70) or (done.returncode in (2, 3) and not (says and "ackclock: " in says[-1])),
+            "not a line": done.returncode not in (0, 1, 2, 3, 4, -14, -24, -9, 70, *([130] if "KeyboardInterrupt" in made.about else [])) or (done.returncode in (2, 3) and not (says and "ackclock: " in says[-1])),
         }  # fmt: skip
         return [
             f"{what}: {made.about}: {' '.join(made.argv)[:200]}: {done.returncode} {lost} {done.stderr[-300:]}"
