@@ -14,7 +14,7 @@ import pytest
 
 from ackclock import _files
 from ackclock.cli import main
-from ackclock.cli._terminal import writable_folder
+from ackclock.cli._terminal import writable_file, writable_folder
 from ackclock.errors import InputError
 
 SCENARIO = """
@@ -294,3 +294,20 @@ def test_a_command_that_is_over_guards_nothing(made):
     """A program that calls `main` may write what the command has read, as one that never called it may."""
     assert main(["check", str(made / "x.toml")]) == 0
     _files.check_file(made / "x.toml", "x.toml")
+
+
+def test_looking_whether_a_file_can_be_written_makes_none_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for a moment, in which the command may be killed; nor where a link leads that leads nowhere yet."""
+    seen: list[set[str]] = []
+    touch = Path.touch
+    monkeypatch.setattr(
+        Path, "touch", lambda self: touch(self) or seen.append({path.name for path in tmp_path.iterdir()})
+    )
+    (tmp_path / "link").symlink_to("target")
+    for name in ("page.html", "link"):
+        writable_file(tmp_path / name, "--report")
+    assert len(seen) == 2
+    assert not [names for names in seen if names & {"page.html", "target"}]
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
