@@ -311,3 +311,32 @@ def test_looking_whether_a_file_can_be_written_makes_none_of_its_name(
     assert len(seen) == 2
     assert not [names for names in seen if names & {"page.html", "target"}]
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+READING = """
+import json
+{first}
+class Own:
+    def __init__(self):
+        {second}
+    def on_ack(self, window, ack):
+        {third}
+    def on_congestion_event(self, window, in_flight): return 2
+"""
+
+
+@pytest.mark.parametrize("option", ["--pcap", "--report", "--plot"])
+@pytest.mark.parametrize("where", ["first", "second", "third"])
+def test_what_own_code_reads_is_not_written(
+    where: str, option: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it is imported, while an instance is made, or later; by any name."""
+    parts = {"first": "", "second": "pass", "third": "pass", where: "json.load(open('weights.json'))"}
+    (here / "reading.py").write_text(READING.format(**parts))
+    (here / "weights.json").write_text("{}")
+    os.link(here / "weights.json", here / "w.svg")
+    place = "cwnd=w.svg" if option == "--plot" else "weights.json"
+    capsys.readouterr()
+    assert main(["run", "x.toml", "--controller", "reading.py:Own", option, place]) == 2
+    assert "found what is read" in capsys.readouterr().err
+    assert (here / "weights.json").read_text() == "{}"
