@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Never
 
 from ackclock import _files
@@ -28,6 +28,9 @@ __all__ = ["Source", "content", "digest", "heard", "named"]
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/bin", "/opt")
 MOST = 10_000
 """Files."""
+
+DEEPEST = 100
+"""Calls that own code may be above one that opens a file."""
 
 _turn = threading.RLock()
 _hearing: tuple[Path, dict[str, None]] | None = None
@@ -93,17 +96,32 @@ def heard(folder: Path) -> Iterator[dict[str, None]]:
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     hearing = _hearing
-    if hearing is None or event != "open":
+    if event != "open" or (hearing is None and not (_files.guarding() and _of_own_code())):
         return
     name, _, flags = arguments
     if isinstance(name, bytes):
         name = os.fsdecode(name)
     if not isinstance(name, str) or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)):
         return
-    folder, found = hearing
     path = os.path.abspath(name)
+    if hearing is None:  # later than its identity is made of; it is not written over all the same
+        _files.reads(path)
+        return
+    folder, found = hearing
     if len(found) < MOST and path not in found and _counts(path, folder):
         found[path] = None
+
+
+def _of_own_code() -> bool:
+    """Whether own code is what opens a file."""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(DEEPEST):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__")).startswith("_ackclock_own_"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @lru_cache(maxsize=8192)

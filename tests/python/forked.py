@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVER = """
-import json, os, resource, signal, sys, tempfile, traceback
+import contextlib, json, os, resource, signal, sys, tempfile, traceback
 import ackclock.scenario, ackclock.sweep
 from ackclock.cli import main
 
@@ -28,8 +28,9 @@ def child(asked, files):
         traceback.print_exc()
         return 70
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # own code has taken it away
+                stream.flush()
 
 for line in sys.stdin:
     asked, files = json.loads(line), [tempfile.TemporaryFile() for _ in range(2)]
@@ -74,7 +75,7 @@ class Commands:
 def commands() -> Iterator[Commands]:
     """For as long as the block lasts."""
     with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
         yield Commands(server)
         assert server.stdin is not None

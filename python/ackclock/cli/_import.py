@@ -14,6 +14,9 @@ from ackclock.errors import InputError, one_of, quote
 
 KINDS = ("tc",)
 
+LARGEST = 2**20
+"""Bytes of a script."""
+
 
 def import_(
     kind: Annotated[str, typer.Argument(metavar="tc", help="What the script is written for.", show_default=False)],
@@ -39,13 +42,9 @@ def import_(
 
     if kind not in KINDS:
         raise InputError(f"import: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
-    _files.reads(script)
+    text = _files.contents(script, LARGEST)
     if out is not None:
         _terminal.writable_file(out, "--out")
-    try:
-        text = script.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{script}: found a file that cannot be read ({error.strerror}); allowed: a script") from None
     try:
         made = tc_import.read_script(text, forward=forward, backward=backward)
     except InputError as error:

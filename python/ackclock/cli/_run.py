@@ -368,6 +368,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
             return
         with staged(place.parent, marks=OWN) as part:
             yield part / place.name
+            _files.check_file(pcap, f"--pcap {pcap}")  # own code has read more since it was looked at
     except InputError as error:
         if not str(error).startswith("capture: "):
             raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ackclock._files import check_file, check_folder, refused, scratch
+from ackclock._files import check_file, check_folder, refused, resolved, scratch
 from ackclock.cli._sheet import plain
 from ackclock.errors import InputError, shown
 from ackclock.text import printable
@@ -293,13 +293,14 @@ def writable_file(path: Path, option: str) -> None:
     """
     check_file(path, f"{option} {path}")
     try:
-        existed = os.path.lexists(path)
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a pipe that has a reader, a device
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
+        if path.exists():
+            with path.open("ab"):
+                return
+        place = resolved(path, f"{option} {path}")
+        with scratch(place.parent) as part:  # not under its own name: a command that is killed leaves no empty file of it
+            (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None
 

@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import Any, Protocol
 
-from ackclock import _engine
+from ackclock import _child, _engine
 from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.sweep.task import Done, Task, compute
 
@@ -227,6 +227,12 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     """
     jobqueue = import_jobqueue()
     make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
+    if (
+        _child.program(make.job_cls.submit_command) is None
+    ):  # asked first: else certificates are written, and a warning is said
+        raise UnavailableError(
+            f"--{kind}: found no program {make.job_cls.submit_command}; allowed: a machine from which jobs can be submitted"
+        )
     cluster = None
     try:
         # Whoever reaches the scheduler's port runs code as this user: only those who hold its certificate may.

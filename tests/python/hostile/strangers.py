@@ -188,7 +188,7 @@ class Strangers:
             "false success": made.never and done.returncode == 0 and (kind != "own code" or self.reached.exists()),
             "internal error": done.returncode == 70 or "internal error" in done.stderr or "Traceback" in done.stderr,
             "hang": done.returncode in (-14, -24, -9) and "hang" not in made.about,
-            "not a line": done.returncode not in (0, 1, 2, 3, 4, -14, -24, -9, 70) or (done.returncode in (2, 3) and not (says and "ackclock: " in says[-1])),
+            "not a line": done.returncode not in (0, 1, 2, 3, 4, -14, -24, -9, 70, *([130] if "KeyboardInterrupt" in made.about else [])) or (done.returncode in (2, 3) and not (says and "ackclock: " in says[-1]) and "sys.stderr.close" not in made.about),
         }  # fmt: skip
         return [
             f"{what}: {made.about}: {' '.join(made.argv)[:200]}: {done.returncode} {lost} {done.stderr[-300:]}"
@@ -435,21 +435,21 @@ class Strangers:
 
     def _alias(self, name: str, draw: random.Random) -> str:
         """The same file by another name."""
-        path = self.here / name
+        path, new = self.here / name, f"alias-{len(list(self.here.glob('alias-*')))}"
         which = draw.randrange(6)
         if which == 0:
-            (self.here / "link").symlink_to(path)
-            return "link"
+            (self.here / new).symlink_to(path)
+            return new
         if which == 1:
-            os.link(path, self.here / "hard")
-            return "hard"
+            os.link(path, self.here / new)
+            return new
         if which == 2:
-            (self.here / "there").symlink_to(path.parent)
-            return f"there/{path.name}"
+            (self.here / new).symlink_to(path.parent)
+            return f"{new}/{path.name}"
         if which == 3:
-            (self.here / "link").symlink_to("second")
-            (self.here / "second").symlink_to(path)
-            return "./link"
+            (self.here / new).symlink_to(f"second-{new}")
+            (self.here / f"second-{new}").symlink_to(path)
+            return f"./{new}"
         return [str(path), f"ran/../{name}"][which - 4]
 
 

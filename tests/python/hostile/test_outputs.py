@@ -14,7 +14,7 @@ import pytest
 
 from ackclock import _files
 from ackclock.cli import main
-from ackclock.cli._terminal import writable_folder
+from ackclock.cli._terminal import writable_file, writable_folder
 from ackclock.errors import InputError
 
 SCENARIO = """
@@ -33,6 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     (folder / "x.toml").write_text(SCENARIO)
     (folder / "trace.txt").write_text("1\n2\n10\n")
+    (folder / "x.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms rate 10mbit\n")
     link = 'bottleneck = { capacity = { kind = "mahimahi", file = "trace.txt" }, delay = "5 ms" }'
     (folder / "m.toml").write_text(SCENARIO.replace('bottleneck = { rate = "2 Mbit/s", delay = "5 ms" }', link))
     (folder / "k.toml").write_text(
@@ -86,6 +87,8 @@ OVER_INPUTS = [
     "export run --as qlog --out run/samples.parquet",
     "export x.toml --as tc --out x.toml",
     "export m.toml --as tc --out trace.txt",
+    "import tc x.sh --out x.sh",
+    "import tc x.sh --out hard.sh",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
     "sweep export k.toml --csv k.toml",
     "lab x.toml --save x.toml",
@@ -110,6 +113,7 @@ OVER_INPUTS = [
 def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "link.toml").symlink_to("x.toml")
     os.link(here / "x.toml", here / "hard.toml")
+    os.link(here / "x.sh", here / "hard.sh")
     (here / "run2").mkdir()
     before = contents(here)
     capsys.readouterr()
@@ -290,3 +294,49 @@ def test_a_command_that_is_over_guards_nothing(made):
     """A program that calls `main` may write what the command has read, as one that never called it may."""
     assert main(["check", str(made / "x.toml")]) == 0
     _files.check_file(made / "x.toml", "x.toml")
+
+
+def test_looking_whether_a_file_can_be_written_makes_none_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for a moment, in which the command may be killed; nor where a link leads that leads nowhere yet."""
+    seen: list[set[str]] = []
+    touch = Path.touch
+    monkeypatch.setattr(
+        Path, "touch", lambda self: touch(self) or seen.append({path.name for path in tmp_path.iterdir()})
+    )
+    (tmp_path / "link").symlink_to("target")
+    for name in ("page.html", "link"):
+        writable_file(tmp_path / name, "--report")
+    assert len(seen) == 2
+    assert not [names for names in seen if names & {"page.html", "target"}]
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+READING = """
+import json
+{first}
+class Own:
+    def __init__(self):
+        {second}
+    def on_ack(self, window, ack):
+        {third}
+    def on_congestion_event(self, window, in_flight): return 2
+"""
+
+
+@pytest.mark.parametrize("option", ["--pcap", "--report", "--plot"])
+@pytest.mark.parametrize("where", ["first", "second", "third"])
+def test_what_own_code_reads_is_not_written(
+    where: str, option: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it is imported, while an instance is made, or later; by any name."""
+    parts = {"first": "", "second": "pass", "third": "pass", where: "json.load(open('weights.json'))"}
+    (here / "reading.py").write_text(READING.format(**parts))
+    (here / "weights.json").write_text("{}")
+    os.link(here / "weights.json", here / "w.svg")
+    place = "cwnd=w.svg" if option == "--plot" else "weights.json"
+    capsys.readouterr()
+    assert main(["run", "x.toml", "--controller", "reading.py:Own", option, place]) == 2
+    assert "found what is read" in capsys.readouterr().err
+    assert (here / "weights.json").read_text() == "{}"

@@ -151,13 +151,14 @@ PIPES = {
     "run x.toml --beside run --report y.html": "run/samples.parquet",
     "run pipe": None,
     "script pipe": None,
+    "import tc pipe": None,
     "sweep run pipe": None,
     "run x.toml --controller pipe.py:X": "pipe.py",
     "evaluate reno --quick --statement pipe": None,
 }
 
 
-@pytest.mark.promise("P12", "P42")
+@pytest.mark.promise("P12", "P42", "P51")
 @pytest.mark.parametrize("command", PIPES)
 def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = here / (PIPES[command] or "pipe")

@@ -123,7 +123,7 @@ def test_rows_are_printed_as_the_whole_would_be(table: pl.DataFrame, capsys: pyt
 
 def test_rows_are_printed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """262,144 connections are twice as many rows, of some 40 columns each: as values of Python 5 GB."""
-    wide = pl.DataFrame({f"column_{n}": pl.int_range(20_000, eager=True) for n in range(20)})
+    wide = pl.DataFrame({f"column_{n}": pl.int_range(5_000, eager=True) for n in range(20)})
     with (Path(os.devnull)).open("w") as nowhere:
         monkeypatch.setattr(sys, "stdout", nowhere)
         tracemalloc.start()

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ackclock import Scenario
-from ackclock.sweep import Axis, Sweep, Threads
+from ackclock.errors import UnavailableError
+from ackclock.sweep import Axis, Sweep, Threads, executors
 from ackclock.sweep import run as run_sweep
 
 pytest.importorskip("dask_jobqueue")
@@ -124,3 +126,17 @@ def test_what_a_batch_system_refuses(batch, tmp_path, monkeypatch):
     assert said(*LOCAL) == f"ackclock: --slurm: {refused}"
     assert not list(batch.iterdir())
     assert not store.exists()
+
+
+@pytest.mark.parametrize("kind", ["slurm", "pbs"])
+def test_a_machine_without_a_batch_system_is_one_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is written: dask-jobqueue would put certificates into the current folder, and warn of it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UnavailableError, match=f"--{kind}: found no program (sbatch|qsub); allowed"):
+            executors.batch_system(kind, 2, {})
+    assert list(tmp_path.iterdir()) == []
