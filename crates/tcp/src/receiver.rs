@@ -119,6 +119,8 @@ pub struct Receiver {
     last_data: Time,
     quick: u32,
     pingpong: bool,
+    /// The application sets TCP_QUICKACK each time it has read.
+    quickacks: bool,
     pending: bool,
     /// An ACK must leave with this input's output.
     now: bool,
@@ -152,7 +154,7 @@ impl Receiver {
             timestamps: config.timestamps,
             ticks,
             is_plain: false,
-            predicts: config.predicts,
+            predicts: config.predicts && !config.switches.quickack,
             rcv_nxt: 0,
             rcv_wup: 0,
             out_of_order: VecDeque::new(),
@@ -196,6 +198,7 @@ impl Receiver {
             last_data: Time::ZERO,
             quick: 0,
             pingpong: false,
+            quickacks: config.switches.quickack,
             pending: false,
             now: false,
             delack_at: Time::NEVER,

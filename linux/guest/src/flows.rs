@@ -28,7 +28,7 @@ pub const RECEIVER_PORT: u16 = 20_000;
 pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
     for flow in &shared.flows {
         let spec = &job.scenario.flows[flow.group];
-        if let WorkloadConfig::Transactions(_) = spec.workload {
+        if matches!(spec.workload, WorkloadConfig::Transactions(_) | WorkloadConfig::Conversation(_)) {
             continue; // they need no threads
         }
         let end = End {
@@ -39,6 +39,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             controller: job.hosts[flow.group].congestion_control.clone(),
             mss: job.hosts[flow.group].mss,
             max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
+            pushing: [job.hosts[flow.group].nodelay, job.hosts[flow.group].cork],
             send_buffer: job.hosts[flow.group].send_buffer,
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
@@ -93,6 +94,8 @@ struct End {
     controller: String,
     mss: u32,
     max_pacing_rate: u64,
+    /// TCP_NODELAY, TCP_CORK.
+    pushing: [bool; 2],
     send_buffer: u32,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,
@@ -110,6 +113,7 @@ impl End {
         if self.max_pacing_rate > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
         }
+        sys::set_pushing(raw, self.pushing[0], self.pushing[1])?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
             // it takes twice as much

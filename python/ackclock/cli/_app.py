@@ -36,6 +36,7 @@ commands = Branch(
         "read": "_read:read",
         "diagnose": "_diagnose:diagnose",
         "export": "_export:export",
+        "import": "_import:import_",
         "mcp": "_mcp:mcp",
         "diff": "_diff:diff",
         "script": "_script:play",

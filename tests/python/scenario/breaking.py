@@ -316,7 +316,10 @@ each(
         },
     },
 )
-each(f"{LINK}.rate", lambda d: {LINK: {"delay": "20 ms", "capacity": {"kind": "token-bucket", "burst": size(d(1, 9000))}}})
+each(
+    f"{LINK}.rate",
+    lambda d: {LINK: {"delay": "20 ms", "capacity": {"kind": "token-bucket", "burst": size(d(1, 9000))}}},
+)
 each(
     f"{LINK}.outage.apart",
     lambda d: {f"{LINK}.outage": {"at": "1 s", "lasts": ms(d(1, 9)), "every": "1 s", "apart": ms(d(20, 90))}},
@@ -324,7 +327,9 @@ each(
 )
 each(
     f"{LINK}.loss.good",
-    lambda d: {f"{LINK}.loss": {"kind": "gilbert-elliott-in-time", "good": f"{d(0, 400)} ns", "bad": f"{d(0, 400)} ns"}},
+    lambda d: {
+        f"{LINK}.loss": {"kind": "gilbert-elliott-in-time", "good": f"{d(0, 400)} ns", "bad": f"{d(0, 400)} ns"}
+    },
 )
 
 

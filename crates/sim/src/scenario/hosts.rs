@@ -167,6 +167,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
             | WorkloadConfig::Fetch(_)
             | WorkloadConfig::Transactions(_)
             | WorkloadConfig::Population(_)
+            | WorkloadConfig::Conversation(_)
     );
     if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });

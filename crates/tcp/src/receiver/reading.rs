@@ -24,6 +24,10 @@ impl Receiver {
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
             self.ack_now();
         }
+        if self.mode == DelayedAck::Linux {
+            self.pingpong &= !self.quickacks;
+            self.pushed |= self.quickacks && self.pending;
+        }
         if self.mode == DelayedAck::Linux && self.pending {
             let empty = self.read == self.received() && self.out_of_order.is_empty();
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
@@ -85,6 +89,8 @@ impl Receiver {
             if self.window.is_measure_due(now) && self.measure_read(now, end) {
                 return;
             }
+            self.pingpong &= PLAIN || !self.quickacks;
+            self.pushed |= !PLAIN && self.quickacks && self.pending;
             let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
             let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
             due = self.pending && (full || (pushed && !gap));
