@@ -51,7 +51,7 @@ commands = Branch(
 SECTIONS = {
     "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
     "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
-    "Captures, and other tools": ("read", "diagnose", "export", "mcp"),
+    "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
     "Look something up": ("list", "tables", "schema", "bench", "doctor"),
 }
