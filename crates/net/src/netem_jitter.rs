@@ -111,6 +111,7 @@ impl NetemJitter {
 }
 
 /// The jitter at work.
+#[derive(Clone)]
 pub(crate) struct Drawn {
     deviation: u64,
     table: Option<&'static [i16]>,

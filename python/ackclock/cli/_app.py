@@ -44,6 +44,7 @@ commands = Branch(
         "list": "_tools:names",
         "tables": "_tools:tables",
         "schema": "_tools:schema",
+        "cite": "_tools:cite",
         "bench": "_tools:bench",
         "doctor": "_linux:doctor",
     }
@@ -53,7 +54,7 @@ SECTIONS = {
     "Judge a controller, or a publication": ("evaluate", "attack", "conform", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
-    "Look something up": ("list", "tables", "schema", "bench", "doctor"),
+    "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
 }
 """How help groups them; what is in no group stands in the last one."""
 study = Branch(

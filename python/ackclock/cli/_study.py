@@ -453,13 +453,21 @@ def register(
 def artefact(
     name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Write the artefact to this folder.")] = Path("artefact"),
+    wheel: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.whl",
+            help="Put the package itself into it, so that nothing else is needed.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a study as an artefact that others can run. One command, the versions, what is expected to come out."""
     from ackclock.study import artefact as written
 
     found = _get(name)
     _terminal.writable_folder(out)
-    _terminal.say(f"written: {written.write(found, out)}")
+    _terminal.say(f"written: {written.write(found, out, wheel=wheel)}")
 
 
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,33 @@ def version() -> None:
 
     _terminal.say(f"ackclock {ackclock.__version__} (engine {_engine.version()})")
     _terminal.say(f"build {_engine.build()}, profile {_engine.profile()}")
+
+
+def cite(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Folder that `run --out` has written.", show_default=False)
+    ] = None,
+) -> None:
+    """Print how to cite this version, and a run of it. As BibTeX, with the build and the digest that make the run findable."""
+    import ackclock
+    from ackclock import _engine
+
+    notes = [f"engine build {_engine.build()}"]
+    if run is not None:
+        from ackclock._results.result import Run
+
+        read = Run.read(run)
+        notes.append(
+            f"run {read.scenario.name or 'without a name'}, seed {read.seed}, digest {read.digest}, engine {read.engine}"
+        )
+    _terminal.say(
+        "@software{ackclock,\n"
+        "  title = {ackclock: a laboratory for {TCP} congestion control and loss recovery},\n"
+        "  author = {{The ackclock developers}},\n"
+        f"  version = {{{ackclock.__version__}}},\n"
+        "  license = {MIT OR Apache-2.0},\n"
+        f"  note = {{{'; '.join(notes)}}}\n}}"
+    )
 
 
 def names(

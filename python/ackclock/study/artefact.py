@@ -8,8 +8,10 @@ exercisable, and results that can be reproduced.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
+import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,17 +24,21 @@ from ackclock.study.plan import SCALES
 from ackclock.study.study import Study
 
 EXPECTED = "expected.json"
-WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt")
+BUILD = "build.txt"
+WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt", BUILD)
 """What an artefact consists of, beside the folder of the study if it has one."""
 
 LARGEST = 64 * 2**20
 """Bytes of a study's folder: reports and stores are kept elsewhere."""
 
+WHEELS = "wheels"
+"""Folder of the wheel that goes along, if one was named."""
+
 NEEDED = ("ackclock", "numpy", "polars", "scipy", "matplotlib")
 """Packages whose versions the numbers, tables and figures may depend on."""
 
 
-def write(study: Study, folder: Path) -> Path:
+def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
     """Write the artefact.
 
     Parameters
@@ -41,6 +47,8 @@ def write(study: Study, folder: Path) -> Path:
         One with a record, for what is not recorded cannot be expected.
     folder
         Created if absent; an earlier artefact in it is replaced.
+    wheel
+        The package as it is installed, to go along; None: whoever runs the artefact gets it elsewhere.
 
     Returns
     -------
@@ -50,16 +58,17 @@ def write(study: Study, folder: Path) -> Path:
     Raises
     ------
     InputError
-        If the study has no record, or the folder cannot be written.
+        If the study has no record, the wheel is of another version, or the folder cannot be written.
     """
     if not any(study.recorded(scale) for scale in SCALES):
         raise InputError(f"{study.named}: found no record; allowed: a study that was run with --record")
     own = dict(files(study, folder))
-    check_folder(folder, (*WRITTEN, *({called(study)} if own else ())), (EXPECTED,), whose="artefact")
+    packed = None if wheel is None else (wheel.name, _packed(wheel))
+    check_folder(folder, (*WRITTEN, WHEELS, *({called(study)} if own else ())), (EXPECTED,), whose="artefact")
     made = register.plan(study)
     plan = json.dumps({"hash": register.hashed(made), "plan": made}, indent=1, ensure_ascii=False) + "\n"
     expected = json.dumps(expectation(study), indent=1, ensure_ascii=False) + "\n"
-    pinned = "".join(f"{name}=={found}\n" for name, found in versions())
+    pinned = "".join(_pinned(name, found, packed) for name, found in versions())
     contents = {
         "README.md": readme(study, register.hashed(made)),
         "claims.md": claims(study),
@@ -67,12 +76,16 @@ def write(study: Study, folder: Path) -> Path:
         "plan.json": plan,
         "reproduce.sh": script(study),
         "requirements.txt": pinned,
+        BUILD: build() + "\n",
     }
     try:
         with staged(folder, marks=(EXPECTED,)) as part:
             for name, text in contents.items():
                 (part / name).write_text(text, encoding="utf-8")
             (part / "reproduce.sh").chmod(0o755)
+            if packed is not None:
+                (part / WHEELS).mkdir()
+                (part / WHEELS / packed[0]).write_bytes(packed[1])
             for place, content in own.items():
                 (part / place).parent.mkdir(parents=True, exist_ok=True)
                 (part / place).write_bytes(content)
@@ -119,6 +132,35 @@ def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
             raise refused(error, str(file)) from None
 
 
+def build() -> str:
+    """The engine's build, as `ackclock --version` prints it."""
+    from ackclock import _engine
+
+    return f"build {_engine.build()}, profile {_engine.profile()}"
+
+
+def _packed(wheel: Path) -> bytes:
+    """The wheel, if it is one of this version."""
+    expected = f"ackclock-{version('ackclock')}-"
+    try:
+        with zipfile.ZipFile(wheel) as opened:
+            whole = opened.testzip() is None
+        if whole and wheel.name.startswith(expected) and wheel.suffix == ".whl":
+            return wheel.read_bytes()
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"--wheel {wheel}: found no wheel that can be read ({error}); allowed: {expected}*.whl"
+        ) from None
+    raise InputError(f"--wheel: found {wheel.name}; allowed: {expected}*.whl")
+
+
+def _pinned(name: str, found: str, packed: tuple[str, bytes] | None) -> str:
+    """A line of requirements.txt."""
+    if name != "ackclock" or packed is None:
+        return f"{name}=={found}\n"
+    return f"./{WHEELS}/{packed[0]}  # SHA-256 {hashlib.sha256(packed[1]).hexdigest()}\n"
+
+
 def versions() -> Iterator[tuple[str, str]]:
     """Versions of the packages that are installed here."""
     for name in NEEDED:
@@ -152,6 +194,11 @@ cd "$(dirname "$0")" || exit 2
 scale="${{1:-quick}}"
 status=0
 ackclock --version
+if ackclock --version | grep -qxF "$(cat {BUILD})"; then
+  echo "The build is that of the record: equal seeds give equal bits."
+else
+  echo "The record was taken with another build ($(cat {BUILD})): verdicts are compared, bits need not be equal."
+fi
 ackclock study run {asked(study)} --scale "$scale" --out reproduced || status=1
 ackclock study run {asked(study)} --scale "$scale" --registered plan.json --out held-out || status=1
 exit "$status"
@@ -188,10 +235,10 @@ It repeats:
     python -m venv env && env/bin/pip install -r requirements.txt
     PATH="$PWD/env/bin:$PATH" ./reproduce.sh
 
-Where no package index has this version of ackclock, install it from its source or wheel first. `./reproduce.sh paper` runs the larger scale. Exit code 0 means that every verdict is the recorded one. The reports are `reproduced/report.html` and
+Where the folder `{WHEELS}` is absent and no package index has this version of ackclock, install it from its source first. `./reproduce.sh paper` runs the larger scale. Exit code 0 means that every verdict is the recorded one. The reports are `reproduced/report.html` and
 `held-out/report.html`; both hold every claim with its numbers, intervals and figures.
 
-- With the recorded seeds a run gives the same numbers, bit by bit, with the same version of ackclock: the report's fingerprint of all runs tells.
+- With the recorded seeds a run gives the same numbers, bit by bit, with the same build of ackclock, which `{BUILD}` names and `reproduce.sh` compares: the report's fingerprint of all runs tells.
 - With the seeds of `plan.json`, which follow from the hash of the plan ({plan}), values differ within their intervals. A claim may become
   undecided, or decided; one that turns from holding to failing counts as not reproduced.
 
@@ -206,6 +253,7 @@ This artefact was written with {pinned}.
 |---|---|
 | `reproduce.sh` | the one command |
 | `requirements.txt` | versions |
+| `{BUILD}` | hash of the engine's sources, and how it was compiled |
 | `plan.json` | claims, bounds, readings and the hash of the code, with the hash of all of it |
 | `{EXPECTED}` | verdicts and values of the record, of each scale, with intervals |
 | `claims.md` | every sentence of the publications, the claim that tests it, its verdict and whether its cause was tested |

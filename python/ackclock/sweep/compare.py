@@ -38,6 +38,20 @@ FAILED = ("flows", ("failed", "failure"))
 """Table and columns that tell whether connections failed, and why."""
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
+LARGER_IS_BETTER = ("goodput_bps", "jain", "fetches_done")
+SMALLER_IS_BETTER = (
+    "retransmission_share", "retransmissions", "rtos", "mean_rtt_s", "queue_mean_packets", "dropped_queue", "loss_share", "completion_s", "time_to_share_s",
+)  # fmt: skip
+
+
+def better(metric: str) -> int:
+    """Whether more of a metric is good (1), bad (-1) or neither (0): a share of the bottleneck is a neighbour's loss."""
+    column = metric.rpartition(".")[2]
+    if column in LARGER_IS_BETTER:
+        return 1
+    times = column.endswith("_s") and column.startswith(("fetch_", "p50_", "p95_", "p99_", "mean_"))
+    return -1 if times or column in SMALLER_IS_BETTER else 0
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Compared:
@@ -73,11 +87,29 @@ class Compared:
         said = self.metrics[metric].outcome
         return said.replace("first", first).replace("second", second)
 
+    def relative(self, metric: str) -> float | None:
+        """The difference against the second arm; None where that is zero, or nothing is known."""
+        found = self.metrics[metric]
+        base, difference = found.second.value, found.difference.value
+        return difference / abs(base) if base and math.isfinite(base) and math.isfinite(difference) else None
+
+    def told(self, metric: str) -> str:
+        """The outcome, by how much, and whether that is good."""
+        outcome = self.outcome(metric)
+        if not outcome.endswith("is larger"):
+            return outcome
+        part, sign = self.relative(metric), better(metric)
+        much = "" if part is None else f" by {100 * abs(part):.3g} %"
+        if part is not None and part < 0:  # of the first, as the columns are
+            outcome, sign = f"{self.names[0]} is smaller", -sign
+        return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them; null for what is not finite."""
 
         def plain(e: Estimate) -> dict[str, Any]:
-            return {k: v if math.isfinite(v) else None for k, v in dataclasses.asdict(e).items()}
+            told = {"value": e.value, "low": e.low, "high": e.high, "level": e.level, "n": e.n}
+            return {k: v if math.isfinite(v) else None for k, v in told.items()}
 
         return {
             "arms": list(self.names),
@@ -90,6 +122,8 @@ class Compared:
                     "second": plain(c.second),
                     "difference": plain(c.difference),
                     "without_number": {"first": c.without[0], "second": c.without[1]},
+                    "relative": self.relative(name),
+                    "larger_is": {1: "better", -1: "worse", 0: None}[better(name)],
                     "outcome": self.outcome(name),
                 }
                 for name, c in self.metrics.items()
@@ -110,12 +144,12 @@ class Compared:
             d = c.difference
             bounds = f"{number(d.low)} to {number(d.high)}" if math.isfinite(d.low) else "–"
             lopsided = c.without[0] != c.without[1]
-            outcome = self.outcome(name) if d.n or lopsided else "no runs with a value"
+            outcome = self.told(name) if d.n or lopsided else "no runs with a value"
             if c.without[0] and not lopsided and d.n:
                 outcome += f" (no number in {c.without[0]} of {c.pairs} runs of either)"
             table.add_row(name, number(c.first.value), number(c.second.value), number(d.value), bounds, outcome)
         table.caption = (
-            f"differences: {first} minus {second}, seed by seed; an interval for each metric alone. "
+            f"differences: {first} minus {second}, seed by seed; per cent of {second}; an interval for each metric alone. "
             "No difference shown: there may still be one within the interval."
         )
         if self.same:

@@ -95,7 +95,7 @@ def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
 
 
 READ = {
-    "--beside", "--budget", "--controller", "--own-code", "--patch", "--registered", "--rival", "--scenario", "--statement", "--style", "--tree",
+    "--beside", "--budget", "--controller", "--own-code", "--patch", "--registered", "--rival", "--scenario", "--statement", "--style", "--tree", "--wheel",
 }  # fmt: skip
 """Options whose text speaks of files that the command reads."""
 

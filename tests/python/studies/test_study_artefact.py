@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
+import sys
+import zipfile
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -32,6 +36,25 @@ def test_an_artefact_holds_the_plan_the_record_and_one_command(tmp_path):
         in (readme.parent / "claims.md").read_text()
     )
     assert artefact.write(found, tmp_path / "a") == readme, "an earlier artefact may be replaced"
+
+
+def test_an_artefact_names_the_build_and_takes_the_wheel_along(tmp_path):
+    wheel = tmp_path / f"ackclock-{version('ackclock')}-cp311-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("ackclock/__init__.py", "")
+    folder = artefact.write(studies.get("prr"), tmp_path / "a", wheel=wheel).parent
+    assert (folder / "wheels" / wheel.name).read_bytes() == wheel.read_bytes()
+    wanted = (folder / "requirements.txt").read_text().splitlines()[0]
+    assert wanted == f"./wheels/{wheel.name}  # SHA-256 {hashlib.sha256(wheel.read_bytes()).hexdigest()}"
+    told = subprocess.run([sys.executable, "-m", "ackclock", "--version"], capture_output=True, text=True, check=True)
+    assert (folder / "build.txt").read_text().strip() == told.stdout.splitlines()[1]
+    other = wheel.with_name("ackclock-0.0.1-py3-none-any.whl")
+    other.write_bytes(wheel.read_bytes())
+    with pytest.raises(InputError, match=r"--wheel: found ackclock-0.0.1"):
+        artefact.write(studies.get("prr"), tmp_path / "b", wheel=other)
+    other.with_name(wheel.name).write_bytes(b"no")
+    with pytest.raises(InputError, match=r"found no wheel that can be read"):
+        artefact.write(studies.get("prr"), tmp_path / "b", wheel=wheel)
 
 
 def test_what_is_not_an_artefact_is_not_replaced(tmp_path):

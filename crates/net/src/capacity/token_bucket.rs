@@ -20,6 +20,7 @@ table! {
 /// Bit x ns/s: in this unit a nanosecond gives a whole number, the rate.
 type Tokens = i128;
 
+#[derive(Clone)]
 pub(crate) struct TokenBucket {
     rate: Rate,
     delay: Span,

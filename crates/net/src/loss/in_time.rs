@@ -33,6 +33,7 @@ table! {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct InTime {
     /// Good, bad.
     stays: [Distribution; 2],
