@@ -80,6 +80,16 @@ fn thread(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(run).map(drop)
 }
 
+/// What an application sets of what leaves when: TCP_NODELAY, TCP_CORK.
+pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
+    for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
+        if on {
+            sys::set_option(fd, libc::IPPROTO_TCP, name, &1i32)?;
+        }
+    }
+    Ok(())
+}
+
 const STACK: usize = 128 << 10;
 /// Bytes of one write of a sender that always has data.
 const WRITE: usize = 256 << 10;
@@ -113,7 +123,7 @@ impl End {
         if self.max_pacing_rate > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
         }
-        sys::set_pushing(raw, self.pushing[0], self.pushing[1])?;
+        set_pushing(raw, self.pushing)?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
             // it takes twice as much

@@ -183,16 +183,6 @@ pub fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> Result<()> 
     set_option_bytes(fd, level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
 }
 
-/// What an application sets of what leaves when: TCP_NODELAY, TCP_CORK.
-pub fn set_pushing(fd: RawFd, nodelay: bool, cork: bool) -> Result<()> {
-    for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
-        if on {
-            set_option(fd, libc::IPPROTO_TCP, name, &1i32)?;
-        }
-    }
-    Ok(())
-}
-
 /// Set an option of a socket that is a text.
 pub fn set_option_text(fd: RawFd, level: i32, name: i32, value: &str) -> Result<()> {
     set_option_bytes(fd, level, name, value.as_ptr(), value.len())

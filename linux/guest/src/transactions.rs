@@ -17,7 +17,7 @@ use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
 use ackclock_sim::workload::{conversation, Arrivals, Conversation, Transactions};
 
-use crate::flows::{Shared, SENDER_PORT};
+use crate::flows::{set_pushing, Shared, SENDER_PORT};
 use crate::job::{Host, Job};
 use crate::network::{client_ip, host_ip, Wiring};
 use crate::sockets::{Event, Id, Owner, Sockets, CLIENT, SERVER};
@@ -239,14 +239,14 @@ impl Clients {
 }
 
 /// A socket as every connection of a group has it, in the namespace of the calling thread.
-fn socket(controller: &str, mss: u32, [nodelay, cork]: [bool; 2]) -> Result<OwnedFd> {
+fn socket(controller: &str, mss: u32, pushing: [bool; 2]) -> Result<OwnedFd> {
     let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;
     sys::set_option_text(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, controller)?;
     if mss > 0 {
         sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mss)?;
     }
-    sys::set_pushing(fd.as_raw_fd(), nodelay, cork)?;
+    set_pushing(fd.as_raw_fd(), pushing)?;
     Ok(fd)
 }
 

@@ -66,8 +66,132 @@ def normal(scenario: Scenario) -> None:
     assert ordered["retransmissions"] == 0
 
 
+def without(scenario: Scenario, key: str) -> Scenario:
+    """The scenario without a key of the first flow's stack."""
+    values = scenario.to_dict()
+    del values["flows"][0]["stack"][key]
+    return Scenario.from_dict(values)
+
+
+def goodputs(scenario: Scenario) -> list[float]:
+    return [row["goodput_bps"] / 1e6 for row in ackclock.run(scenario, seed=1).rows("flows")]
+
+
+def tail(scenario: Scenario) -> None:
+    def lost(times: int) -> float:
+        drops = [{"first": 10, "transmission": n} for n in range(times)]
+        return flow(scenario.set("network.bottleneck.loss.drops", drops))["completion_s"]
+
+    took = [lost(times) for times in range(1, 5)]
+    assert took == pytest.approx([0.284, 0.508, 0.956, 1.876], abs=0.002)  # 284, 508, 956 and 1,876 ms were reported
+
+
+def minute(scenario: Scenario) -> None:
+    def back(controller: str) -> float:
+        rows = ackclock.run(scenario.set("flows.0.congestion_control", controller), seed=1).rows("goodput")
+        steady = [row["t_s"] for row in rows if row["t_s"] > 71 and row["goodput_bps"] > 5e5]
+        return steady[0] - 70
+
+    assert back("cubic") < 5
+    assert back("bbr") > 20
+
+
+def capped(scenario: Scenario) -> None:
+    found = flow(scenario)
+    assert found["goodput_bps"] < 0.1e9
+    assert found["limit_sndbuf_s"] > 9
+    assert flow(scenario.set("flows.0.stack.send_buffer", "16 MB"))["goodput_bps"] > 10 * found["goodput_bps"]
+
+
+def bbr_and_cubic(scenario: Scenario) -> None:
+    bbr, cubic = goodputs(scenario)
+    assert bbr > 10 * cubic
+    bbr, cubic = goodputs(scenario.set("network.bottleneck.queue.limit", "4 BDP"))
+    assert cubic > bbr
+
+
+def remembered(scenario: Scenario) -> None:
+    warm, cold = flow(scenario), flow(without(scenario, "metrics_cache"))
+    assert (warm["retransmissions"], warm["slow_start_cwnd"]) == (0, 20)
+    assert warm["completion_s"] > 2.5 * cold["completion_s"]
+
+
+def stripped(scenario: Scenario) -> None:
+    prague, cubic = goodputs(scenario)
+    assert prague > 20 * cubic
+    fair = goodputs(scenario.set("network.egress.ecn_fault.probability", 0.0))
+    assert fair[0] < 3 * fair[1]
+
+
+def mebibyte(scenario: Scenario) -> None:
+    (held,) = goodputs(scenario)
+    assert 100 < held < 8 * 1.048576 / 0.05
+    assert goodputs(scenario.set("flows.0.congestion_control_options.receive_window", 4 << 20))[0] > 3 * held
+
+
+def long_path(scenario: Scenario) -> None:
+    assert goodputs(scenario)[0] < 3
+    assert goodputs(scenario.set("flows.0.congestion_control", "bbr"))[0] > 100
+
+
+def overshoot(scenario: Scenario) -> None:
+    classic = flow(scenario)["retransmissions"]
+    newer = flow(scenario.set("flows.0.stack.slow_start.kind", "hystart"))["retransmissions"]
+    assert classic > 10 * newer
+
+
+def a_fifth(scenario: Scenario) -> None:
+    tenth, fifth, cubic = (
+        goodputs(scenario.set_all({"network.bottleneck.loss.p": p, "flows.0.congestion_control": name}))[0]
+        for p, name in ((0.1, "bbr"), (0.2, "bbr"), (0.1, "cubic"))
+    )
+    assert tenth > 7
+    assert fifth < 1
+    assert cubic < 0.5
+
+
+def latency(scenario: Scenario, step: int) -> float:
+    rows = ackclock.run(scenario, seed=1).rows("conversations")
+    took = sorted(row["latency_s"] for row in rows if row["step"] == step)
+    return took[len(took) // 2]
+
+
+def answer(scenario: Scenario) -> None:
+    assert 0.040 < latency(scenario, 1) < 0.042
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 1) < 0.001
+
+
+def request(scenario: Scenario) -> None:
+    assert 0.040 < latency(scenario, 0) < 0.042
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 0) < 0.001
+
+
+def cork(scenario: Scenario) -> None:
+    assert latency(scenario, 1) < 0.002
+    assert latency(scenario.set("flows.0.workload.steps.1.corked", False), 1) > 0.040
+
+
+def ticks(scenario: Scenario) -> None:
+    assert latency(scenario, 0) > 0.045
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 0) < 0.032
+
+
 SYMPTOMS: dict[str, Callable[[Scenario], None]] = {
+    "bbr-where-a-fifth-is-lost": a_fifth,
     "gaps-after-overshoot": gaps,
+    "hystart-at-140-ms": overshoot,
+    "l4s-with-bleached-marks": stripped,
+    "nagle-and-a-cork": cork,
+    "nagle-answer-in-two-writes": answer,
+    "nagle-request-in-two-writes": request,
+    "one-bbr-against-cubic": bbr_and_cubic,
+    "outage-of-a-minute": minute,
+    "send-buffer-caps": capped,
+    "some-loss-on-a-long-path": long_path,
+    "ssthresh-of-yesterday": remembered,
+    "tail-lost-again-and-again": tail,
+    "tick-behind-a-delayed-ack": ticks,
+    "window-of-one-mebibyte": mebibyte,
     "hystart-and-jitter": hystart,
     "netem-limit-without-rate": limit,
     "netem-normal-jitter": normal,

@@ -26,6 +26,7 @@ use crate::world::{ConnId, RECEIVER, SENDER};
 pub use params::{ConversationParams, Step};
 
 /// The conversations of one client-server pair.
+#[derive(Clone)]
 pub struct Conversation<Conn> {
     plan: Rc<Plan>,
     draws: Family,
@@ -72,6 +73,7 @@ enum Due {
 }
 
 /// One of the conversations.
+#[derive(Clone)]
 struct Talk {
     round: u32,
     /// First step of those under way, and how many of them have not arrived.
@@ -80,6 +82,7 @@ struct Talk {
 }
 
 /// A step under way.
+#[derive(Clone)]
 struct Active {
     talk: u32,
     step: usize,
@@ -90,6 +93,7 @@ struct Active {
 }
 
 /// Bytes of one write, or of several that follow one another, that the other end is to read.
+#[derive(Clone)]
 struct Piece {
     start: u64,
     end: u64,
