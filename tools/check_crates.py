@@ -45,6 +45,15 @@ FLOORS = {
         ("report",),
         ("runs",),
     ),
+    ("tcp", ""): (
+        ("memory", "metrics_cache", "ranges", "stats", "ledger"),
+        ("config",),
+        ("ticks",),
+        ("rtt", "rwnd", "scoreboard"),
+        ("receiver", "sender"),
+        ("connection",),
+        ("recount",),
+    ),
 }
 """Rooms of a crate, or of a folder in it, from the ground up: each uses those on floors below its own."""
 
@@ -59,11 +68,6 @@ CIRCLES = {
     ("schema", ""): 1,
     ("script", "runner/simulated"): 2,
     ("script", "runner"): 1,
-    ("sim", "world"): 1,
-    ("sim", "workload/video"): 1,
-    ("sim", "scenario"): 1,
-    ("tcp", "sender"): 2,
-    ("tcp", ""): 2,
     ("guest", ""): 1,
     ("guest", "flows"): 1,
 }

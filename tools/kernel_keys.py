@@ -146,6 +146,15 @@ def rows() -> list[Row]:
         Row(key=STACK + "send_buffer", value="60000 bytes"),
         Row(key=STACK + "max_pacing_rate", value="5 Mbit/s"),
         *(Row(key=STACK + key, value=True, given=SAID) for key in ("nodelay", "cork", "quickack")),
+        Row(key=STACK + "pacing", value=True),
+        Row(key=STACK + "reordering", value=20, given=LOSSY),
+        Row(key=STACK + "initial_receive_window", value=3),
+        Row(key=STACK + "mtu_probing", value="always"),
+        Row(
+            key=STACK + "mtu_probing",
+            value="after-timeouts",
+            given={LINK + "outage": {"at": "300 ms", "lasts": "4 s", "arrivals": "lost"}, "duration": "10 s"},
+        ),
         Row(key=STACK + "small_queues", value=False, given=OWN, network="qdisc"),
         Row(
             key=STACK + "limit_output_bytes",

@@ -376,8 +376,8 @@ impl<C: CongestionControl> Path<C> {
                 lost: 0,
                 tx_in_flight: in_flight,
                 is_app_limited: !limited,
-                is_retrans: false,
-                is_ack_delayed: false,
+                is_retrans: self.state >= CaState::Recovery,
+                is_ack_delayed: segments == 1, // as Linux guesses it
             }),
             ..arrival.into()
         }

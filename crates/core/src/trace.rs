@@ -1,17 +1,15 @@
-//! The trace schema: one record per ACK, per transmission and per timer event at a sender, and one per recovery.
-//!
-//! Fields follow the need stated by users of `tcp_probe` and its successors: values before *and* after the ACK, the
-//! real ssthresh, the congestion state, the recovery rule's own variables. Units are in the names; "segments" are
-//! SMSS-sized. Records are produced by the sender and never read by it, so tracing cannot change a run.
+//! Words of the trace: events, states, branches of recovery rules; and the summary of one recovery. The line itself is the TCP sender's
+//! (`Record` of `ackclock_tcp`).
 
 use crate::packet::FlowId;
 use crate::time::{Span, Time};
 
 /// What a record is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Event {
     /// An ACK was processed.
+    #[default]
     Ack,
     /// A new segment left.
     Send,
@@ -98,89 +96,6 @@ pub struct RuleVars {
     pub prr_out: u32,
     /// RecoverFS (or prior_cwnd in Linux), segments.
     pub recover_fs: u32,
-}
-
-/// One line of the sender's trace, taken on each ACK, transmission and timer.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// When.
-    pub t: Time,
-    /// Connection.
-    pub flow: FlowId,
-    /// Whether the record was taken at the connection's responder (its sending half), not at its initiator.
-    pub responder: bool,
-    /// What.
-    pub event: Event,
-    /// ACKs received so far, this one included.
-    pub ack_no: u32,
-    /// ACK number, or first offset sent.
-    pub seq: u64,
-    /// Bytes sent (transmissions), or bytes newly acknowledged cumulatively (ACKs).
-    pub len: u32,
-    /// Ordinal of the data segment sent; for ACKs, of the segment at snd_una.
-    pub seg_no: u32,
-    /// Transmission number of the segment sent (0 the original).
-    pub rexmit: u8,
-    /// SACK blocks of the ACK.
-    pub sack_blocks: u8,
-    /// Edges of these blocks as offsets, (0, 0) where absent.
-    pub sack: [(u64, u64); 3],
-    /// The ACK carries a DSACK.
-    pub dsack: bool,
-    /// Duplicate ACK in the sense of RFC 6675 §2.
-    pub is_dup: bool,
-    /// Segments newly SACKed.
-    pub newly_sacked: u32,
-    /// DeliveredData, segments.
-    pub delivered: u32,
-    /// Segments newly marked lost.
-    pub newly_lost: u32,
-    /// Retransmissions found lost again on this ACK.
-    pub lost_retransmits: u32,
-    /// SafeACK (RFC 9937 §6.2).
-    pub safe_ack: bool,
-    /// cwnd before this event, segments.
-    pub cwnd_before: u32,
-    /// cwnd after it.
-    pub cwnd: u32,
-    /// The real ssthresh (u32::MAX = not set yet), segments.
-    pub ssthresh: u32,
-    /// pipe before the ACK was applied, segments.
-    pub pipe_before: u32,
-    /// pipe after the ACK, before sending.
-    pub pipe: u32,
-    /// snd_nxt - snd_una, segments.
-    pub flight_size: u32,
-    /// Segments marked SACKed, lost, retransmitted.
-    pub sacked_out: u32,
-    /// Segments believed lost.
-    pub lost_out: u32,
-    /// Retransmissions in flight.
-    pub retrans_out: u32,
-    /// Peer's receive window, bytes.
-    pub rwnd: u32,
-    /// Congestion state after the event.
-    pub ca_state: CaState,
-    /// RecoveryPoint (high_seq).
-    pub recovery_point: u64,
-    /// Current reordering degree (dupthresh).
-    pub reordering: u32,
-    /// The recovery rule's variables.
-    pub rule: RuleVars,
-    /// Retransmission timeout now in force.
-    pub rto: Span,
-    /// RTO back-off exponent.
-    pub backoff: u8,
-    /// Smoothed RTT.
-    pub srtt: Span,
-    /// RTT variation as the RTO uses it (4 x for RFC 6298's 4·RTTVAR).
-    pub rttvar: Span,
-    /// Least RTT seen.
-    pub min_rtt: Span,
-    /// RACK's reordering window.
-    pub reo_wnd: Span,
-    /// Next deadline of the sender's timer.
-    pub deadline: Time,
 }
 
 /// Why an episode of recovery ended.

@@ -105,7 +105,7 @@ fn profile() -> &'static str {
 /// Names that a scenario may use, and one line about each.
 #[pyfunction]
 fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let quinn = ackclock_sim::scenario::hosts::quinn_controllers();
+    let quinn = ackclock_sim::scenario::names::quinn_controllers();
     let controllers = [ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY, quinn].concat();
     let metrics = ackclock_sim::report::summary::registry();
     let all: [(&str, &[(&str, &str)]); 5] = [

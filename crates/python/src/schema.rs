@@ -22,12 +22,12 @@ pub fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let controllers: Vec<&str> = ackclock_pcc::REGISTRY.iter().map(|&(name, _)| name).collect();
     let pcc = PyDict::new(py);
     pcc.set_item("controllers", controllers)?;
-    pcc.set_item("workloads", ackclock_sim::scenario::hosts::pcc_workloads())?;
+    pcc.set_item("workloads", ackclock_sim::scenario::names::pcc_workloads())?;
     pcc.set_item("payload", ackclock_pcc::Config::default().payload)?;
     dict.set_item("pcc", pcc)?;
     let quinn = PyDict::new(py);
     let names: Vec<&str> =
-        ackclock_sim::scenario::hosts::quinn_controllers().iter().map(|&(name, _)| name).collect();
+        ackclock_sim::scenario::names::quinn_controllers().iter().map(|&(name, _)| name).collect();
     quinn.set_item("controllers", names)?;
     quinn.set_item("workloads", WorkloadConfig::carried_by_quic())?;
     dict.set_item("quinn", quinn)?;

@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod estimate;
 pub mod hosts;
 pub(crate) mod machines;
+pub mod names;
 pub mod spec;
 pub mod starts;
 pub mod topology;

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use ackclock_core::datagram::DatagramEndpoint;
 use ackclock_core::foreign::{Carried, Maker};
-use ackclock_core::trace::Record;
 use ackclock_core::{Datagram, FlowId, Header, HostPacing, Packet, Stream, Time};
 use ackclock_pcc::control::Recipe;
 use ackclock_pcc::{utility, Controller, IntervalRow, Receiver, Sender, Utility};
-use ackclock_tcp::{Config, Connection, Due};
+use ackclock_tcp::{Config, Connection, Due, Record};
 
 use crate::transport::udp::{Sink, Source, SourceParams};
 
@@ -508,7 +507,7 @@ impl Transport {
         }
     }
 
-    /// Nothing beyond what was sent.
+    /// The application writes no more. What a send buffer holds still leaves; without one nothing was written beyond what was sent.
     pub fn stop_writing(&mut self, now: Time) {
         match self {
             Transport::Tcp(tcp) => tcp.stop_writing(now),

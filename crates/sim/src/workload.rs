@@ -89,6 +89,13 @@ macro_rules! workloads {
             $($driver($state),)+
         }
 
+        impl Driver {
+            /// Clients who come and go: at the stop nothing happens to what is under way.
+            pub fn keeps_no_stop(&self) -> bool {
+                matches!(self, Driver::Fetch(_) | Driver::Transactions(_))
+            }
+        }
+
         impl Workload for Driver {
             fn start(&mut self, cx: &mut Context) {
                 match self { $(Driver::$driver(w) => w.start(cx),)+ }

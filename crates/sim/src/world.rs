@@ -11,6 +11,7 @@ mod hosted;
 pub mod layout;
 pub(crate) mod names;
 mod net;
+mod process;
 pub mod shortcuts;
 
 use ackclock_core::{Digest, FlowId, Packet, Stream, Time};

@@ -61,13 +61,60 @@ fn a_transfer_completes_and_stops() {
 
 #[test]
 fn a_stopped_bulk_flow_drains_and_closes() {
-    let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 6), 1).expect("runs");
+    let output = run(&chain(r#""workload": {"kind": "bulk"}, "stop_ns": 2000000000"#, 20), 1).expect("runs");
     let flows = output.table("flows");
     let completion = flows.floats("completion_s")[0];
-    assert!((2.0..4.0).contains(&completion), "{completion}");
+    // the queue has no bound: a window is in flight that takes as long again, and the send buffer holds as much
+    assert!((4.0..12.0).contains(&completion), "{completion}");
     assert_eq!(flows.floats("stop_s"), [2.0]);
     let links = output.table("links");
     assert_eq!(links.integers("held"), [0, 0]);
+}
+
+#[test]
+fn what_was_written_leaves_behind_a_stop_and_a_fin_behind_that() {
+    let stopped = |workload: &str, profile: &str| {
+        let json = format!(
+            r#"{{"duration_ns": 4000000000, "network": {{"topology": "chain", "bottleneck":
+                 {{"rate": 8000000, "delay": 10000000, "queue": {{"kind": "drop-tail", "limit": {{"packets": 20}}}}}}}},
+                 "flows": [{{"profile": "{profile}", "congestion_control": "reno", "stop_ns": 1000000000, "workload": {{{workload}}}}}]}}"#
+        );
+        let output = run(&parse(&json).expect("reads"), 1).expect("runs");
+        let flows = output.table("flows");
+        let until_stop = (flows.floats("goodput_bps")[0] / 8.0).round() as i64;
+        (flows.integers("bytes_acked")[0] - until_stop, flows.floats("completion_s")[0])
+    };
+    // at most 34 segments are in flight; the send buffer holds as many
+    for workload in [r#""kind": "bulk""#, r#""kind": "transfer", "bytes": 100000000"#] {
+        let (later, completion) = stopped(workload, "linux-6");
+        assert!(later > 60_000, "{workload}: {later}");
+        assert!((1.05..1.5).contains(&completion), "{workload}: {completion}");
+    }
+    // a host without a send buffer: what was sent, and no more
+    let (later, completion) = stopped(r#""kind": "bulk""#, "rfc");
+    assert!((10_000..52_000).contains(&later), "{later}");
+    assert!((1.0..1.2).contains(&completion), "{completion}");
+}
+
+#[test]
+fn clients_stop_with_their_last_response() {
+    let fetches = r#""workload": {"kind": "fetch", "bytes": 30000, "count": 3}"#;
+    let asked = r#""workload": {"kind": "transactions", "bytes": {"kind": "constant", "value": 30000}, "count": 3, "max_open": 9,
+                                "arrivals": {"kind": "periodic", "interval": 100000000}}"#;
+    for workload in [fetches, asked] {
+        let output = run(&chain(workload, 5), 1).expect("runs");
+        let flows = output.table("flows");
+        let (stop, completion) = (flows.floats("stop_s")[0], flows.floats("completion_s")[0]);
+        assert!((0.1..1.0).contains(&completion), "{completion}");
+        assert!((stop - completion).abs() < 1e-9, "{stop} {completion}");
+        assert!((flows.floats("goodput_bps")[0] - 90_000.0 * 8.0 / completion).abs() < 1.0);
+    }
+    let stopped = r#""stop_ns": 300000000, "workload": {"kind": "fetch", "bytes": 30000, "count": 300}"#;
+    let output = run(&chain(stopped, 5), 1).expect("runs");
+    let flows = output.table("flows");
+    assert_eq!(flows.floats("stop_s"), [0.3]);
+    let until_stop = flows.floats("goodput_bps")[0] * 0.3 / 8.0;
+    assert!(until_stop < flows.integers("bytes_acked")[0] as f64, "what came behind the stop does not count");
 }
 
 #[test]

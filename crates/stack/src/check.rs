@@ -223,14 +223,18 @@ impl On<'_> {
         path.run(60 * SECOND, |path| path.ends[1].peer_finished())?;
         path.all_of(SMALL)?;
         if !path.ends[1].peer_finished() {
-            return Err(format!("peer_finished: found no end of {SMALL} bytes; allowed: one, when all are here"));
+            return Err(format!(
+                "peer_finished: found no end of {SMALL} bytes; allowed: one, when all are here"
+            ));
         }
         // the server finishes, too: the client closes, and what either reports stays true
         path.answered = true;
         path.ends[1].finish(path.now);
         path.run(120 * SECOND, |path| path.ends[0].state() == State::Closed)?;
         match (path.ends[1].peer_finished(), path.ends[0].sample().acked) {
-            (false, _) => Err("peer_finished: found that the end was taken back; allowed: it stays".to_string()),
+            (false, _) => {
+                Err("peer_finished: found that the end was taken back; allowed: it stays".to_string())
+            }
             (_, acked) if acked != u64::MAX && acked != SMALL => Err(format!(
                 "acked: found {acked} of {SMALL} bytes in the end; allowed: all, or ACK_STACK_NONE"
             )),

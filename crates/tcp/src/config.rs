@@ -1,6 +1,7 @@
-//! Host profiles: named sets of constants, and what a scenario may change in them. Each value names its source.
-//!
-//! Length: a list of settings, and their values in each profile.
+//! Everything that is constant for one endpoint, and what a scenario may change in it; `profiles` holds the named sets.
+
+mod profiles;
+mod stack;
 
 use ackclock_cc::controller::Recipe;
 use ackclock_cc::slow_start::HyStartParams;
@@ -8,7 +9,9 @@ use ackclock_cc::{Rule, SlowStartConfig, StartRule};
 use ackclock_core::{choice, Span, Time};
 
 use crate::memory::Share;
-use crate::stack::Switches;
+
+pub use profiles::{is_linux_today, PROFILES};
+pub use stack::{MetricsCache, Stack, Switches};
 
 /// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -345,10 +348,6 @@ pub struct Config {
     pub fills: bool,
 }
 
-/// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
-/// to the cache line in which 1448 bytes of payload end. The payload lay behind them.
-const HEAD_UP_TO_3_1: u32 = 456;
-
 /// Whether the sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MtuProbing {
@@ -362,22 +361,6 @@ pub enum MtuProbing {
 
 choice! { MtuProbing: Off "off", AfterTimeouts "after-timeouts", Always "always" }
 
-/// Name and one line for each profile.
-pub const PROFILES: &[(&str, &str)] = &[
-    ("linux-6", "Linux 6 and 7: RACK-TLP, PRR with SafeACK, IW 10, SACK compression, F-RTO"),
-    ("linux-3.2", "Linux 3.2: FACK, first PRR, initial RTO 1 s, IW 10"),
-    ("linux-3.0", "Linux 3.0: FACK, rate halving, initial RTO 3 s, IW 10"),
-    (
-        "linux-2.6",
-        "Linux 2.6 of 2004: FACK, rate halving, initial RTO 3 s, IW 2, a quarter of each buffer reserved",
-    ),
-    (
-        "freebsd-4",
-        "FreeBSD 4: NewReno without SACK, initial RTO 3 s, minimum RTO 1 s, IW 2, 100 ticks per second",
-    ),
-    ("rfc", "the RFCs: 5681, 6298, 6675, 6928, RFC 9937 for recovery"),
-];
-
 impl Config {
     /// The slow start of a new connection.
     pub fn slow_start(&self) -> StartRule {
@@ -388,26 +371,6 @@ impl Config {
             None if needs.hystart => StartRule::new(&SlowStartConfig::HyStart(HyStartParams::LINUX), self.iw),
             None => StartRule::Classic,
         }
-    }
-
-    /// The profile called `name`, if there is one.
-    pub fn profile(name: &str) -> Option<Config> {
-        Some(match name {
-            "linux-6" => Config::linux_6(),
-            "linux-3.2" => Config::linux_3_2(),
-            "linux-3.0" => Config {
-                // TCP_TIMEOUT_INIT was 3 s before 3.1
-                initial_rto: Span::from_secs(3),
-                buffer_overhead: HEAD_UP_TO_3_1,
-                rule: rule("rate-halving"),
-                moderate_open: true,
-                ..Config::linux_3_2()
-            },
-            "linux-2.6" => Config::linux_2_6(),
-            "freebsd-4" => Config::freebsd_4(),
-            "rfc" => Config::rfc(),
-            _ => return None,
-        })
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.
@@ -453,217 +416,4 @@ impl Config {
             hz => Span(1_000_000_000 / hz as u64),
         }
     }
-
-    /// What no profile takes for granted is off. Numbers that every TCP has are those of the RFCs; each family of
-    /// profiles states its own.
-    fn plain() -> Config {
-        Config {
-            smss: 0,
-            path_mss: u32::MAX,
-            switches: Switches::USUAL,
-            iw: 10, // RFC 6928
-            sack: false,
-            timestamps: false,
-            detection: Detection::Dupthresh,
-            dup_thresh: 3, // RFC 5681 §3.2
-            rto_style: RtoStyle::Rfc6298,
-            initial_rto: Span::from_secs(1),  // RFC 6298 §2.1
-            min_rto: Span::from_secs(1),      // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),     // RFC 6298 §2.5: at least
-            fallback_rto: Span::from_secs(3), // RFC 6298 §5.7
-            syn_linear_timeouts: 0,
-            syn_retries: 6,
-            data_retries: 15,
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
-            sack_compression: false,
-            limited_transmit: false,
-            early_retransmit: EarlyRetransmit::Off,
-            tlp: false,
-            frto: false,
-            undo: false,
-            next_seg_rules: false,
-            count_acks: false,
-            optimistic_acks: None,
-            moderate_open: false,
-            full_ack_ends: false,
-            idle_restart: true, // RFC 5681 §4.1
-            cwnd_validation: false,
-            initiator_rwnd: 0,
-            initial_rwnd: 65_535, // what the header holds without scaling
-            first_buffer: 0,
-            receive_buffer: 64 << 20,
-            receive_memory: 0,
-            whole_packets: false,
-            shrink_window: false,
-            base_mss: 1024,
-            ip_header: 20,
-            window_quarters: 4,
-            whole_window: false,
-            dsack: false,
-            ecn: EcnUse::Off,
-            accecn: AccEcnRules { option: 2, beacon: 3, fallback: true },
-            ect1: false,
-            pacing: Pacing::OFF,
-            validate: None,
-            small_queues: None,
-            buffers: None,
-            buffer_overhead: 832, // SKB_TRUESIZE of a packet's head, in a kernel without WLAN and tunnels; with them 896
-            writer: None,
-            application_waits: false,
-            ledger: false,
-            explicit_reads: false,
-            hz: 0,
-            wheel: Wheel::Exact,
-            tick_phase: 0,
-            rule: rule("rfc6675"),
-            controller: built_in("reno"),
-            slow_start: None,
-            predicts: true,
-            rests: true,
-            fills: true,
-        }
-    }
-
-    fn linux_6() -> Config {
-        Config {
-            iw: 10, // TCP_INIT_CWND
-            sack: true,
-            timestamps: true,
-            detection: Detection::Rack,
-            dup_thresh: 3, // tcp_reordering
-            rto_style: RtoStyle::Linux,
-            initial_rto: Span::from_secs(1),  // TCP_TIMEOUT_INIT
-            min_rto: Span::from_ms(200),      // TCP_RTO_MIN
-            max_rto: Span::from_secs(120),    // TCP_RTO_MAX
-            fallback_rto: Span::from_secs(3), // TCP_TIMEOUT_FALLBACK
-            syn_linear_timeouts: 4,           // tcp_syn_linear_timeouts
-            syn_retries: 6,                   // tcp_syn_retries
-            data_retries: 15,                 // tcp_retries2
-            delayed_ack: DelayedAck::Linux,
-            delack_timeout: Span::from_ms(40), // TCP_DELACK_MIN, TCP_ATO_MIN
-            sack_compression: true,
-            limited_transmit: true,
-            early_retransmit: EarlyRetransmit::Off, // replaced by RACK-TLP
-            tlp: true,
-            frto: true,
-            undo: true,
-            idle_restart: true, // tcp_slow_start_after_idle
-            cwnd_validation: true,
-            initial_rwnd: 65_160, // kernel reference: first advertised window with default rmem
-            first_buffer: 65_536, // half of tcp_rmem's default
-            receive_buffer: 64 << 20,
-            receive_memory: 64 << 20, // tcp_rmem's greatest, as the kernel was measured with
-            dsack: true,
-            hz: 1000,
-            wheel: Wheel::Levels,
-            small_queues: Some(4 << 20), // tcp_limit_output_bytes
-            rule: rule("prr-linux-6"),
-            controller: built_in("cubic"),
-            ..Config::plain()
-        }
-    }
-
-    fn linux_3_2() -> Config {
-        Config {
-            detection: Detection::Fack,
-            syn_linear_timeouts: 0,
-            syn_retries: 5,
-            sack_compression: false,
-            small_queues: None, // they came in 3.6
-            tlp: false,
-            count_acks: true,
-            wheel: Wheel::Slack,
-            rule: rule("prr-linux-3.2"),
-            ..Config::linux_6()
-        }
-    }
-
-    /// The senders of the study on large pipes (2004). "Memory" marks what no source at hand confirms.
-    fn linux_2_6() -> Config {
-        Config {
-            iw: 2,                           // study sheet, ambiguity A12 (memory); RFC 3390 would allow 3
-            initial_rto: Span::from_secs(3), // TCP_TIMEOUT_INIT before 3.1
-            buffer_overhead: HEAD_UP_TO_3_1,
-            rule: rule("rate-halving"),                 // before 3.2
-            moderate_open: true,                        // tcp_moderate_cwnd, up to 3.1
-            window_quarters: 3, // tcp_adv_win_scale = 2: a quarter for overhead (study sheet 6.2; memory)
-            initial_rwnd: 5_840, // four segments of 1460 (memory)
-            first_buffer: 65_535, // three quarters of tcp_rmem of 87380 (memory)
-            wheel: Wheel::Exact, // timers have slack since 2.6.36 (memory)
-            slow_start: Some(SlowStartConfig::CLASSIC), // HyStart came in 2.6.29
-            ..Config::linux_3_2()
-        }
-    }
-
-    /// The hosts of TCP Westwood in the same study. "Memory" marks what no source at hand confirms.
-    fn freebsd_4() -> Config {
-        Config {
-            iw: 2,                            // study sheet, ambiguity A12 (memory)
-            sack: false,                      // study sheet, ambiguity A7 (memory); came with 5.3
-            timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
-            detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // the same estimator, Jacobson's
-            initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
-            min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
-            max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)
-            fallback_rto: Span::from_secs(3), // as the initial one
-            syn_retries: 12,                  // TCP_MAXRXTSHIFT (memory)
-            data_retries: 12,                 // the same
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(100), // net.inet.tcp.delacktime (memory)
-            limited_transmit: false,            // net.inet.tcp.rfc3042 = 0 (memory)
-            undo: false,                        // the "bad retransmit" recovery of one RTO is left out
-            count_acks: true,                   // RFC 2581: a segment for each ACK
-            idle_restart: true,
-            cwnd_validation: false, // memory
-            full_ack_ends: true,
-            initial_rwnd: 65_535, // net.inet.tcp.recvspace (memory); with a larger buffer all of it, at once
-            first_buffer: 65_536,
-            whole_window: true,      // study sheet 6.2: 2 MiB stay 2 MiB
-            hz: 100,                 // HZ of the i386 kernels (memory)
-            rule: rule("freebsd-4"), // tcp_newreno_partial_ack and the full ACK of tcp_input
-            controller: built_in("reno"),
-            slow_start: Some(SlowStartConfig::CLASSIC),
-            ..Config::plain()
-        }
-    }
-
-    fn rfc() -> Config {
-        Config {
-            iw: 10, // RFC 6928
-            sack: true,
-            timestamps: true,
-            detection: Detection::Dupthresh,
-            rto_style: RtoStyle::Rfc6298,
-            initial_rto: Span::from_secs(1), // RFC 6298 §2.1
-            min_rto: Span::from_secs(1),     // RFC 6298 §2.4
-            max_rto: Span::from_secs(60),    // RFC 6298 §2.5
-            delayed_ack: DelayedAck::Rfc,
-            delack_timeout: Span::from_ms(200), // RFC 5681 §4.2: below 500 ms
-            limited_transmit: true,             // RFC 3042
-            frto: true,                         // RFC 5682
-            undo: true,                         // RFC 3522, RFC 3708
-            next_seg_rules: true,               // RFC 6675 §4
-            full_ack_ends: true,                // RFC 6582 §3.2 step 3
-            idle_restart: true,                 // RFC 5681 §4.1
-            cwnd_validation: true,              // RFC 7661
-            initial_rwnd: 65_160,
-            first_buffer: 65_536,
-            dsack: true, // RFC 2883
-            rule: rule("prr-rfc9937"),
-            controller: built_in("cubic"), // RFC 9438
-            ..Config::plain()
-        }
-    }
-}
-
-/// The recovery rule of a profile.
-fn rule(name: &str) -> Rule {
-    Rule::by_name(name).expect("invariant: a rule of the registry")
-}
-
-/// The controller of a profile.
-fn built_in(name: &str) -> Recipe {
-    Recipe::by_name(name).expect("invariant: a controller of the registry")
 }

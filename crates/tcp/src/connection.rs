@@ -4,11 +4,14 @@
 mod application;
 mod ecn;
 mod handshake;
+mod info;
+mod keepalive;
 mod packets;
 mod queries;
 mod receiving;
 mod sending;
 mod train;
+mod validity;
 
 use std::rc::Rc;
 
@@ -16,18 +19,18 @@ use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, FlowId, HostPacing, Segment, Time};
 
 use crate::config::{Config, EcnUse, RtoStyle};
-use crate::keepalive::Keeper;
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::{Leaving, Sender};
-use crate::validity::Validity;
 use ecn::{Marks, Mode};
+use keepalive::Keeper;
 
-pub(crate) use handshake::window_scale;
+pub use info::Info;
+pub use keepalive::KeepAlive;
 pub use queries::AccurateMarks;
-pub(crate) use receiving::make as receiver_of;
 use receiving::Receiving;
 use sending::Sending;
+use validity::Validity;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +120,7 @@ impl Connection {
     /// One end or the other, with settings that it shares with other connections.
     pub fn sharing(flow: FlowId, config: &Rc<Config>, responder: bool) -> Connection {
         let sender = Sending::Awake(Box::new(Sender::new(flow, responder, config)));
-        let receiver = Receiving::Awake(Box::new(receiver_of(config, responder)));
+        let receiver = Receiving::Awake(Box::new(Receiver::of_end(config, responder)));
         Connection::of(config, responder, sender, receiver)
     }
 
@@ -128,7 +131,7 @@ impl Connection {
             return Connection::sharing(flow, config, responder);
         };
         sender.renew(flow, responder, config);
-        *receiver = receiver_of(config, responder);
+        *receiver = Receiver::of_end(config, responder);
         Connection::of(config, responder, Sending::Awake(sender), Receiving::Awake(receiver))
     }
 
@@ -216,11 +219,6 @@ impl Connection {
     /// It left it again. Whether the sender waited for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
-    }
-
-    /// More packets of a poll follow, so whoever writes waits; or all have come.
-    pub fn suspend_writer(&mut self, suspended: bool) {
-        self.sender.suspend_writer(suspended);
     }
 
     /// Established, and nothing beside what every connection has: neither marks nor accounts, neither probes of a silent peer nor a

@@ -4,8 +4,6 @@
 
 mod config;
 mod connection;
-mod info;
-mod keepalive;
 mod ledger;
 mod memory;
 mod metrics_cache;
@@ -16,19 +14,16 @@ mod rtt;
 mod rwnd;
 mod scoreboard;
 mod sender;
-mod stack;
+mod stats;
 mod ticks;
-mod validity;
 
 pub use config::{
-    AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing,
-    Pacing, RtoStyle, SendLimit, Tso, Wheel, PROFILES, WRITE,
+    is_linux_today, AccEcnRules, Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule,
+    MetricsCache, MtuProbing, Pacing, RtoStyle, SendLimit, Stack, Switches, Tso, Wheel, PROFILES, WRITE,
 };
-pub use connection::{AccurateMarks, Connection, Due, State};
-pub use info::{Info, SlowStartEnd, SlowStartExit, Stats, Times};
-pub use keepalive::KeepAlive;
+pub use connection::{AccurateMarks, Connection, Due, Info, KeepAlive, State};
 pub use ledger::Ledger;
 pub use memory::PacketMemory;
 pub use metrics_cache::DestinationMetrics;
-pub use sender::{Held, Hold, VarsRow, VarsTrace};
-pub use stack::{MetricsCache, Stack, Switches};
+pub use sender::{AckNews, Held, Hold, Occasion, Record, Repair, Timers, VarsRow, VarsTrace, Windows};
+pub use stats::{SlowStartEnd, SlowStartExit, Stats, Times};

@@ -9,7 +9,6 @@ mod rtt;
 use ackclock_core::{Span, Time};
 
 use crate::config::Config;
-use crate::connection::window_scale;
 use crate::memory::{PacketMemory, Share};
 
 /// Estimate of the peer's segment size before the first segment (Linux TCP_MSS_DEFAULT).
@@ -84,6 +83,11 @@ pub struct ReceiveWindow {
     header_max: u32,
     /// Memory that is taken: by what waits for the application, or out of order (Linux `sk_rmem_alloc`).
     held: u64,
+}
+
+/// Least shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
+pub(crate) fn window_scale(buffer: u64) -> u8 {
+    (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
 }
 
 impl ReceiveWindow {

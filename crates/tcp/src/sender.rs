@@ -23,6 +23,7 @@ mod chrono;
 mod control;
 mod delivery;
 mod detection;
+mod device;
 mod dupthresh;
 mod ecn;
 mod intent;
@@ -39,7 +40,9 @@ mod plain;
 mod push;
 mod queries;
 mod rack;
+mod record;
 mod resting;
+mod round;
 mod scoring;
 mod send_buffer;
 mod small_queues;
@@ -63,9 +66,9 @@ use ackclock_core::trace::CaState;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use crate::config::{Config, RtoStyle};
-use crate::info::Stats;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
+use crate::stats::Stats;
 use crate::ticks::Ticks;
 use accurate::{Feedback, Progress};
 use delivery::DeliveryRate;
@@ -79,9 +82,11 @@ use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
+use peer_window::HalfWindow;
 use plain::Reasons;
 use push::SendQueue;
 use rack::Rack;
+pub use record::{AckNews, Occasion, Record, Repair, Timers, Windows};
 use send_buffer::SendBuffer;
 use small_queues::HostQueue;
 use start_up::StartUp;
@@ -227,6 +232,8 @@ pub struct Sender {
     pub patience: Patience,
     /// Present where the path's MTU is looked for.
     mtu_search: Option<Box<MtuSearch>>,
+    /// Present where the peer's first window held less than two segments.
+    half_window: Option<Box<HalfWindow>>,
     /// Present where the host has a queue of its own.
     host_queue: Option<Box<HostQueue>>,
 
@@ -288,6 +295,7 @@ impl Sender {
             patience: Patience::default(),
             reasons: Reasons::of(config),
             mtu_search: MtuSearch::new(config, !responder),
+            half_window: None,
             host_queue: None,
             usage: Usage::default(),
             limits: None,
@@ -330,6 +338,7 @@ impl Sender {
         self.smss = smss;
         self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
+        self.fit_into_half_window(wnd as u64, options);
         self.usage.begin(now);
         match rtt {
             Some(rtt) => {
@@ -346,11 +355,6 @@ impl Sender {
         self.expand_buffer();
         self.expand_stream(now);
         self.intent.push();
-    }
-
-    /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
-    pub fn start_from_one(&mut self) {
-        self.window.cwnd = 1;
     }
 
     /// Value of the timestamp clock: 1 ms, never zero.

@@ -153,7 +153,7 @@ fn the_dsack_of_a_probe_leaves_the_reordering_window_alone_linux_tcp_dsack_seen(
         s.ack(12, &[]);
         s.ack(15, &[]);
         assert_eq!(s.conn.stats().dsacks_received, 1);
-        assert_eq!(s.conn.take_records().last().expect("a record").reo_wnd, s.info().min_rtt / 4);
+        assert_eq!(s.conn.take_records().last().expect("a record").timers.reo_wnd, s.info().min_rtt / 4);
     }
 }
 

@@ -88,9 +88,9 @@ fn play(rule: &str, window: u32, lost: &[u32], acks: usize) -> Vec<Row> {
         a.take_records();
         a.on_packet(now, &ack, Ecn::NotEct);
         let records = a.take_records();
-        let record = records.iter().rev().find(|r| r.event == Event::Ack).expect("a record per ACK");
+        let record = records.iter().rev().find(|r| r.event.kind == Event::Ack).expect("a record per ACK");
         let sent = send(&mut a, now, &mut flying);
-        rows.push((record.cwnd, record.pipe, sent));
+        rows.push((record.window.cwnd, record.window.pipe, sent));
     }
     rows
 }

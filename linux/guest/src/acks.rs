@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use ackclock_core::Flags;
+
 use crate::capture::Row;
 use crate::trace::{Event, Line};
 
@@ -132,11 +134,13 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
             rows.push(AckRow { t, what: What::State, ..known.clone() });
         }
         if packet.outgoing {
-            if header.syn || header.len == 0 {
+            // a FIN takes a number, as in the simulator's table
+            let len = header.len + u32::from(header.flags & Flags::FIN.0 != 0);
+            if header.syn || len == 0 {
                 continue;
             }
             let seq = offset(header.seq, isn, high);
-            high = high.max(seq + header.len as u64);
+            high = high.max(seq + len as u64);
             let number = sent.len() as u32 + 1;
             let entry = sent.entry(seq).and_modify(|(_, n)| *n = n.saturating_add(1)).or_insert((number, 0));
             let (seg_no, rexmit) = *entry;
@@ -145,7 +149,7 @@ fn connection(packets: &[&Row], lines: &[&Line], zero: u64) -> Vec<AckRow> {
                 t: packet.t,
                 what,
                 seq,
-                len: header.len,
+                len,
                 seg_no,
                 rexmit,
                 sack: Vec::new(),

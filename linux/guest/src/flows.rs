@@ -36,6 +36,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             group: flow.group,
             start: flow.start,
             stop: flow.stop,
+            stops: flow.stop < job.scenario.duration_ns,
             controller: job.hosts[flow.group].congestion_control.clone(),
             mss: job.hosts[flow.group].mss,
             max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
@@ -63,8 +64,8 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             thread(move || end.fetch(&fetches))?;
             continue;
         }
-        let (sink, asked) = (end.clone(), spec.clone());
-        thread(move || sink.swallow(&listener, &asked))?;
+        let sink = end.clone();
+        thread(move || sink.swallow(&listener))?;
         let workload = spec.clone();
         thread(move || end.stream(&workload))?;
     }
@@ -101,6 +102,8 @@ struct End {
     group: usize,
     start: u64,
     stop: u64,
+    /// Within the run.
+    stops: bool,
     controller: String,
     mss: u32,
     max_pacing_rate: u64,

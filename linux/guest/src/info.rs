@@ -17,7 +17,9 @@ pub struct Info {
     pub ssthresh: u32,
     pub cwnd: u32,
     pub total_retrans: u32,
-    pub bytes_acked: u64,
+    bytes_acked: u64,
+    /// Payload sent for the first time.
+    bytes_new: u64,
     pub segs_in: u32,
     pub min_rtt_us: u32,
     pub data_segs_out: u32,
@@ -54,6 +56,7 @@ impl Info {
             cwnd: u32_at(80),
             total_retrans: u32_at(100),
             bytes_acked: u64_at(120),
+            bytes_new: u64_at(200).saturating_sub(u64_at(208)),
             segs_in: u32_at(140),
             min_rtt_us: u32_at(148),
             data_segs_out: u32_at(156),
@@ -64,6 +67,11 @@ impl Info {
             sndbuf_limited_us: u64_at(184),
             snd_wnd: u32_at(228),
         }
+    }
+
+    /// Payload acknowledged: the kernel counts the FIN as a byte, and the SYN of an end that `connected`.
+    pub fn payload_acked(&self, connected: bool) -> u64 {
+        self.bytes_acked.saturating_sub(connected.into()).min(self.bytes_new)
     }
 
     /// Segments in flight as the sender sees it (RFC 6675's pipe).

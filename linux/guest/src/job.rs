@@ -106,6 +106,8 @@ pub struct Host {
     pub sysctl: Vec<(String, String)>,
     /// Initial window of the route, segments; 0 = the kernel's.
     pub initcwnd: u32,
+    /// Initial receive window of the route, segments; 0 = the kernel's.
+    pub initrwnd: u32,
     /// Least retransmission timeout of the route, ms; 0 = the kernel's.
     pub rto_min_ms: u32,
     /// TCP_MAXSEG, bytes; 0 = none.

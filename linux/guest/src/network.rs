@@ -66,10 +66,11 @@ impl Node {
         if gateway {
             message = message.attr(RTA_GATEWAY, &NEIGHBOUR);
         }
-        let Metrics { initcwnd, rto_min_ms } = metrics;
-        if initcwnd + rto_min_ms > 0 {
+        let Metrics { initcwnd, initrwnd, rto_min_ms } = metrics;
+        if initcwnd > 0 || initrwnd > 0 || rto_min_ms > 0 {
             message = message.nest(RTA_METRICS, &[], |m| {
                 let m = if initcwnd > 0 { m.u32(RTAX_INITCWND, initcwnd) } else { m };
+                let m = if initrwnd > 0 { m.u32(RTAX_INITRWND, initrwnd) } else { m };
                 if rto_min_ms > 0 {
                     // the metric's lock makes it hold against the destination's history
                     m.u32(RTAX_LOCK, 1 << RTAX_RTO_MIN).u32(RTAX_RTO_MIN, rto_min_ms)
@@ -121,6 +122,7 @@ fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
 #[derive(Clone, Copy, Default)]
 struct Metrics {
     initcwnd: u32,
+    initrwnd: u32,
     rto_min_ms: u32,
 }
 
@@ -160,7 +162,8 @@ impl Wiring {
                 node.address(host_ip(side, group), DEVICE)?;
                 let gateway = !wiring.routers.is_empty();
                 let host = &job.hosts[group];
-                let metrics = Metrics { initcwnd: host.initcwnd, rto_min_ms: host.rto_min_ms };
+                let metrics =
+                    Metrics { initcwnd: host.initcwnd, initrwnd: host.initrwnd, rto_min_ms: host.rto_min_ms };
                 node.route([0; 4], 0, DEVICE, gateway, metrics)?;
                 for (at, entry) in mix(&job.scenario.flows[group].workload).iter().enumerate() {
                     let ip = client_ip(group, Some(at));
@@ -387,6 +390,7 @@ const RTA_GATEWAY: u16 = 5;
 const RTA_METRICS: u16 = 8;
 const RTAX_LOCK: u16 = 1;
 const RTAX_INITCWND: u16 = 11;
+const RTAX_INITRWND: u16 = 14;
 const RTAX_RTO_MIN: u16 = 13;
 const RTPROT_BOOT: u8 = 3;
 const RTN_UNICAST: u8 = 1;

@@ -200,7 +200,11 @@ impl World<'_> {
             }
             while let Some((_, flow)) = stops.pop_if(|(t, _)| *t <= next) {
                 let acked = self.acked(flow);
-                self.shared.state(flow).acked_at_stop = Some(acked);
+                let mut state = self.shared.state(flow);
+                state.acked_at_stop = Some(acked);
+                if let Some(fd) = state.open.filter(|_| state.writing) {
+                    sys::shut(fd);
+                }
             }
             if next >= end {
                 return Ok(());
@@ -240,7 +244,7 @@ impl World<'_> {
     /// Bytes acknowledged to a flow's sending host so far.
     fn acked(&self, flow: u32) -> u64 {
         let state = self.shared.state(flow);
-        let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.bytes_acked.saturating_sub(1));
+        let open = state.open.and_then(|fd| Info::of(fd).ok()).map_or(0, |i| i.payload_acked(state.connects));
         let datagrams = state.datagrams.as_ref().map_or(0, |ends| ends.delivered());
         state.closed.acked + open + datagrams + self.clients.acked(flow)
     }
@@ -252,7 +256,7 @@ impl World<'_> {
             self.notes.samples.push(Sample {
                 t,
                 flow: flow.id,
-                bytes_acked: state.closed.acked + info.bytes_acked.saturating_sub(1),
+                bytes_acked: state.closed.acked + info.payload_acked(state.connects),
                 retransmissions: state.closed.retransmissions.wrapping_add(info.total_retrans as u64),
                 info,
             });
@@ -324,7 +328,8 @@ impl World<'_> {
                 continue;
             }
             if let Some(info) = state.open.take().and_then(|fd| Info::of(fd).ok()) {
-                state.closed.add(&info);
+                let connects = state.connects;
+                state.closed.add(&info, connects);
                 let mut fetches = self.shared.fetches();
                 if let Some(row) = fetches.iter_mut().rev().find(|f| f.flow == flow.id && f.server.is_none())
                 {

@@ -74,7 +74,7 @@ impl Performance {
 pub fn counts(state: &State) -> Counts {
     let mut sums = state.closed;
     if let Some(info) = state.open.and_then(|fd| Info::of(fd).ok()) {
-        sums.add(&info);
+        sums.add(&info, state.connects);
     }
     if let Some(ends) = &state.datagrams {
         ends.add_to(&mut sums);

@@ -206,8 +206,8 @@ impl Relay {
             at += 1;
             at <= held || !answers(sent)
         });
-        // in the order of hosts within a nanosecond, what answers a delivery last
-        sent.sort_by_key(|sent| (sent.t, sent.after, sent.host));
+        // within a nanosecond what timers send comes first, in the order of hosts; then what answers deliveries, in their order
+        sent.sort_by_key(|sent| (sent.t, sent.after, if sent.after > 0 { 0 } else { sent.host }));
         let mut restarts = shared.take_restarts().into_iter().peekable();
         for sent in &sent {
             let now = sent.t.saturating_sub(self.zero);

@@ -329,7 +329,7 @@ impl Sockets {
     /// Take a connection out; what it did goes to `sums`.
     pub fn retire(&mut self, id: Id, sums: &mut Sums) {
         let (server, synacks, syns) = self.counts(id);
-        sums.add(&server);
+        sums.add(&server, false);
         sums.syn_retransmissions += syns + synacks;
         let pair = self.pairs[id.at as usize].take().expect("invariant: counted above");
         self.by_peer.remove(&pair.peer);

@@ -221,7 +221,7 @@ impl Clients {
 
     /// Bytes acknowledged on connections of a flow that are open.
     pub fn acked(&self, flow: FlowId) -> u64 {
-        let acked = |id| self.sockets.counts(id).0.bytes_acked.saturating_sub(1);
+        let acked = |id| self.sockets.counts(id).0.payload_acked(false);
         self.sockets.open(flow).into_iter().map(acked).sum()
     }
 
@@ -354,8 +354,8 @@ impl Carrier for Now<'_> {
         state.failed |= failed;
         self.sockets.retire(conn, &mut state.closed);
     }
-    fn note_completed(&mut self) {
-        self.shared.state(self.side.flow).completed = Some(self.now.0);
+    fn note_completed(&mut self, answered: Time) {
+        self.shared.state(self.side.flow).completed = Some(answered.0);
     }
     fn wake(&mut self, at: Time) {
         self.side.wake_at = at.max(self.now).0;

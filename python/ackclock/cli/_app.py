@@ -70,6 +70,8 @@ study = Branch(
 linux = Branch(
     {
         "build": "_linux:build",
+        "list": "_linux:show_kernels",
+        "remove": "_linux:remove",
     }
 )
 stack = Branch(

@@ -233,7 +233,8 @@ def _show(result: Comparison) -> None:
     from ackclock.diff import BACKENDS
 
     where = _between(result.names, result.kernel.provenance["kernel"]["release"])
-    events = f"{result.events} events" + (" of flow 0" if len(result.simulator.flows) > 1 else "")
+    several = len(result.flows) > 1
+    events = f"{result.events} events" + (" of flow 0" if several else "")
     if result.divergence is None and not result.events:
         _terminal.say(f"flow 0 has no ACK and no transmission to compare in {where}")
     elif result.divergence is None:
@@ -241,6 +242,11 @@ def _show(result: Comparison) -> None:
     else:
         _terminal.say(f"{events} are equal in {where}; then")
         _terminal.say(f"  {result.divergence}")
+    for flow in result.flows if several else ():
+        _terminal.say(
+            f"flow {flow.number}: {flow.events} events equal"
+            + (f"; then {flow.text}" if flow.text else ", as all of it")
+        )
     table = Table(title="agreement, flow 0", title_justify="left")
     difference = "difference" if result.names == BACKENDS else f"{result.names[1]} minus {result.names[0]}"
     for i, name in enumerate(("quantity", *result.names, difference)):
@@ -279,11 +285,14 @@ def _all_drawn(
     pair: tuple[str, str] | None = None,
     as_json: bool,
 ) -> None:
-    from ackclock.diff import judge, table
+    from ackclock.diff import errors, judge, table
     from ackclock.fidelity.drawn import BULKS, LOSSY, TRANSFERS, drawn, listed
     from ackclock.fidelity.families import BY_NAME, COUNT, FAMILIES, family
+    from ackclock.fidelity.mixtures import COUNT as MIXTURES
+    from ackclock.fidelity.mixtures import mixtures
 
     usual = {"transfer": TRANSFERS, "bulk": BULKS, "lossy": LOSSY, "listed": None, **dict.fromkeys(FAMILIES, COUNT)}
+    usual["mixture"] = MIXTURES
     for name in families:
         if name not in usual:
             raise InputError(f"--family: found {quote(name)}; allowed: {one_of(name, list(usual))}")
@@ -292,6 +301,8 @@ def _all_drawn(
         many = usual[name] if count is None else count
         if name in FAMILIES:
             todo += family(name, seed, many or COUNT)
+        elif name == "mixture":
+            todo += mixtures(seed, many or MIXTURES)
         elif name == "listed":
             todo += list(listed())[:many]
         else:
@@ -304,6 +315,9 @@ def _all_drawn(
         return
     _terminal.say(table(rows))
     different = [row for row in rows if not row.identical]
+    different.sort(key=lambda row: -abs(row.effect or 0))
+    if found := errors(rows):
+        _terminal.say(f"\n{found}")
     if different:
         _terminal.say("\n| scenario | equal events | first difference | retransmissions | goodput |")
         _terminal.say("| --- | ---: | --- | ---: | ---: |")
@@ -316,7 +330,10 @@ def _all_drawn(
     release = next((row.kernel for row in rows if row.kernel), "")
     equal, ran = sum(row.identical for row in rows), sum(not row.refused for row in rows)
     said = f"are equal to Linux {release}" if pair is None else f"with {pair[1]} are equal to those with {pair[0]}"
-    _terminal.say(f"\n{equal} of {ran} {said} in every segment and every window")
+    first = sum(row.first for row in rows if not row.refused)
+    _terminal.say(
+        f"\n{equal} of {ran} {said} in every segment and every window of every flow; {first} in those of flow 0"
+    )
     if given := sum(row.identical and row.given for row in rows):
         _terminal.say(
             f"{given} of them with BBR, which drew the phases of its cycle from the same stream on both sides"

@@ -1,4 +1,4 @@
-"""`ackclock linux build` and `ackclock doctor`."""
+"""`ackclock linux build`, `list` and `remove`, and `ackclock doctor`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from ackclock.cli import _terminal
 from ackclock.cli._options import NOTHING, Jobs, Json
+from ackclock.errors import InputError
 
 
 def build(
@@ -59,6 +60,52 @@ def build(
         return
     _terminal.say(f"Linux {kernel.release} ({kernel.about['source']}): {kernel.path}")
     _terminal.say(f"controllers: {', '.join(kernel.controllers)}")
+
+
+def show_kernels(as_json: Json = False) -> None:
+    """List the kernels that are kept, and what of the cache no kernel needs."""
+    from rich.table import Table
+
+    from ackclock import linux
+
+    found, rest = linux.kept(), linux.unused()
+    if as_json:
+        _terminal.show_json({"kernels": [one.to_json() for one in found], "unused": rest})
+        return
+    table = Table()
+    for column in ("name", "Linux", "of", "with", "built in"):
+        table.add_column(column)
+    for one in found:
+        names = ", ".join((*one.names, *(["(runs use it)"] if one.current else [])))
+        table.add_row(names or "\u2013", one.release, one.source, ", ".join(one.own) or "\u2013", one.tree or "\u2013")
+    _terminal.show(table)
+    if rest:
+        _terminal.say(
+            f"no kernel needs {len(rest)} of the cache; `ackclock linux remove --unused` removes them: {', '.join(rest)}"
+        )
+
+
+def remove(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of kernels.", show_default=False)
+    ] = None,
+    rest: Annotated[
+        bool, typer.Option("--unused", help="Remove all that neither a kernel with a name nor the current one needs.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove kernels by their names; trees and guest programs go with the last kernel that needs them."""
+    from ackclock import linux
+
+    if not names and not rest:
+        raise InputError("linux remove: found neither a name nor --unused; allowed: one of them, or both")
+    gone = linux.remove(names or []) + (linux.remove_unused() if rest else [])
+    if as_json:
+        _terminal.show_json({"removed": gone})
+    else:
+        _terminal.say(
+            f"removed: {', '.join(gone) or 'nothing but the names: another name, or the current kernel, still needs them'}"
+        )
 
 
 def doctor(

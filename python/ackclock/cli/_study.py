@@ -5,7 +5,6 @@ Length: the options of its commands are declared here, each once, with what refu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -507,7 +506,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
                     "asked": r.asked,
-                    "needed": r.needed if math.isfinite(r.needed) else None,
+                    "needed": r.needed if r.needed <= more.BEYOND else None,
                 }
                 for r in results
             ]

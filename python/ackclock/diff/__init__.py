@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ackclock.diff._compare import BACKENDS, Agreement, Comparison, Divergence, both, compare
 from ackclock.diff._figure import draw
-from ackclock.diff._judge import Judged, judge, table
+from ackclock.diff._flows import Flow
+from ackclock.diff._judge import Judged, errors, judge, table
 from ackclock.diff._patterns import PATTERNS, Pattern
 from ackclock.diff._seeds import Distributions, Spread, over_seeds
 
@@ -18,12 +19,14 @@ __all__ = [
     "Comparison",
     "Distributions",
     "Divergence",
+    "Flow",
     "Judged",
     "Pattern",
     "Spread",
     "both",
     "compare",
     "draw",
+    "errors",
     "judge",
     "over_seeds",
     "table",

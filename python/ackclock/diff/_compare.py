@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ackclock import linux
 from ackclock._results.result import Run
 from ackclock._results.run import run
+from ackclock.diff._flows import STREAMS, Flow, clients, numbers
 from ackclock.errors import ScenarioError, quote
 from ackclock.linux import NetworkKind
 from ackclock.scenario import Scenario
 from ackclock.scenario._base import schema
-from ackclock.units import SIZE, whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +24,8 @@ SAMPLE_INTERVAL = "10 ms"
 HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
+CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches"}
+"""Workload of clients -> table of their requests."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,13 +90,15 @@ class Comparison:
     names
         What the runs are called.
     divergence
-        The first one; None: all events are equal.
+        The first one of flow 0; None: all its events are equal.
     events
-        Events of the kernel that have an equal in the simulator before the first that has not.
+        Events of flow 0 in the kernel that have an equal in the simulator before the first that has not.
     recovered
         Whether events are equal up to the end of the first recovery (of the run, if there is none).
     agreement
         By quantity, flow 0.
+    flows
+        Every flow: its events, and what the tables say of it.
     """
 
     simulator: Run
@@ -103,7 +107,13 @@ class Comparison:
     events: int
     recovered: bool
     agreement: tuple[Agreement, ...]
+    flows: tuple[Flow, ...]
     names: tuple[str, str] = BACKENDS
+
+    @property
+    def identical(self) -> bool:
+        """Every event of every flow is equal, and so is what the tables say of it."""
+        return all(flow.identical for flow in self.flows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -111,6 +121,8 @@ class Comparison:
         return {
             "kernel": self.kernel.provenance["kernel"]["release"],
             **({} if self.names == BACKENDS else {"first": self.names[0], "second": self.names[1]}),
+            "identical": self.identical,
+            "flows": [flow.to_json() for flow in self.flows],
             "equal_events": self.events,
             "equal_to_the_end_of_recovery": self.recovered,
             "divergence": None
@@ -161,12 +173,13 @@ def compare(
     cpu: int | None = None,
     kernels: tuple[str, str] | None = None,
 ) -> Comparison:
-    """Run a scenario on both backends, or in two kernels, and compare flow 0.
+    """Run a scenario on both backends, or in two kernels, and compare every flow.
 
     Parameters
     ----------
     scenario
-        What to run; the flow must be a stream (bulk, transfer, throttled).
+        What to run: streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions, population) by the times of
+        their requests.
     seed
         Seed of both.
     network
@@ -179,30 +192,40 @@ def compare(
     Raises
     ------
     ScenarioError
-        If the kernel cannot run it, or flow 0 is no stream.
+        If the kernel cannot run it, or no flow is a stream or clients.
     """
-    workload = scenario.flows[0].workload.kind
-    if workload not in ("bulk", "transfer", "throttled"):
-        raise ScenarioError(
-            key="flows.0.workload.kind",
-            found=quote(workload),
-            allowed="bulk, transfer, throttled, to compare ACK by ACK",
-        )
-    scenario = sampled(scenario.set("record.trace", "flow"))
+    scenario = sampled(scenario.set("record.trace", "all"))
     names = kernels or BACKENDS
     simulator, kernel = both(scenario, seed=seed, network=network, cpu=cpu, kernels=kernels)
-    sent = getattr(scenario.flows[0].workload, "bytes", None)
-    end = None if sent is None else 1 + whole(sent, SIZE)
-    stop_s, segment = _stop_s(scenario), _segment(scenario, simulator, kernel)
-    ours, theirs = (_events(acks, end, stop_s, segment) for acks in (simulator.acks, kernel.acks))
-    equal, divergence = _walk(ours, theirs, names)
+    groups = [scenario.flows[group].workload.kind for group in simulator.flows["group"]]
+    if not any(kind in STREAMS or kind in CLIENTS for kind in groups):
+        raise ScenarioError(
+            key="flows.0.workload.kind",
+            found=quote(groups[0]),
+            allowed=f"{', '.join((*STREAMS, *CLIENTS))}, to compare what is sent",
+        )
+    end_s = json.loads(scenario.to_engine_json())["duration_ns"] * 1e-9 - HALF_A_NANOSECOND
+    flows, first, ends = [], None, 0
+    for flow, kind in enumerate(groups):
+        divergence, events, text = None, 0, ""
+        if kind in STREAMS:
+            segment = _segment(scenario, flow, simulator, kernel)
+            ours, theirs = (_events(run.acks, flow, segment, end_s) for run in (simulator, kernel))
+            events, divergence = _walk(ours, theirs, names)
+            text = "" if divergence is None else str(divergence)
+            ends = _end_of_recovery(theirs) if flow == 0 else ends
+        elif kind in CLIENTS:
+            events, text = clients(simulator, kernel, flow, CLIENTS[kind], names[1])
+        first = divergence if flow == 0 else first
+        flows.append(numbers(simulator, kernel, flow, events, text))
     return Comparison(
         simulator=simulator,
         kernel=kernel,
-        divergence=divergence,
-        events=equal,
-        recovered=divergence is None or equal > _end_of_recovery(theirs),
+        divergence=first,
+        events=flows[0].events,
+        recovered=first is None or flows[0].events > ends,
         agreement=_agreement(simulator, kernel, of_first=kernels is not None),
+        flows=tuple(flows),
         names=names,
     )
 
@@ -226,39 +249,31 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
     return Scenario.from_dict({**scenario.to_dict(), "flows": groups})
 
 
-def _stop_s(scenario: Scenario) -> float:
-    """When the application of flow 0 stops writing."""
-    told = json.loads(scenario.to_engine_json())
-    stop = told["flows"][0].get("stop_ns")
-    return float(min(told["duration_ns"], told["duration_ns"] if stop is None else stop) * 1e-9)
-
-
-def _segment(scenario: Scenario, *runs: Run) -> int | None:
-    """Payload of a segment of flow 0 where packets may hold several: one table has a row for each segment, the other for each packet."""
+def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
+    """Payload of a segment of a flow where packets may hold several: one table has a row for each segment, the other for each packet."""
     import polars as pl
 
     told = json.loads(scenario.to_engine_json())
-    flow = told["flows"][0]
+    flow = told["flows"][runs[0].flows["group"][number]]
     cuts = any(host["name"] == flow.get("host") and host.get("cuts_packets") for host in told.get("hosts", []))
     if not cuts and not flow.get("stack", {}).get("tso"):
         return None
-    sent = (run.acks.filter((pl.col("flow") == 0) & (pl.col("event") == "send"))["len"].max() for run in runs)
+    sent = (run.acks.filter((pl.col("flow") == number) & (pl.col("event") == "send"))["len"].max() for run in runs)
     longest: list[Any] = [length for length in sent if length is not None]
     return int(min(longest)) if longest else None
 
 
-def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | None) -> list[Mapping[str, Any]]:
-    """ACKs and transmissions of data, in order, before the application stops. `end` is the number behind a transfer's last byte.
+def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> list[Mapping[str, Any]]:
+    """ACKs and transmissions of a flow, in order, before the run ends.
 
-    The simulator's FIN rides on the last data and is acknowledged with it; the kernel's transfers are closed by the receiver. At
-    the stop the simulator's application closes, the kernel's does not. An ACK that others overtook is of no use
-    to the sender unless it SACKs something, and is in the kernel's table alone; one that does has SND.UNA in the simulator's.
-    With nothing outstanding an ACK tells of the window alone, and is in the kernel's table alone, too.
+    An ACK that others overtook is of no use to the sender unless it SACKs something, and is in the kernel's table alone; one that does
+    has SND.UNA in the simulator's. With nothing outstanding an ACK tells of the window alone, and is in the kernel's table alone, too.
+    A FIN has the number behind the data.
     """
     import polars as pl
 
-    rows = acks.filter((pl.col("flow") == 0) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
-    rows = rows.filter(pl.col("t_s") < stop_s - HALF_A_NANOSECOND)
+    rows = acks.filter((pl.col("flow") == flow) & pl.col("event").is_in(["ack", "send", "rtx", "tlp"]))
+    rows = rows.filter(pl.col("t_s") < end_s)
     out: list[Mapping[str, Any]] = []
     sent: dict[int, int] = {}
     acknowledged = left = 0
@@ -266,24 +281,19 @@ def _events(acks: pl.DataFrame, end: int | None, stop_s: float, segment: int | N
     for row in rows.select(columns).iter_rows(named=True):
         if row["event"] == "ack":
             overtaken = row["seq"] < acknowledged
-            idle = row["seq"] == acknowledged == left
+            idle = row["seq"] == acknowledged >= left
             if (overtaken or idle) and not row["sack_blocks"]:
                 continue
             acknowledged = max(acknowledged, row["seq"])
-            seq = acknowledged if end is None else min(acknowledged, end)
-            out.append({**row, "seq": seq, "overtaken": overtaken})
+            out.append({**row, "seq": acknowledged, "overtaken": overtaken})
             continue
         left = max(left, row["seq"] + row["len"])
-        if end is None or row["seq"] < end:
-            length = row["len"] if end is None else min(row["len"], end - row["seq"])  # a FIN is no data
-            for at in range(0, max(length, 1), segment or max(length, 1)):
-                seq, again = row["seq"] + at, row["rexmit"]
-                if segment is not None:  # packets are cut otherwise when they leave again: count segments
-                    again = sent[seq] = sent.get(seq, -1) + 1
-                out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
-    # An ACK of nothing new at the very end answers a FIN.
-    while len(out) > 1 and out[-1]["event"] == "ack" and out[-1]["seq"] == end == out[-2]["seq"]:
-        out.pop()
+        length = row["len"]
+        for at in range(0, max(length, 1), segment or max(length, 1)):
+            seq, again = row["seq"] + at, row["rexmit"]
+            if segment is not None:  # packets are cut otherwise when they leave again: count segments
+                again = sent[seq] = sent.get(seq, -1) + 1
+            out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
     return out
 
 

@@ -10,19 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ackclock.diff._compare import BACKENDS, both, compare
+from ackclock.diff._compare import compare
+from ackclock.diff._flows import Flow
 from ackclock.errors import ScenarioError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ackclock._results.result import Run
     from ackclock.fidelity.drawn import Drawn
 
-__all__ = ["Judged", "judge", "table"]
-
-NEAR_S = 2e-6
-"""Times of transactions that are nearer than this are equal: the kernel's clients are told of an arrival by an event of their own."""
+__all__ = ["Judged", "errors", "judge", "table"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,17 +30,22 @@ class Judged:
     name, kind
         Of the scenario.
     identical
-        Every segment and every window of flow 0 is equal to the end; with transactions every time of every one.
+        Every segment and every window of every flow is equal to the end, with clients every time of every request; and so are completion,
+        goodput, retransmissions and timeouts of each.
     events
-        Events that are equal before the first that is not; with transactions those that are.
+        Events that are equal before the first that is not, of all flows; with clients those that are.
     text
         The first difference; "" if there is none; why, if it was refused.
+    first
+        The events of flow 0 are equal, whatever the others do.
+    flows
+        Every flow.
     refused
         The kernel's backend cannot carry it out.
     retransmissions, timeouts
         Of the simulator and of the kernel.
     effect
-        Of the simulator's goodput against the kernel's; of a transfer's rate, of the rate of transactions.
+        Of the simulator's goodput against the kernel's, of the flow with the largest.
     kernel
         The kernel's release.
     given
@@ -56,6 +57,8 @@ class Judged:
     identical: bool
     events: int
     text: str
+    first: bool = False
+    flows: tuple[Flow, ...] = ()
     refused: bool = False
     retransmissions: tuple[int, int] = (0, 0)
     timeouts: tuple[int, int] = (0, 0)
@@ -69,6 +72,8 @@ class Judged:
             "scenario": self.name,
             "family": self.kind,
             "identical": self.identical,
+            "first_flow_identical": self.first,
+            "flows": [flow.to_json() for flow in self.flows],
             "equal_events": self.events,
             "difference": self.text or None,
             "refused": self.refused,
@@ -126,8 +131,8 @@ def judge(
 def table(judged: Sequence[Judged]) -> str:
     """The families, those with the smallest share of identical ones first, in Markdown. `Judged.given` says what is given."""
     lines = [
-        "| family | drawn | identical | of these with draws given | retransmissions equal | timeouts equal | refused | worst goodput |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | worst goodput |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     families = {kind: [one for one in judged if one.kind == kind] for kind in dict.fromkeys(o.kind for o in judged)}
 
@@ -141,6 +146,7 @@ def table(judged: Sequence[Judged]) -> str:
         counts = (
             len(of),
             sum(one.identical for one in ran),
+            sum(one.first for one in ran),
             sum(one.identical and one.given for one in ran),
             sum(one.retransmissions[0] == one.retransmissions[1] for one in ran),
             sum(one.timeouts[0] == one.timeouts[1] for one in ran),
@@ -149,6 +155,41 @@ def table(judged: Sequence[Judged]) -> str:
         shown = "–" if worst is None else f"{100 * worst:+.1f} %"
         lines.append(f"| {kind} | {' | '.join(map(str, counts))} | {shown} |")
     return "\n".join(lines)
+
+
+SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
+LEAST_BYTES = 50_000
+"""Flows with less are not asked for their goodput."""
+
+
+def errors(judged: Sequence[Judged]) -> str:
+    """How far flows are apart, in Markdown: all with more than `LEAST_BYTES`, then those of scenarios that differ; "" if there are none."""
+    ran = [one for one in judged if not one.refused]
+    every = [flow for one in ran for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
+    wrong = [flow for one in ran if not one.identical for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
+    rows = (
+        ("goodput, all flows", [_apart(*flow.goodput_bps) for flow in every]),
+        ("goodput, where a scenario differs", [_apart(*flow.goodput_bps) for flow in wrong]),
+        ("completion, where a scenario differs", [_apart(*flow.completion_s) for flow in wrong]),
+        ("retransmissions, where a scenario differs", [_apart(*flow.retransmissions) for flow in wrong]),
+    )
+    lines = [
+        "| quantity | flows | " + " | ".join(f"within {100 * share:g} %" for share in SHARES) + " | largest |",
+        "| --- | ---: |" + " ---: |" * (len(SHARES) + 1),
+    ]
+    for name, found in rows:
+        values = [value for value in found if value is not None]
+        if values:
+            counts = " | ".join(str(sum(value <= share for value in values)) for share in SHARES)
+            lines.append(f"| {name} | {len(values)} | {counts} | {100 * max(values):.1f} % |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def _apart(a: float | None, b: float | None) -> float | None:
+    """The difference of two values, relative to the second."""
+    if a is None or b is None:
+        return None
+    return abs(a - b) / abs(b) if b else float(a != b)
 
 
 @contextmanager
@@ -162,28 +203,23 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
-        if drawn.scenario.flows[0].workload.kind == "transactions":
-            simulator, kernel = both(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-            events, text = _transactions(simulator.transactions, kernel.transactions, (kernels or BACKENDS)[1])
-            rate = [float(run.transactions["bytes"].sum()) / _busy_s(run.transactions) for run in (simulator, kernel)]
-        else:
-            result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-            simulator, kernel = result.simulator, result.kernel
-            events, text = result.events, "" if result.divergence is None else str(result.divergence)
-            rate = [_rate(run) for run in (simulator, kernel)]
+        result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
     except ScenarioError as error:
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
+    wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(
         name=drawn.name,
         kind=drawn.kind,
-        identical=not text,
-        events=events,
-        text=text,
-        retransmissions=_counts(simulator, kernel, "retransmissions"),
-        timeouts=_counts(simulator, kernel, "rtos"),
-        effect=rate[0] / rate[1] - 1 if rate[1] else None,
-        kernel=str(kernel.provenance["kernel"]["release"]),
-        given=_draws(drawn) and all(_follows(run) for run in (simulator, kernel)),
+        identical=result.identical,
+        first=not result.flows[0].difference,
+        flows=result.flows,
+        events=sum(flow.events for flow in result.flows),
+        text="" if wrong is None else f"flow {wrong.number}: {wrong.text}" if len(result.flows) > 1 else wrong.text,
+        retransmissions=_counts(result.simulator, result.kernel, "retransmissions"),
+        timeouts=_counts(result.simulator, result.kernel, "rtos"),
+        effect=max((flow.effect for flow in result.flows if flow.effect is not None), key=abs, default=None),
+        kernel=str(result.kernel.provenance["kernel"]["release"]),
+        given=_draws(drawn) and all(_follows(run) for run in (result.simulator, result.kernel)),
     )
 
 
@@ -201,48 +237,3 @@ def _follows(run: Run) -> bool:
 def _counts(simulator: Run, kernel: Run, column: str) -> tuple[int, int]:
     ours, theirs = (int(run.flows[column].fill_null(0).sum()) for run in (simulator, kernel))
     return ours, theirs
-
-
-def _rate(run: Run) -> float:
-    """Of a transfer that ended, its bytes over its time; else goodput."""
-    flow = run.flows.row(0, named=True)
-    if flow["completion_s"]:
-        return float(1 / flow["completion_s"])
-    return float(flow["goodput_bps"])
-
-
-def _busy_s(transactions: pl.DataFrame) -> float:
-    """Time that clients spent waiting."""
-    return float(transactions["total_s"].fill_null(0).sum()) or 1.0
-
-
-def _transactions(ours: pl.DataFrame, theirs: pl.DataFrame, other: str) -> tuple[int, str]:
-    """Transactions that are equal, and the first that is not, in order of arrival and request."""
-    key = ["flow", "batch", "idx"]
-    a, b = (rows.sort(key).to_dicts() for rows in (ours, theirs))
-    equal, text = 0, ""
-    for mine, its in zip(a, b, strict=False):
-        wrong = [
-            name for name in ("arrival_s", "connect_s", "first_byte_s", "total_s") if _differ(mine[name], its[name])
-        ]
-        if not wrong:
-            equal += 1
-        elif not text:
-            name = wrong[0]
-            text = (
-                f"transaction {mine['idx']}, request {mine['request']}, {name.removesuffix('_s')}: "
-                f"{_said(mine[name])}, {other} {_said(its[name])}"
-            )
-    if not text and len(a) != len(b):
-        text = f"{len(a)} transactions, {other} {len(b)}"
-    return equal, text and f"{equal} of {len(b)} equal; {text}"
-
-
-def _differ(a: float | None, b: float | None) -> bool:
-    if a is None or b is None:
-        return a is not b
-    return abs(a - b) > NEAR_S
-
-
-def _said(value: float | None) -> str:
-    return "none" if value is None else f"{value:.7f} s"

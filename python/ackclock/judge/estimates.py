@@ -64,9 +64,9 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
     return math.sqrt((float((influence**2).sum()) + ALIKE * share * each) / (n - 1))
 
 
-CARRIES, INDEX, TAIL = 0.15, 1.5, 40
-"""Share of the variance that one run may carry, tail index (Hill), and the fewest runs for which both are looked at: with the first above and the
-second below there is no interval. An index below 2 is a variance that has no finite value."""
+CARRIES, INDEX, TAIL = 0.5, 1.5, 40
+"""Share of the variance that one run in fifty may carry, tail index (Hill), and the fewest runs for which both are looked at: with the first above and
+the second below there is no interval. An index below 2 is a variance that has no finite value."""
 
 
 def heavy(influence: Array) -> bool:
@@ -78,11 +78,12 @@ def heavy(influence: Array) -> bool:
     interval of Student's t covers it in half of the cases.
     """
     n = influence.size
-    if n < TAIL:
+    if n < TAIL:  # too few to look at a tail; where most runs are alike, `spread` widens instead
         return False
-    size = np.sort(np.abs(influence))[::-1]
+    size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the mean is where the few have drawn it
     total = float((size**2).sum())
-    if total == 0 or size[0] ** 2 / total <= CARRIES:
+    few = math.ceil(n / 50)
+    if total == 0 or float((size[:few] ** 2).sum()) / total <= CARRIES:
         return False
     k = max(int(math.sqrt(n)), 5)
     if size[k] <= 0:
@@ -115,7 +116,7 @@ def _stretched(skew: float, t: float) -> tuple[float, float]:
 
 
 def _known(
-    value: float, parts: Parts, *, positive: bool = False, spreads: Mapping[str, float] | None = None
+    value: float, parts: Parts, *, positive: bool = False, alike: NDArray[np.bool_] | None = None, one: float = 0.0
 ) -> Estimate:
     """An estimate with the interval that the influences of its runs give: Student's t, as far again as Hall's transformation where they are
     skewed, and none where a few of them carry it.
@@ -125,11 +126,13 @@ def _known(
     n = min(part.size for part in parts.values())
     if n < 2 or not math.isfinite(value):
         return NOTHING
-    if any(heavy(part) for part in parts.values()):
+    if alike is not None and any(
+        heavy(part[~alike]) for part in parts.values()
+    ):  # made of others: these were looked at
         return Estimate(
             value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
         )
-    deviations = {name: part.std(ddof=1) if spreads is None else spreads[name] for name, part in parts.items()}
+    deviations = {name: part.std(ddof=1) if alike is None else spread(part, alike, one) for name, part in parts.items()}
     se = math.sqrt(sum(float(deviations[name]) ** 2 / part.size for name, part in parts.items()))
     if se == 0:
         return Estimate(value=value, low=value, high=value, level=0.95, n=n, parts=dict(parts))
@@ -159,7 +162,7 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None) -
     runs
         Stream of the runs, if the estimate is compared with others of the same runs.
     one
-        How much a run that differs would differ, if none does; None: the largest value, or 1.
+        How much a run that differs would differ, if none does; None: as much as a value is large, or 1.
     """
     n = values.size
     if n < 2:
@@ -168,9 +171,8 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None) -
     influence = values - value
     same, count = np.unique(values, return_counts=True)
     mode = same[int(count.argmax())] if count.max() > 1 else math.nan
-    size = one if one is not None else max(float(np.abs(values).max()), 1.0)
-    alike = values == mode
-    return _known(value, {runs: influence}, spreads={runs: spread(influence, alike, size)})
+    size = one if one is not None else _typical(values) or 1.0
+    return _known(value, {runs: influence}, alike=values == mode, one=size)
 
 
 def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
@@ -198,9 +200,15 @@ def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
     scale = n / total
     influence = (numerator - r * denominator) * scale
     alike = (numerator == denominator) | (influence == 0)
-    one = float(max(np.abs(numerator).max(), np.abs(denominator).max())) * scale
+    one = max(_typical(numerator), _typical(denominator)) * scale
     positive = bool((numerator >= 0).all() and (denominator >= 0).all())
-    return _known(r, {runs: influence}, positive=positive, spreads={runs: spread(influence, alike, one)})
+    return _known(r, {runs: influence}, positive=positive, alike=alike, one=one)
+
+
+def _typical(values: Array) -> float:
+    """Size of a value: the root of the mean square of those that are not zero."""
+    own = values[values != 0]
+    return math.sqrt(float((own**2).mean())) if own.size else 0.0
 
 
 def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Estimate:
@@ -222,7 +230,7 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
     influence = influences[0] - influences[1]
     alike = (first[0] == second[0]) & (first[1] == second[1])
     one = float(max(1.0 / first[1].mean(), 1.0 / second[1].mean()))
-    return _known(values[0] - values[1], {"": influence}, spreads={"": spread(influence, alike, one)})
+    return _known(values[0] - values[1], {"": influence}, alike=alike, one=one)
 
 
 def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
@@ -291,8 +299,8 @@ def _remaining_apart(
 
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
     """An estimate that others make, each with the weight of its error, run by run where they share streams; None if a run of one is not known."""
-    if any(not e.parts for _, e in of):
-        return None
+    if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
+        return None  # of one of them nothing is known of the runs, or no interval
     parts: dict[str, Array] = {}
     for weight, e in of:
         for name, part in e.parts.items():

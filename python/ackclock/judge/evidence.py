@@ -221,7 +221,7 @@ class Evidence:
         """Verdict on this number alone."""
         return self.judge()
 
-    def judge(self, among: int = 1, *, always: bool = False) -> Verdict:
+    def judge(self, among: int = 1, *, always: bool = False, looks: int = 1) -> Verdict:
         """Verdict on this number as one of several.
 
         Parameters
@@ -232,14 +232,20 @@ class Evidence:
             them to hold by mistake, each has to: that needs no correction.
         always
             Correct what holds, too: where one that holds is asked for among others that need not.
+        looks
+            How often the numbers are looked at, with more runs each time: every look has an equal part of the 5 % (Bonferroni), so that a mistake over all
+            of them is as rare as in one.
         """
         low, high = self.interval or (self.value, self.value)
+        if looks > 1 and self.interval is not None:
+            factor = wider(looks, self.seeds)
+            low, high = self.value - factor * (self.value - low), self.value + factor * (high - self.value)
         verdict = self._at(low, high)
         if always and among > 1 and self.interval is not None:
-            factor = wider(among, self.seeds)
+            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
             return self._at(self.value - factor * (self.value - low), self.value + factor * (high - self.value))
         if verdict in AGAINST and among > 1 and self.interval is not None:
-            factor = wider(among, self.seeds)
+            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
             apart = (self.value - low, high - self.value)
             corrected = self._at(self.value - factor * apart[0], self.value + factor * apart[1])
             return corrected if corrected in AGAINST else Verdict.UNDECIDED
@@ -308,13 +314,13 @@ ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, 
 asks for all falls with the first of them that is excluded, whatever is open of the others."""
 
 
-def conjunction(evidence: Sequence[Evidence]) -> Verdict:
-    """Verdict on several numbers at once: that of the number that settles it.
+def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
+    """Verdict on several numbers at once: that of the number that settles it; `looks` as for `Evidence.judge`.
 
     Where one is negligible and another open, the claim is refuted: it cannot hold, and with more runs the other may still fail.
     """
     weighing = [e for e in evidence if e.weighs]
-    verdicts = {e.judge(len(weighing)) for e in weighing}
+    verdicts = {e.judge(len(weighing), looks=looks) for e in weighing}
     found = next((verdict for verdict in ORDER if verdict in verdicts), Verdict.UNDECIDED)
     if found is Verdict.NEGLIGIBLE and Verdict.UNDECIDED in verdicts:
         return Verdict.REFUTED

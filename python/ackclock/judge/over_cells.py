@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ackclock.judge.bound import Bound, Verdict
+from ackclock.judge.bound import Bound, Place, Verdict
 from ackclock.judge.estimates import mean_of
 from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate
@@ -48,23 +48,25 @@ class OverCells:
     parted: str = ""
 
 
-def general(evidence: Sequence[Evidence]) -> OverCells:
+def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
     """Judge a general sentence.
 
     Parameters
     ----------
     evidence
         Numbers that weigh are the cells; others stand beside.
+    looks
+        As for `Evidence.judge`.
     """
     cells = [e for e in evidence if e.weighs]
     beside = [e for e in evidence if not e.weighs]
     if len(cells) < 2:
-        verdict = cells[0].verdict if cells else Verdict.UNDECIDED
+        verdict = cells[0].judge(looks=looks) if cells else Verdict.UNDECIDED
         return OverCells(verdict=verdict, evidence=tuple(evidence))
-    ways = [_way(e, len(cells)) for e in cells]
+    ways = [_way(e, len(cells), looks) for e in cells]
     so, other = ways.count(1), ways.count(-1)
     mean = _mean(cells)
-    found = mean.verdict
+    found = mean.judge(looks=looks)
     if so and other:
         found = Verdict.DEPENDS
     elif found is Verdict.HOLDS and other:
@@ -84,10 +86,16 @@ def general(evidence: Sequence[Evidence]) -> OverCells:
     )
 
 
-def _way(e: Evidence, among: int) -> int:
-    """1 if a cell is significantly as asked, -1 if it is significantly the other way round, else 0."""
-    verdict = e.judge(among, always=True)
-    return 1 if verdict is Verdict.HOLDS else -1 if verdict is Verdict.FAILS else 0
+def _way(e: Evidence, among: int, looks: int) -> int:
+    """1 if a cell is significantly as asked, -1 if it is significantly the other way round, else 0: on the bound itself it is neither."""
+    verdict = e.judge(among, always=True, looks=looks)
+    if verdict is Verdict.HOLDS:
+        return 1
+    if verdict is not Verdict.FAILS:
+        return 0
+    low, high = e.interval or (e.value, e.value)
+    at = {Place.ABOVE: high < e.bound.low, Place.BELOW: low > e.bound.high}
+    return -1 if at.get(e.bound.asked, True) else 0
 
 
 def _mean(cells: Sequence[Evidence]) -> Evidence:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ackclock.linux._build import build
 from ackclock.linux._cache import Kernel, check_known, installed, use
 from ackclock.linux._doctor import Finding, missing
+from ackclock.linux._kept import Kept, kept, remove, remove_unused, unused
 from ackclock.linux._run import check, run, run_batch
 from ackclock.linux._script import play_script
 from ackclock.linux._translate import PACKET_MEMORY, NetworkKind, kernel_controller
@@ -16,16 +17,21 @@ from ackclock.linux._translate import PACKET_MEMORY, NetworkKind, kernel_control
 __all__ = [
     "PACKET_MEMORY",
     "Finding",
+    "Kept",
     "Kernel",
     "NetworkKind",
     "build",
     "check",
     "check_known",
     "installed",
+    "kept",
     "kernel_controller",
     "missing",
     "play_script",
+    "remove",
+    "remove_unused",
     "run",
     "run_batch",
+    "unused",
     "use",
 ]

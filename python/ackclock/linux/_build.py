@@ -29,7 +29,7 @@ STEPS = 1300
 GUESTS = 16
 """Guest programs that are kept: source trees side by side share the cache."""
 
-_OURS = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
+OUR_FILES = ("ackclock_bbr.c", "ackclock_recovery.c", "ackclock_relay.c", _facts.FACTS_FILE)
 """Files of `linux/modules`, and the header that is made beside them."""
 
 OURS = "net/ipv4/ackclock"
@@ -97,7 +97,7 @@ def build(
     mine = _patched.read(patches)
     here = _cache.writable()
     _need_tools()
-    with _one_at_a_time(here), _explained(here):
+    with one_at_a_time(here), _explained(here):
         progress("source", 0.0)
         asked = _Asked(
             patches=tuple((p.name, p.read_bytes()) for p in sorted((linux / "patches").glob("*.patch"))),
@@ -146,7 +146,7 @@ class _Asked:
         parts = (part for file, text in [*self.extra, *self.mine] for part in (file.encode(), text))
         return _cache.hash_of([self.tree_key(digest).encode(), *parts])
 
-    def about(self, name: str, digest: str) -> dict[str, object]:
+    def about(self, name: str, digest: str, tree: str) -> dict[str, object]:
         """What `kernel.json` says of it."""
         return {
             "source": name,
@@ -154,11 +154,12 @@ class _Asked:
             "config": _cache.hash_of([self.config.read_bytes()]),
             "patches": {file: _cache.hash_of([text]) for file, text in [*self.patches, *self.mine]},
             "files": {file: _cache.hash_of([text]) for file, text in self.extra},
+            "tree": tree,
         }
 
     def make(self, tree: Path) -> None:
         """Build a tree."""
-        _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in _OURS])
+        _make(tree, self.jobs, self.progress, [name for name, _ in self.extra if name not in OUR_FILES])
 
     def check(self, tree: Path, where: str, name: str) -> None:
         """Refuse a source that cannot be built, and say what it lacks; `tree` may be a part of it."""
@@ -201,7 +202,7 @@ def _of_archive(here: Path, source: str | None, asked: _Asked) -> Path:
         _patched.patched(tree, made, asked.mine, lambda: asked.make(made))
     else:
         asked.make(made)
-    _install(made, place, asked.about(found.name, found.digest), asked.jobs)
+    _install(made, place, asked.about(found.name, found.digest, made.name), asked.jobs)
     return place
 
 
@@ -234,7 +235,7 @@ def _of_tree(here: Path, folder: Path, asked: _Asked) -> Path:
             asked.make(made)
         except UnavailableError as error:
             raise InputError(f"{where}: found what does not compile: {error}; allowed: a tree that builds") from None
-    _install(made, place, asked.about(found.name, digest), asked.jobs)
+    _install(made, place, asked.about(found.name, digest, made.name), asked.jobs)
     return place
 
 
@@ -254,7 +255,7 @@ def _need_tools() -> None:
 
 
 @contextmanager
-def _one_at_a_time(here: Path) -> Iterator[None]:
+def one_at_a_time(here: Path) -> Iterator[None]:
     """Two builds would write into one tree."""
     import fcntl
 

@@ -155,6 +155,10 @@ class Has:
         """For messages."""
         return f"Linux {self.release}"
 
+    def is_of(self, version: str) -> bool:
+        """Whether it is of this version, such as "7.3"."""
+        return re.findall(r"\d+", self.release)[:2] == version.split(".")
+
     def queue(self, kind: str) -> bool:
         """Whether it has a discipline, by the kernel's name."""
         return self.queues is None or kind in self.queues or kind in ("bfifo", "pfifo", "pfifo_fast", "noqueue")

@@ -29,6 +29,12 @@ RMEM = (4096, 131_072, 67_108_864)
 LEAST_SEND_BUFFER, MOST_SEND_BUFFER = 4608, 2**31 - 2
 """Bytes that SO_SNDBUF may stand for: two small packets (SOCK_MIN_SNDBUF), and what an int holds. The kernel keeps twice what is asked for."""
 
+LEAST_WINDOW = 2600
+"""Bytes of a window whose buffer `tcp_rmem` takes on either network: Linux 7.3 has a least buffer of 4,096 bytes."""
+
+UNBOUNDED = 2**61
+"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean that nobody asked for pacing."""
+
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
 """256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
 
@@ -78,6 +84,8 @@ BY_NAME = {
     "netem-limit": "netem",
 }  # fmt: skip
 """Our name of a queue -> the kernel's, where it is a discipline of its own."""
+PROFILES: dict[str, str | None] = {"linux-6": None, "linux-7.3": "7.3"}
+"""Profile -> version of the kernel that it is; None: the name says none, and is taken by every kernel."""
 SACK, TIMESTAMPS = "net/ipv4/tcp_sack", "net/ipv4/tcp_timestamps"
 
 
@@ -102,6 +110,9 @@ SWITCHES: dict[str, dict[Any, dict[str, str]]] = {
         "accecn": {"net/ipv4/tcp_ecn": "3"},
         "accecn-ask": {"net/ipv4/tcp_ecn": "4"},
         "accecn-accept": {"net/ipv4/tcp_ecn": "5"},
+    },
+    "mtu_probing": {
+        name: {"net/ipv4/tcp_mtu_probing": str(n)} for n, name in enumerate(("off", "after-timeouts", "always"))
     },
     "accecn_option": {n: {"net/ipv4/tcp_ecn_option": str(n)} for n in range(4)},
 }
@@ -244,8 +255,15 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     def refuse(key: str, found: object, allowed: str) -> ScenarioError:
         return ScenarioError(key=f"flows.{i}.{key}", found=quote(found), allowed=f"{allowed}, with the linux backend")
 
-    if group["profile"] != "linux-6":
-        raise refuse("profile", group["profile"], '"linux-6"')
+    if group["profile"] not in PROFILES:
+        raise refuse("profile", group["profile"], ", ".join(quote(name) for name in PROFILES))
+    version = PROFILES[group["profile"]]
+    if version is not None and not kernel.is_of(version):
+        raise ScenarioError(
+            key=f"flows.{i}.profile",
+            found=f"{quote(group['profile'])}, and {kernel.name}",
+            allowed=f"a kernel of Linux {version}, or the profile linux-6, which leaves the version to the kernel",
+        )
     asked = group["congestion_control"]
     if asked in schema()["quinn"]["controllers"] or asked.startswith("stack:"):
         raise refuse("congestion_control", group["congestion_control"], "a controller of TCP or of PCC")
@@ -302,6 +320,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     if min_rto % 1_000_000:
         raise refuse("stack.min_rto", f"{min_rto} ns", "whole milliseconds")
     window = stack.pop("receive_buffer", 0)
+    if 0 < window < LEAST_WINDOW:
+        allowed = f"at least {LEAST_WINDOW:,} bytes, the window of the least receive buffer that the kernel takes"
+        raise refuse("stack.receive_buffer", Stack.shown("receive_buffer", window), allowed)
     memory = stack.pop("send_buffer", 0)
     if memory and (workload in BY_EVENTS or memory % 2 or not LEAST_SEND_BUFFER <= memory <= MOST_SEND_BUFFER):
         allowed = f"an even number of {LEAST_SEND_BUFFER:,} to {MOST_SEND_BUFFER:,} bytes"
@@ -310,10 +331,17 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     pacing_rate = stack.pop("max_pacing_rate", 0)
     if pacing_rate and workload in BY_EVENTS:
         raise refuse("stack.max_pacing_rate", Stack.shown("max_pacing_rate", pacing_rate), "no max_pacing_rate")
+    if paces := stack.pop("pacing", False):
+        if workload in BY_EVENTS:
+            raise refuse("stack.pacing", paces, "no pacing")
+        pacing_rate = pacing_rate or 8 * UNBOUNDED  # never reached: the socket paces at the rate of its window
     small_queues = stack.pop("small_queues", True)
     nodelay, cork, quickack = (stack.pop(key, False) for key in ("nodelay", "cork", "quickack"))
     if quickack and workload not in BY_EVENTS:
         raise refuse("stack.quickack", "true", f"false unless the workload is {' or '.join(BY_EVENTS)}")
+    if "reordering" in stack:
+        sysctl["net/ipv4/tcp_reordering"] = str(stack.pop("reordering"))
+    initrwnd = stack.pop("initial_receive_window", 0)
     if "limit_output_bytes" in stack:
         sysctl["net/ipv4/tcp_limit_output_bytes"] = str(stack.pop("limit_output_bytes"))
     sysctl["net/ipv4/tcp_ecn"] = "0"
@@ -330,6 +358,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "congestion_control": controller,
         "sysctl": sorted(sysctl.items()),
         "initcwnd": initcwnd,
+        "initrwnd": initrwnd,
         "rto_min_ms": min_rto // 1_000_000,
         "mss": smss + 12 * timestamps if smss else 0,
         "mtu": max(1500, smss + 52),
@@ -454,6 +483,7 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         "congestion_control": "",
         "sysctl": [],
         "initcwnd": 0,
+        "initrwnd": 0,
         "rto_min_ms": 0,
         "mss": 0,
         "mtu": max(1500, payload + UDP_IP),

@@ -58,4 +58,4 @@ def _default_host(flow: dict[str, Any]) -> bool:
     """TCP of a Linux that has segmentation offload, and nothing said of it."""
     tcp = not flow["congestion_control"].startswith("pcc-") and flow["workload"]["kind"] not in DATAGRAMS
     stack = flow.get("stack") or {}
-    return tcp and flow.get("profile") == "linux-6" and "tso" not in stack and flow.get("host") is None
+    return tcp and flow.get("profile") in ("linux-6", "linux-7.3") and "tso" not in stack and flow.get("host") is None

@@ -159,8 +159,8 @@ _Arguments = tuple[int | None, list[tuple[str, str]], list[tuple[str, str]], boo
 def _in_the_kernel(path: str | Path, profile: str, hz: int, arguments: _Arguments, cpu: int | None) -> dict[str, Any]:
     from ackclock import linux
 
-    if profile != "linux-6":
-        raise InputError(f"--profile: found {quote(profile)}; allowed: linux-6, with the linux backend")
+    if profile not in ("linux-6", "linux-7.3"):
+        raise InputError(f"--profile: found {quote(profile)}; allowed: linux-6, linux-7.3, with the linux backend")
     if hz != 1000:
         raise InputError(f"--hz: found {hz}; allowed: 1000, with the linux backend")
     tolerance_us, sysctls, defines, strict = arguments

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ackclock.errors import InputError
-from ackclock.judge.bound import Bound, Verdict
+from ackclock.judge.bound import AGAINST, Bound, Verdict
 from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
 from ackclock.judge.over_cells import GENERAL, general
 from ackclock.study import answer
@@ -92,7 +92,8 @@ class Criterion:
         A study whose plan has fewer is refused when it is loaded.
     over
         "each": every number that weighs has to hold. "general": the numbers that weigh are cells of a general sentence, judged by the rule of
-        `ackclock.judge.over_cells`.
+        `ackclock.judge.over_cells`. "turns": of a cause, whose numbers are those of its claim without the cause: it holds if the claim's criterion
+        does not hold any more.
     """
 
     measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
@@ -102,24 +103,36 @@ class Criterion:
     printed: str = ""
     reads: tuple[Reading, ...] = ()
     needs: int = 2
-    over: Literal["each", "general"] = "each"
+    over: Literal["each", "general", "turns"] = "each"
 
-    def judge(self, tables: Tables) -> Judged:
-        """Measure and decide."""
+    def judge(self, tables: Tables, looks: int = 1) -> Judged:
+        """Measure and decide; `looks` as for `Evidence.judge`."""
         with answer.of(self.measure):
             evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
             for e in evidence:
                 answer.checked(self.measure, e.check)
             if self.over == GENERAL:
-                found = general(evidence)
+                found = general(evidence, looks)
                 verdict, evidence = found.verdict, found.evidence
             else:
-                verdict = conjunction(evidence)
+                verdict = conjunction(evidence, looks)
+                if self.over == TURNS:
+                    verdict = _turned(verdict)
         labels = [e.label for e in evidence]
         if len(set(labels)) < len(labels):
             twice = next(text for text in labels if labels.count(text) > 1)
             raise InputError(f"evidence: found two numbers called {twice!r}; allowed: one of each name")
         return Judged(criterion=self, verdict=verdict, evidence=evidence)
+
+
+TURNS = "turns"
+
+
+def _turned(verdict: Verdict) -> Verdict:
+    """The word on a cause: what its claim's criterion says without it, turned over."""
+    if verdict is Verdict.HOLDS:
+        return Verdict.FAILS
+    return Verdict.HOLDS if verdict in AGAINST else verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,9 +248,9 @@ class Claim:
         for cause in self.causes:
             yield cause.name, cause.criterion
 
-    def judge(self, tables: Tables) -> Outcome:
-        """Measure and decide."""
-        return Outcome(claim=self, halves={name: criterion.judge(tables) for name, criterion in self.halves})
+    def judge(self, tables: Tables, looks: int = 1) -> Outcome:
+        """Measure and decide; `looks` as for `Evidence.judge`."""
+        return Outcome(claim=self, halves={name: criterion.judge(tables, looks) for name, criterion in self.halves})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -251,7 +251,7 @@ def _criterion(one: Table, program: Program) -> Criterion:
         printed=one.text("printed", default=""),
         reads=tuple(readings[r] for r in one.texts("readings")),
         needs=one.whole("needs", least=2, default=2),
-        over=one.word("over", ("each", "general"), default="each"),  # type: ignore[arg-type]
+        over=one.word("over", ("each", "general", "turns"), default="each"),  # type: ignore[arg-type]
     )
     one.done()
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ackclock.stats import Estimate
 from ackclock.study import Bound, Data, Evidence, Plan, Tables
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.prr import burst_loss, path, population
-from ackclock_studies.prr.fetches import NEEDS, jointly, paired
+from ackclock_studies.prr.fetches import NEEDS, compared, jointly, paired
 from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, PAGE_LABELS, PAGES, where
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
 
@@ -82,6 +83,20 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             )
         )
     return found
+
+
+def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """T6's own number with a rule that does not grow below ssthresh: whether the gain still grows from 1 to 3 %."""
+    return [
+        Evidence.of(
+            minus(*(gain(*compared(tables, page, loss, RATE_HALVING, CRB)) for loss in (HIGH, LOW))),
+            f"{PAGE_LABELS[page]}: gain of {label(CRB)} at 3 % less gain at 1 %",
+            bound,
+            unit="points",
+            key=f"grows_{PAGE_LABELS[page].split()[0]}",
+        )
+        for page in PAGES[2:]
+    ] + [replace(e, weighs=False) for e in without_growth(tables, Bound())]
 
 
 def percent_of(part: Estimate, whole: Estimate) -> Estimate:

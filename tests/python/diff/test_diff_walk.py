@@ -7,6 +7,7 @@ import polars as pl
 
 from ackclock.cli import _terminal, main
 from ackclock.cli._diff import _show
+from ackclock.diff import Flow, Judged, errors, table
 from ackclock.diff._compare import BACKENDS, Comparison, _events, _walk
 from ackclock.errors import InputError
 
@@ -16,6 +17,44 @@ SCENARIOS = Path(__file__).parents[3] / "python" / "ackclock" / "_scenarios"
 def _ack(number, seq, *, overtaken=False):
     said = {"rexmit": 0, "cwnd_before": 10, "ca_state": "Open", "t_s": 0.1 * number}
     return {**said, "event": "ack", "ack_no": number, "seq": seq, "overtaken": overtaken}
+
+
+def _flow(number, **changes):
+    equal = {
+        "bytes": (9, 9),
+        "goodput_bps": (1e6, 1e6),
+        "completion_s": (None, None),
+        "retransmissions": (0, 0),
+        "timeouts": (0, 0),
+    }
+    return Flow(**{"number": number, "events": 5, "difference": "", **equal, **changes})
+
+
+def test_a_flow_is_identical_when_its_numbers_are_too():
+    assert _flow(1).identical
+    assert _flow(1, completion_s=(1.0, 1.0000015)).identical
+    for key, pair in (
+        ("difference", "sends 1"),
+        ("bytes", (9, 8)),
+        ("goodput_bps", (1e6, 1.001e6)),
+        ("completion_s", (1.0, None)),
+        ("completion_s", (1.0, 1.00001)),
+        ("retransmissions", (1, 0)),
+        ("timeouts", (0, 1)),
+    ):
+        assert not _flow(1, **{key: pair}).identical, key
+
+
+def test_all_flows_are_counted_and_the_first_ones_beside_them():
+    same, other = _flow(0), _flow(1, goodput_bps=(1.2e6, 1e6), bytes=(60_000, 50_001))
+    given = {"name": "a", "kind": "flows", "events": 9}
+    rows = [
+        Judged(**given, identical=True, text="", first=True, flows=(same,)),
+        Judged(**given, identical=False, text="flow 1: bytes", first=True, flows=(same, other), effect=other.effect),
+    ]
+    said = table(rows).splitlines()
+    assert said[2].split("|")[1:5] == [" flows ", " 2 ", " 1 ", " 2 "]
+    assert "| goodput, all flows | 1 | 0 | 0 | 0 | 0 | 0 | 20.0 % |" in errors(rows)
 
 
 def _sent(seq):
@@ -48,7 +87,9 @@ def test_an_ack_in_one_table_that_nothing_overtook_is_a_difference():
 def test_equal_events_are_told_of_the_flow_that_has_them(capsys):
     def told(events, flows):
         run = SimpleNamespace(flows=range(flows), provenance={"kernel": {"release": "7"}})
-        _show(Comparison(simulator=run, kernel=run, divergence=None, events=events, recovered=True, agreement=()))
+        every = tuple(_flow(number) for number in range(flows))
+        known = {"divergence": None, "events": events, "recovered": True, "agreement": (), "flows": every}
+        _show(Comparison(simulator=run, kernel=run, **known))
         return capsys.readouterr().out.splitlines()[0]
 
     assert told(9, 1) == "all 9 events are equal in the simulator and Linux 7"
@@ -74,4 +115,4 @@ def test_an_ack_with_nothing_outstanding_is_left_out_and_a_duplicate_is_not():
     table = pl.DataFrame(
         [{**same, "event": e, "seq": seq, "len": n, "t_s": 0.1 * i, "ack_no": i} for i, (e, seq, n) in enumerate(rows)]
     )
-    assert [row["ack_no"] for row in _events(table, None, 10.0, None)] == [0, 1, 2, 4]
+    assert [row["ack_no"] for row in _events(table, 0, None, 10.0)] == [0, 1, 2, 4]

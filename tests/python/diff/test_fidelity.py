@@ -136,15 +136,15 @@ def test_the_row_of_a_family_counts_what_was_refused_apart():
         return Judged(name=f"{kind} {n}", kind=kind, **{"identical": False, "events": 9, "text": "", **what})
 
     rows = [
-        judged("a", 0, identical=True, retransmissions=(3, 3), effect=0.0),
+        judged("a", 0, identical=True, first=True, retransmissions=(3, 3), effect=0.0),
         judged("a", 1, refused=True, text="no"),
-        judged("b", 0, retransmissions=(3, 4), timeouts=(1, 1), effect=-0.2),
-        judged("b", 1, identical=True, given=True, effect=0.1),
+        judged("b", 0, first=True, retransmissions=(3, 4), timeouts=(1, 1), effect=-0.2),
+        judged("b", 1, identical=True, first=True, given=True, effect=0.1),
     ]
     assert table(rows).splitlines()[2:] == [
-        "| b | 2 | 1 | 1 | 1 | 2 | 0 | -20.0 % |",
-        "| a | 2 | 1 | 0 | 1 | 1 | 1 | +0.0 % |",
-        "| all | 4 | 2 | 1 | 2 | 3 | 1 | -20.0 % |",
+        "| b | 2 | 1 | 2 | 1 | 1 | 2 | 0 | -20.0 % |",
+        "| a | 2 | 1 | 1 | 0 | 1 | 1 | 1 | +0.0 % |",
+        "| all | 4 | 2 | 3 | 1 | 2 | 3 | 1 | -20.0 % |",
     ]
 
 

@@ -24,6 +24,7 @@ LINUX_DOES_IT = {
     ("stack", "delayed_ack", True), ("stack", "early_retransmit", "off"), ("stack", "sack", True),
     ("stack", "timestamps", True), ("stack", "tlp", True), ("stack", "frto", True), ("stack", "idle_restart", True),
     ("stack", "sack_compression", True), ("stack", "small_queues", True), ("stack", "tso", False),
+    ("stack", "mtu_probing", "off"), ("stack", "pacing", False),
     ("stack", "packet_memory", "copied"), ("stack", "packet_memory", "handed-on"),
     ("host", "name", "x"), ("host", "cuts_packets", False), ("host", "gro", False),
     # of what is refused itself, or changes nothing alone
@@ -173,3 +174,33 @@ def test_every_switch_and_every_key_of_a_workload_has_a_row() -> None:
 def test_the_table_in_the_documentation_is_that_of_the_rows() -> None:
     text = KEYS.PAGE.read_text(encoding="utf-8")
     assert KEYS.BEGIN + KEYS.page() + KEYS.END in text
+
+
+def test_a_window_that_no_buffer_of_the_kernel_has_is_refused_with_the_least() -> None:
+    told = KEYS.scenario(KEYS.Row(key="name", value=""), changed=False)
+    for size, taken in (("2000 bytes", False), ("1500 bytes", False), ("2600 bytes", True)):
+        text = told.set("flows.0.stack.receive_buffer", size).to_engine_json()
+        if taken:
+            _translate.job(json.loads(text), 1, "relay", Has(release="7.3.4", controllers=tuple(CONTROLLERS)))
+            continue
+        with pytest.raises(ScenarioError, match=r'stack\.receive_buffer: found "[^"]*"; allowed: at least 2,600 bytes'):
+            _translate.job(json.loads(text), 1, "relay", Has(release="7.3.4", controllers=tuple(CONTROLLERS)))
+
+
+def test_a_profile_is_refused_by_a_kernel_that_is_not_its_own() -> None:
+    told = KEYS.scenario(KEYS.Row(key="name", value=""), changed=False)
+    old, new = (Has(release=release, controllers=tuple(CONTROLLERS)) for release in ("6.12.117", "7.3.4"))
+    for profile, kernel, taken in (
+        ("linux-6", old, True),
+        ("linux-6", new, True),
+        ("linux-7.3", new, True),
+        ("linux-7.3", old, False),
+    ):
+        text = told.set("flows.0.profile", profile).to_engine_json()
+        if taken:
+            _translate.job(json.loads(text), 1, "relay", kernel)
+            continue
+        with pytest.raises(
+            ScenarioError, match=r'profile: found "linux-7.3", and Linux 6\.12\.117; allowed: a kernel of Linux 7\.3'
+        ):
+            _translate.job(json.loads(text), 1, "relay", kernel)

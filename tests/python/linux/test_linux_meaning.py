@@ -121,3 +121,65 @@ def test_what_the_kernel_would_not_do_is_refused(change: dict[str, Any], found: 
         told = told.set(key, value)
     with pytest.raises(ScenarioError, match=found):
         _translate.job(json.loads(told.to_engine_json()), 1, "auto", Has(release="7.3.4", controllers=("cubic",)))
+
+
+TOGETHER = (
+    "start_s", "established_s", "stop_s", "completion_s", "bytes_acked", "goodput_bps", "sent_packets", "retransmissions", "rtos", "failed",
+)  # fmt: skip
+"""Columns of `flows` that say the same of the same packets."""
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        {"workload": {"kind": "transfer", "bytes": "4 kB"}},
+        {"workload": {"kind": "transfer", "bytes": "2 MB"}, "start": "100 ms"},
+        {"workload": {"kind": "bulk"}, "stop": "1200 ms"},
+        {"workload": {"kind": "bulk"}, "stop": "2 s"},
+        {"workload": {"kind": "transfer", "bytes": "50 MB"}, "stop": "700 ms"},
+        {"workload": {"kind": "throttled", "rate": "3 Mbit/s", "chunk": "30 kB", "bytes": "300 kB"}},
+        {"workload": {"kind": "throttled", "rate": "3 Mbit/s", "chunk": "30 kB"}, "stop": "900 ms"},
+        {"workload": {"kind": "throttled", "rate": "30 Mbit/s", "chunk": "300 kB"}, "stop": "900 ms"},
+        {"workload": {"kind": "fetch", "bytes": "58 kB", "count": 3, "pause": "50 ms"}},
+        {"workload": {"kind": "fetch", "bytes": "58 kB", "count": 300}, "stop": "1 s"},
+        {
+            "workload": {
+                "kind": "transactions",
+                "bytes": "30 kB",
+                "arrivals": {"kind": "periodic", "interval": "200 ms"},
+                "count": 3,
+                "requests": 2,
+                "max_open": 100,
+            }
+        },
+        {
+            "workload": {
+                "kind": "transactions",
+                "bytes": "30 kB",
+                "arrivals": {"kind": "periodic", "interval": "20 ms"},
+                "max_open": 100,
+            },
+            "stop": "500 ms",
+        },
+    ],
+    ids=lambda flow: f"{flow['workload']['kind']}-{flow.get('stop', 'end').replace(' ', '')}",
+)
+def test_equal_packets_give_equal_tables(kernel: linux.Kernel, flow: dict[str, Any]) -> None:
+    told = scenario("3 s", back={"rate": "1 Mbit/s"}, congestion_control="cubic", **flow)
+    result = compare(told, network="relay")
+    assert result.identical, result.flows[0].text
+    for name in TOGETHER:
+        ours, theirs = (run.flows[name][0] for run in (result.simulator, result.kernel))
+        assert ours == (pytest.approx(theirs, abs=2e-6, rel=1e-5) if isinstance(theirs, float) else theirs), name
+
+
+def test_a_stop_of_one_flow_is_the_same_for_the_other(kernel: linux.Kernel) -> None:
+    told = scenario("3 s", congestion_control="cubic", workload={"kind": "bulk"}).to_dict()
+    told["flows"] = [{**told["flows"][0], "stop": "1500 ms"}, {**told["flows"][0], "start": "200 ms"}]
+    result = compare(ackclock.Scenario.from_dict(told), network="relay")
+    assert result.identical, [flow.text for flow in result.flows]
+    # what the application had written at its stop still left: the window that was in flight, and as much in the send buffer
+    of_first = result.simulator.flows.row(0, named=True)
+    written = of_first["bytes_acked"] - of_first["goodput_bps"] * 1.5 / 8
+    assert written > 100_000
+    assert of_first["completion_s"] > 1.5

@@ -58,6 +58,28 @@ def test_a_dependency_that_points_upwards_is_caught(tmp_path, monkeypatch):
     assert check_crates.main() == 1
 
 
+@pytest.mark.parametrize(
+    ("crate", "file", "use", "found"),
+    [
+        ("tcp", "rwnd.rs", "use crate::connection::Connection;", "rwnd uses connection"),
+        ("tcp", "stats.rs", "use crate::sender::Sender;", "stats uses sender"),
+        ("tcp", "sender/device.rs", "use super::patience::Patience;", "circles (device, patience, plain"),
+        ("sim", "tables/table.rs", "use crate::report::summary;", "tables uses report"),
+        ("sim", "scenario/names.rs", "use super::hosts::Customs;", "circles (hosts, names, spec)"),
+    ],
+)
+def test_an_arrow_planted_in_a_crate_is_caught(tmp_path, monkeypatch, crate, file, use, found):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    check_crates = tool("check_crates")
+    copy = tmp_path / "crates" / crate
+    shutil.copytree(ROOT / "crates" / crate / "src", copy / "src")
+    shutil.copy(ROOT / "crates" / crate / "Cargo.toml", copy)
+    assert check_crates.rooms(tmp_path) == []
+    path = copy / "src" / file
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{use}\n", encoding="utf-8")
+    assert any(found in line for line in check_crates.rooms(tmp_path)), check_crates.rooms(tmp_path)
+
+
 def test_a_script_sees_what_those_before_it_hand_out(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     lint_page = tool("lint_page")

@@ -150,6 +150,35 @@ fn a_window_that_any_hook_breaks_is_noticed() {
     }
 }
 
+/// Reno that notes what samples of the delivery rate say: for each of three flags, whether it was false and whether it was true.
+struct Notes(std::sync::Arc<std::sync::Mutex<[[bool; 2]; 3]>>);
+
+impl CongestionControl for Notes {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
+        let rate = ack.rate.expect("asked for");
+        let flags = [rate.is_app_limited, rate.is_retrans, rate.is_ack_delayed];
+        let mut seen = self.0.lock().expect("whole");
+        flags.into_iter().zip(seen.iter_mut()).for_each(|(flag, seen)| seen[usize::from(flag)] = true);
+        Reno::default().on_ack(window, ack);
+    }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+    fn needs(&self) -> Needs {
+        Needs { rate: true, ..Needs::default() }
+    }
+    fn copied(&self) -> Result<Custom, String> {
+        Ok(Box::new(Notes(self.0.clone())))
+    }
+}
+
+#[test]
+fn what_a_sample_of_the_rate_says_is_said_both_ways() {
+    let seen = std::sync::Arc::default();
+    assert_eq!(check(|| Notes(std::sync::Arc::clone(&seen)), || true), Ok(()));
+    assert_eq!(*seen.lock().expect("whole"), [[true; 2]; 3]);
+}
+
 /// A controller whose copy forgets.
 #[derive(Clone)]
 struct Forgets(u32);

@@ -251,3 +251,5 @@ const GOODPUT: u32 = 2;
 const LIMITS: u32 = 3;
 const WARM_UP: u32 = 4;
 const SLICE: u32 = 5;
+/// A flow of clients stops: what it has until then is its goodput.
+pub const STOP: u32 = 6;

@@ -7,11 +7,13 @@ use std::borrow::Borrow;
 
 use ackclock_cc::Window;
 use ackclock_core::packet::Class;
-use ackclock_core::trace::{Branch, CaState, Event, ExitCause, Record, RecoverySummary};
+use ackclock_core::trace::{Branch, CaState, Event, ExitCause, RecoverySummary};
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_net::{Counters, Refused};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{DestinationMetrics, Held, Hold, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace};
+use ackclock_tcp::{
+    DestinationMetrics, Held, Hold, Record, SlowStartEnd, SlowStartExit, Times, VarsRow, VarsTrace,
+};
 
 use crate::memory;
 use crate::report::observe::Observer;
@@ -53,10 +55,12 @@ pub(crate) fn tables(
     journal.fetches.sort_by_key(|f| (f.flow, f.idx));
     journal.transactions.rows.sort_by_key(|t| (t.flow, t.idx));
     journal.vars.sort_by_key(|(flow, idx, _)| (*flow, *idx));
-    journal.records.sort_by_key(|(idx, records)| (records[0].flow, *idx));
+    journal.records.sort_by_key(|(idx, records)| (records[0].event.flow, *idx));
     // `fq` releases a segment after the sender has gone on to the next events.
-    for (_, records) in journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.t)) {
-        records.sort_by_key(|r| r.t);
+    for (_, records) in
+        journal.records.iter_mut().filter(|(_, records)| !records.is_sorted_by_key(|r| r.event.t))
+    {
+        records.sort_by_key(|r| r.event.t);
     }
     let observer = &ended.observer;
     let drops = ended.world.take_drops();
@@ -128,12 +132,12 @@ columns! {
     time established_s ["s"] = rows().map(|f| f.established),
         "When the end that opened the flow's first connection completed the handshake.", or "no handshake was completed, or the transport has none";
     time stop_s ["s"] = rows().map(|f| f.stop),
-        "When the application stops: at the scenario's `stop`, when its last byte is acknowledged, or at the end of the run.";
+        "When the application stops: at the scenario's `stop`, when the flow is complete, or at the end of the run, whichever comes first.";
     f8 completion_s ["s"] = rows().map(|f| elapsed(f, f.completed)),
-        "Time from the start of the flow until all its data was acknowledged or its last response was complete.", or "the flow did not complete";
+        "Time from the start of the flow until it was complete: all its data, and the FIN behind it, was acknowledged to the sending host, or the client had the last response.", or "it did not complete";
     i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
     f8 goodput_bps ["bit/s"] = rows().map(goodput),
-        "Payload acknowledged until `stop_s`, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
+        "Payload acknowledged until `stop_s`, or all of it if the flow is complete, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
     i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; of QUIC, all packets.";
     i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions; of QUIC, packets taken as lost, whose data is sent again.";
     i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";
@@ -453,61 +457,61 @@ columns! {
         let all: Vec<&Record> = records.iter().flat_map(|(_, records)| records).collect();
         let rows = || all.iter().copied();
         let idx = records.iter().flat_map(|(idx, records)| std::iter::repeat_n(*idx, records.len()));
-        let edge = |r: &Record, block: usize, end: bool| if end { r.sack[block].1 } else { r.sack[block].0 };
+        let edge = |r: &Record, block: usize, end: bool| if end { r.ack.sack[block].1 } else { r.ack.sack[block].0 };
         // NaN where a deadline or a length of time is not set
         let when = |t: Time| seconds(t);
     }
-    time t_s ["s"] = rows().map(|r| r.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
-    i8 t_ns ["ns"] = rows().map(|r| r.t.0), "The same, exact.";
-    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
-    flag responder = rows().map(|r| r.responder), "Whether the sender accepted the connection (the other end opened it).";
-    text(&Event::NAMES) event = rows().map(|r| r.event as u32),
+    time t_s ["s"] = rows().map(|r| r.event.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
+    i8 t_ns ["ns"] = rows().map(|r| r.event.t.0), "The same, exact.";
+    u4 flow = rows().map(|r| r.event.flow), "Number of the flow.";
+    flag responder = rows().map(|r| r.event.responder), "Whether the sender accepted the connection (the other end opened it).";
+    text(&Event::NAMES) event = rows().map(|r| r.event.kind as u32),
         "\"ack\"; \"send\" (a new segment) and \"rtx\" (a retransmission); \"rto\", \"tlp\", \"reo_timer\" (timers); \"enter\" and \"exit\" (fast recovery); \"undo\".";
-    u4 ack_no = rows().map(|r| r.ack_no), "Number of ACKs received so far, including this one.";
-    i8 seq ["bytes"] = rows().map(|r| r.seq), "Acknowledgment number, or offset of the first byte sent.";
-    u4 len ["bytes"] = rows().map(|r| r.len), "Bytes sent, or bytes newly acknowledged cumulatively.";
-    u4 seg_no = rows().map(|r| r.seg_no), "Number of the data segment sent; for ACKs, of the segment at SND.UNA.";
-    u1 rexmit = rows().map(|r| r.rexmit), "Which transmission of the segment: 0 is the first.";
-    u1 sack_blocks = rows().map(|r| r.sack_blocks), "Number of SACK blocks in the ACK.";
+    u4 ack_no = rows().map(|r| r.ack.ack_no), "Number of ACKs received so far, including this one.";
+    i8 seq ["bytes"] = rows().map(|r| r.event.seq), "Acknowledgment number, or offset of the first byte sent.";
+    u4 len ["bytes"] = rows().map(|r| r.event.len), "Bytes sent, or bytes newly acknowledged cumulatively.";
+    u4 seg_no = rows().map(|r| r.event.seg_no), "Number of the data segment sent; for ACKs, of the segment at SND.UNA.";
+    u1 rexmit = rows().map(|r| r.event.rexmit), "Which transmission of the segment: 0 is the first.";
+    u1 sack_blocks = rows().map(|r| r.ack.sack_blocks), "Number of SACK blocks in the ACK.";
     i8 sack0_start ["bytes"] = rows().map(|r| edge(r, 0, false)), "First SACK block: offset of its first byte; 0 if there is no block.";
     i8 sack0_end ["bytes"] = rows().map(|r| edge(r, 0, true)), "First SACK block: offset after its last byte; 0 if there is no block.";
     i8 sack1_start ["bytes"] = rows().map(|r| edge(r, 1, false)), "Second SACK block: offset of its first byte.";
     i8 sack1_end ["bytes"] = rows().map(|r| edge(r, 1, true)), "Second SACK block: offset after its last byte.";
     i8 sack2_start ["bytes"] = rows().map(|r| edge(r, 2, false)), "Third SACK block: offset of its first byte.";
     i8 sack2_end ["bytes"] = rows().map(|r| edge(r, 2, true)), "Third SACK block: offset after its last byte.";
-    flag dsack = rows().map(|r| r.dsack), "Whether the ACK carries a DSACK.";
-    flag is_dup = rows().map(|r| r.is_dup), "Whether the ACK is a duplicate ACK (RFC 6675 §2).";
-    u4 newly_sacked ["segments"] = rows().map(|r| r.newly_sacked), "Segments that the ACK SACKs for the first time.";
-    u4 delivered ["segments"] = rows().map(|r| r.delivered), "DeliveredData of this ACK.";
-    u4 newly_lost ["segments"] = rows().map(|r| r.newly_lost), "Segments marked lost on this ACK.";
-    u4 lost_retransmits ["segments"] = rows().map(|r| r.lost_retransmits), "Retransmissions marked lost on this ACK.";
-    flag safe_ack = rows().map(|r| r.safe_ack), "SafeACK (RFC 9937 §6.2).";
-    u4 cwnd_before ["segments"] = rows().map(|r| r.cwnd_before), "cwnd before the event.";
-    u4 cwnd ["segments"] = rows().map(|r| r.cwnd), "cwnd after the event.";
-    ssthresh ssthresh ["segments"] = rows().map(|r| r.ssthresh), "Slow-start threshold.", or "not set yet";
-    u4 pipe_before ["segments"] = rows().map(|r| r.pipe_before), "pipe before the ACK was processed.";
-    u4 pipe ["segments"] = rows().map(|r| r.pipe), "pipe after the event, before anything is sent.";
-    u4 flight_size ["segments"] = rows().map(|r| r.flight_size), "SND.NXT - SND.UNA.";
-    u4 sacked_out ["segments"] = rows().map(|r| r.sacked_out), "Segments marked SACKed.";
-    u4 lost_out ["segments"] = rows().map(|r| r.lost_out), "Segments believed lost.";
-    u4 retrans_out ["segments"] = rows().map(|r| r.retrans_out), "Retransmissions in flight.";
-    u4 rwnd ["bytes"] = rows().map(|r| r.rwnd), "The peer's receive window.";
-    text(&CaState::NAMES) ca_state = rows().map(|r| r.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
-    i8 recovery_point ["bytes"] = rows().map(|r| r.recovery_point), "RecoveryPoint (RFC 6675; Linux high_seq).";
-    u4 reordering ["segments"] = rows().map(|r| r.reordering), "Degree of reordering that the sender assumes (DupThresh).";
-    text(&Branch::NAMES) branch = rows().map(|r| r.rule.branch as u32),
+    flag dsack = rows().map(|r| r.ack.dsack), "Whether the ACK carries a DSACK.";
+    flag is_dup = rows().map(|r| r.ack.is_dup), "Whether the ACK is a duplicate ACK (RFC 6675 §2).";
+    u4 newly_sacked ["segments"] = rows().map(|r| r.ack.newly_sacked), "Segments that the ACK SACKs for the first time.";
+    u4 delivered ["segments"] = rows().map(|r| r.ack.delivered), "DeliveredData of this ACK.";
+    u4 newly_lost ["segments"] = rows().map(|r| r.ack.newly_lost), "Segments marked lost on this ACK.";
+    u4 lost_retransmits ["segments"] = rows().map(|r| r.ack.lost_retransmits), "Retransmissions marked lost on this ACK.";
+    flag safe_ack = rows().map(|r| r.ack.safe_ack), "SafeACK (RFC 9937 §6.2).";
+    u4 cwnd_before ["segments"] = rows().map(|r| r.window.cwnd_before), "cwnd before the event.";
+    u4 cwnd ["segments"] = rows().map(|r| r.window.cwnd), "cwnd after the event.";
+    ssthresh ssthresh ["segments"] = rows().map(|r| r.window.ssthresh), "Slow-start threshold.", or "not set yet";
+    u4 pipe_before ["segments"] = rows().map(|r| r.window.pipe_before), "pipe before the ACK was processed.";
+    u4 pipe ["segments"] = rows().map(|r| r.window.pipe), "pipe after the event, before anything is sent.";
+    u4 flight_size ["segments"] = rows().map(|r| r.window.flight_size), "SND.NXT - SND.UNA.";
+    u4 sacked_out ["segments"] = rows().map(|r| r.window.sacked_out), "Segments marked SACKed.";
+    u4 lost_out ["segments"] = rows().map(|r| r.window.lost_out), "Segments believed lost.";
+    u4 retrans_out ["segments"] = rows().map(|r| r.window.retrans_out), "Retransmissions in flight.";
+    u4 rwnd ["bytes"] = rows().map(|r| r.window.rwnd), "The peer's receive window.";
+    text(&CaState::NAMES) ca_state = rows().map(|r| r.event.ca_state as u32), "Congestion state: \"Open\", \"Disorder\", \"CWR\", \"Recovery\", \"Loss\".";
+    i8 recovery_point ["bytes"] = rows().map(|r| r.repair.recovery_point), "RecoveryPoint (RFC 6675; Linux high_seq).";
+    u4 reordering ["segments"] = rows().map(|r| r.repair.reordering), "Degree of reordering that the sender assumes (DupThresh).";
+    text(&Branch::NAMES) branch = rows().map(|r| r.repair.rule.branch as u32),
         "Branch of the recovery rule that set cwnd: \"prop\", \"bound\", \"forced\" (PRR); \"rh_dec\", \"rh_clamp\" (rate halving); \"hold\"; empty outside recovery.";
-    u4 sndcnt ["segments"] = rows().map(|r| r.rule.sndcnt), "PRR: segments that this ACK allows to be sent (sndcnt).";
-    u4 prr_delivered ["segments"] = rows().map(|r| r.rule.prr_delivered), "PRR: segments delivered since recovery began.";
-    u4 prr_out ["segments"] = rows().map(|r| r.rule.prr_out), "PRR: segments sent since recovery began.";
-    u4 recover_fs ["segments"] = rows().map(|r| r.rule.recover_fs), "PRR: RecoverFS (Linux prior_cwnd).";
-    span rto_s ["s"] = rows().map(|r| r.rto), "Retransmission timeout in force.";
-    u1 backoff = rows().map(|r| r.backoff), "Number of times that the retransmission timeout was doubled.";
-    span srtt_s ["s"] = rows().map(|r| r.srtt), "Smoothed RTT.";
-    span rttvar_s ["s"] = rows().map(|r| r.rttvar), "RTT variation as used in the timeout: 4 * RTTVAR of RFC 6298.";
-    span min_rtt_s ["s"] = rows().map(|r| r.min_rtt), "Minimum RTT.", or "there was no RTT sample yet";
-    span reo_wnd_s ["s"] = rows().map(|r| r.reo_wnd), "RACK's reordering window.";
-    f8 deadline_s ["s"] = rows().map(|r| when(r.deadline)), "When the sender's timer expires next.", or "no timer is armed";
+    u4 sndcnt ["segments"] = rows().map(|r| r.repair.rule.sndcnt), "PRR: segments that this ACK allows to be sent (sndcnt).";
+    u4 prr_delivered ["segments"] = rows().map(|r| r.repair.rule.prr_delivered), "PRR: segments delivered since recovery began.";
+    u4 prr_out ["segments"] = rows().map(|r| r.repair.rule.prr_out), "PRR: segments sent since recovery began.";
+    u4 recover_fs ["segments"] = rows().map(|r| r.repair.rule.recover_fs), "PRR: RecoverFS (Linux prior_cwnd).";
+    span rto_s ["s"] = rows().map(|r| r.timers.rto), "Retransmission timeout in force.";
+    u1 backoff = rows().map(|r| r.timers.backoff), "Number of times that the retransmission timeout was doubled.";
+    span srtt_s ["s"] = rows().map(|r| r.timers.srtt), "Smoothed RTT.";
+    span rttvar_s ["s"] = rows().map(|r| r.timers.rttvar), "RTT variation as used in the timeout: 4 * RTTVAR of RFC 6298.";
+    span min_rtt_s ["s"] = rows().map(|r| r.timers.min_rtt), "Minimum RTT.", or "there was no RTT sample yet";
+    span reo_wnd_s ["s"] = rows().map(|r| r.timers.reo_wnd), "RACK's reordering window.";
+    f8 deadline_s ["s"] = rows().map(|r| when(r.timers.deadline)), "When the sender's timer expires next.", or "no timer is armed";
     u4 idx = idx, "Number of the fetch or transaction within the flow; 0 if the flow has only one connection.";
 }
 

@@ -2,7 +2,7 @@
 
 use ackclock_core::FlowId;
 
-use crate::report::observe::Observer;
+use crate::report::observe::{Observer, STOP};
 use crate::workload::flow::{Flow, Journal};
 use crate::workload::{Context, Driver, Workload};
 use crate::world::{Application, ConnId, World};
@@ -23,8 +23,11 @@ pub struct App {
 impl App {
     /// Schedule the starts and the first samples.
     pub fn begin(&mut self, world: &mut World) {
-        for flow in &self.flows {
+        for (flow, driver) in self.flows.iter().zip(&self.drivers) {
             world.wake(flow.id, flow.start);
+            if driver.keeps_no_stop() {
+                world.tick(STOP, flow.stop);
+            }
         }
         self.observer.begin(world);
     }
@@ -67,6 +70,14 @@ impl Application for App {
     }
 
     fn tick(&mut self, world: &mut World, what: u32) {
+        if what == STOP {
+            for (flow, driver) in self.flows.iter_mut().zip(&self.drivers) {
+                if driver.keeps_no_stop() && flow.stop == world.now() {
+                    flow.acked_at_stop = Some(flow.acked(world));
+                }
+            }
+            return;
+        }
         self.observer.tick(world, &self.flows, what);
     }
 }

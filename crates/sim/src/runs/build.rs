@@ -12,8 +12,8 @@ use crate::runs::app::App;
 use crate::scenario::bounds::TAKES_TIME;
 use crate::scenario::hosts::{self, Customs};
 use crate::scenario::machines::Machines;
-use crate::scenario::spec::{self, CapturePoint, MetricsCache, Scenario, TraceLevel};
-use crate::scenario::starts::{self, Starts};
+use crate::scenario::spec::{self, CapturePoint, FlowGroup, MetricsCache, Scenario, TraceLevel};
+use crate::scenario::starts::Starts;
 use crate::scenario::topology::Builder;
 use crate::transport::{Freight, TransportConfig};
 use crate::workload::flow::{ClientRow, Flow, Journal};
@@ -67,7 +67,7 @@ pub fn build(
     let mut clients = Vec::new();
     let mut machines = Machines::new(&scenario.hosts);
     let mut destinations = Vec::new();
-    let members: u64 = scenario.flows.iter().map(starts::members).sum();
+    let members: u64 = scenario.flows.iter().map(FlowGroup::members).sum();
     let room = members.min(MAX_SLOTS as u64) as usize;
     let (mut flows, mut drivers) = (Vec::with_capacity(room), Vec::with_capacity(room));
     layout.routes.reserve_exact(room);
@@ -82,7 +82,7 @@ pub fn build(
         shortcuts.apply(&mut config);
         let destination = group.stack.metrics_cache.as_ref().map(|cache| remember(&mut destinations, cache));
         let stop = end.min(group.stop_ns.map_or(end, Time));
-        let members = starts::members(group);
+        let members = group.members();
         let workload = group.workload.params();
         let mut site = Site {
             layout: &mut layout,

@@ -2,17 +2,15 @@
 
 use std::mem::size_of;
 
-use ackclock_core::trace::Record;
 use ackclock_core::{Packet, Rate, Span};
 use ackclock_net::link::LinkParams;
 use ackclock_net::{Limit, QueueConfig};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{Connection, VarsRow};
+use ackclock_tcp::{Connection, Record, VarsRow};
 
 use crate::capture::Captured;
-use crate::scenario::hosts::{is_foreign, is_pcc};
+use crate::scenario::names::{is_foreign, is_pcc};
 use crate::scenario::spec::{CapturePoint, FlowGroup, Scenario, Topology, TraceLevel};
-use crate::scenario::starts;
 use crate::tables::samples::{LimitRow, QueueRow, SampleRow};
 use crate::workload::needs::{packets, CONNECTION_BYTES, COPIES, FASTEST_BPS, FULL_BYTES};
 use crate::workload::Asks;
@@ -32,7 +30,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let blind = blind(scenario);
     let network = held(scenario).min(carried) * per_packet + piled + blind * PIECE_BYTES + links * LINK_BYTES;
     // of QUIC, the bytes themselves, and what its stack keeps of each packet; data that waits for what is before it
-    let quic: f64 = quic(scenario).map(|group| starts::members(group) as f64).sum();
+    let quic: f64 = quic(scenario).map(|group| group.members() as f64).sum();
     let quic = match quic > 0.0 {
         true => {
             let window = held(scenario).min(carried) * QUIC_PACKET_BYTES;
@@ -52,7 +50,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let traced = of_all(scenario, followed(scenario, record.trace).filter(|of| !pcc(of)));
     // samples are of TCP
     let tcp = scenario.flows.iter().filter(|group| !is_pcc(&group.congestion_control));
-    let tcp: f64 = tcp.map(|group| starts::members(group) as f64).sum();
+    let tcp: f64 = tcp.map(|group| group.members() as f64).sum();
     let sampled = rows(record.sample_interval_ns, tcp, size_of::<SampleRow>())
         + rows(record.queue_interval_ns, links, size_of::<QueueRow>())
         + rows(record.goodput_interval_ns, flows, 32)
@@ -88,7 +86,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
-        carried_by(scenario, group, starts::members(group)) * each
+        carried_by(scenario, group, group.members()) * each
     };
     scenario.flows.iter().map(of).sum::<f64>() as u64
 }
@@ -125,7 +123,7 @@ pub fn estimate_time(scenario: &Scenario) -> f64 {
         + rows(record.queue_interval_ns, links(scenario, flows))
         + rows(record.goodput_interval_ns, flows)
         + rows(record.limits_interval_ns, flows);
-    let quic: f64 = quic(scenario).map(|group| carried_by(scenario, group, starts::members(group))).sum();
+    let quic: f64 = quic(scenario).map(|group| carried_by(scenario, group, group.members())).sum();
     (carried(scenario) * PACKET_NS
         + quic.min(2.0 * carried(scenario)) * QUIC_PACKET_NS
         + changes * CHANGE_NS
@@ -140,7 +138,7 @@ fn quic(scenario: &Scenario) -> impl Iterator<Item = &FlowGroup> {
 
 /// Flows of the run; each client of a population is one.
 fn flows(scenario: &Scenario) -> f64 {
-    scenario.flows.iter().map(|group| starts::members(group) as f64).sum()
+    scenario.flows.iter().map(|group| group.members() as f64).sum()
 }
 
 /// Links of the run, both directions, at most: edges and clients' paths belong to one flow each.
@@ -196,7 +194,7 @@ fn held(scenario: &Scenario) -> f64 {
     let pcc = scenario.flows.iter().all(|group| is_pcc(&group.congestion_control));
     let times = if pcc { 1.0 } else { 2.0 };
     let shared: f64 = shared.chain(listed()).map(|link| capacity(link, rtt_ns, times)).sum();
-    let own = |group: &FlowGroup| starts::members(group) as f64 * group.workload.params().held();
+    let own = |group: &FlowGroup| group.members() as f64 * group.workload.params().held();
     shared + scenario.flows.iter().map(own).sum::<f64>()
 }
 
@@ -205,7 +203,7 @@ fn excess(scenario: &Scenario) -> f64 {
     let of = |group: &FlowGroup| {
         let workload = group.workload.params();
         match workload.asks(Span(scenario.duration_ns)) {
-            Asks::Regardless(each) if !workload.has_own_path() => starts::members(group) as f64 * each,
+            Asks::Regardless(each) if !workload.has_own_path() => group.members() as f64 * each,
             _ => 0.0,
         }
     };
@@ -237,7 +235,7 @@ fn blind(scenario: &Scenario) -> f64 {
             Asks::Everything => window,
             Asks::Packets(each) | Asks::Regardless(each) => each,
         };
-        starts::members(group) as f64 * (FIRST_DATAGRAMS * 2f64.powf(doublings)).min(window).min(asked)
+        group.members() as f64 * (FIRST_DATAGRAMS * 2f64.powf(doublings)).min(window).min(asked)
     };
     scenario.flows.iter().filter(|group| is_pcc(&group.congestion_control)).map(of).sum()
 }
@@ -270,7 +268,7 @@ fn capacity(link: &LinkParams, rtt_ns: f64, times: f64) -> f64 {
 
 /// Data packets that the run can carry at most: what the bottleneck lets through, or what the applications ask for.
 fn carried(scenario: &Scenario) -> f64 {
-    of_all(scenario, scenario.flows.iter().map(|group| (group, starts::members(group))))
+    of_all(scenario, scenario.flows.iter().map(|group| (group, group.members())))
 }
 
 /// Data packets of these groups. Where all of them share the bottleneck, it carries no more for many than for one.
@@ -300,7 +298,7 @@ fn followed(scenario: &Scenario, level: TraceLevel) -> impl Iterator<Item = (&Fl
     };
     let of = move |group: &FlowGroup| match level {
         TraceLevel::Flow => group.workload.params().flows(),
-        TraceLevel::None | TraceLevel::All => starts::members(group),
+        TraceLevel::None | TraceLevel::All => group.members(),
     };
     scenario.flows.iter().take(groups).map(move |group| (group, of(group)))
 }
@@ -345,7 +343,7 @@ fn bottleneck(scenario: &Scenario) -> f64 {
 fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
-        let rows = starts::members(group) as f64 * workload.rows(Span(scenario.duration_ns)) * COPIES;
+        let rows = group.members() as f64 * workload.rows(Span(scenario.duration_ns)) * COPIES;
         rows + workload.memory(&scenario.place(index))
     };
     scenario.flows.iter().enumerate().map(of).sum()

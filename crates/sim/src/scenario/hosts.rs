@@ -10,12 +10,13 @@ use ackclock_core::foreign::Maker as Ends;
 use ackclock_core::options::Options;
 use ackclock_core::schema::Refusal;
 use ackclock_net::host::HostParams;
-use ackclock_tcp::{Config, EcnUse, SendLimit, PROFILES, WRITE};
+use ackclock_tcp::{is_linux_today, Config, EcnUse, SendLimit, PROFILES, WRITE};
 
 use crate::error::Error;
+use crate::scenario::names::{is_foreign, is_pcc, CUSTOM, STACK};
 use crate::scenario::spec::FlowGroup;
 use crate::transport::{ForeignConfig, Freight, PccConfig, TransportConfig, UtilityMaker};
-use crate::workload::{Carried, WorkloadConfig};
+use crate::workload::WorkloadConfig;
 
 /// Transport of the flows of `group`, the `index`-th, and settings of its hosts, which are among these.
 pub fn transport(
@@ -46,40 +47,6 @@ pub fn transport(
     })
 }
 
-/// Whether a controller belongs to PCC's transport.
-pub(crate) fn is_pcc(controller: &str) -> bool {
-    ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
-}
-
-/// What the names of controllers begin with that belong to QUIC of quinn.
-pub const QUINN: &str = "quinn:";
-
-/// Controllers of QUIC of quinn, with a line about each; none in a build without it.
-pub fn quinn_controllers() -> &'static [(&'static str, &'static str)] {
-    #[cfg(feature = "quinn")]
-    return ackclock_quinn::REGISTRY;
-    #[cfg(not(feature = "quinn"))]
-    &[]
-}
-
-/// Whether a controller belongs to QUIC of quinn.
-pub(crate) fn is_quinn(controller: &str) -> bool {
-    quinn_controllers().iter().any(|(name, _)| *name == controller)
-}
-
-/// What the names of controllers begin with that belong to a stack behind the C header: `stack:NAME:CONTROLLER`.
-pub const STACK: &str = "stack:";
-
-/// Whether a controller belongs to a stack behind the C header.
-pub(crate) fn is_stack(controller: &str) -> bool {
-    controller.starts_with(STACK)
-}
-
-/// Whether a controller belongs to a stack that others have written.
-pub(crate) fn is_foreign(controller: &str) -> bool {
-    is_quinn(controller) || is_stack(controller)
-}
-
 /// What makes the ends of a flow whose stack others have written, or what is wrong with controller or options.
 fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal> {
     match name.strip_prefix(STACK) {
@@ -95,22 +62,6 @@ fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal
             Err(Refusal::new(format_args!("{name:?}"), "in a build with QUIC, not here"))
         }
     }
-}
-
-/// What is wrong with the options of a controller of quinn.
-pub(crate) fn refused_by_quinn(name: &str, options: &Options) -> Option<Refusal> {
-    #[cfg(feature = "quinn")]
-    return ackclock_quinn::build(name, options).err();
-    #[cfg(not(feature = "quinn"))]
-    {
-        let _ = (name, options);
-        None
-    }
-}
-
-/// Kinds of workloads that PCC carries.
-pub fn pcc_workloads() -> Vec<&'static str> {
-    WorkloadConfig::carried_by(Carried::ByTcpOrPcc)
 }
 
 /// Settings of PCC.
@@ -155,7 +106,8 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
 
     let stack = &group.stack;
     stack.apply(&mut config);
-    if group.profile == "linux-6" && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
+    let today = is_linux_today(&group.profile);
+    if today && stack.initial_receive_window.is_none() && stack.socket_buffer.is_none() {
         config.offer_first_buffer();
     }
     let streams = matches!(
@@ -169,10 +121,10 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
             | WorkloadConfig::Population(_)
             | WorkloadConfig::Conversation(_)
     );
-    if let Some(buffers) = config.buffers.as_mut().filter(|_| group.profile == "linux-6" && streams) {
+    if let Some(buffers) = config.buffers.as_mut().filter(|_| today && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
         buffers.call_bytes = WRITE;
-    } else if group.profile == "linux-6" && streams {
+    } else if today && streams {
         config.writer = Some(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });
     }
     let own = [&group.host, &group.peer_host];
@@ -180,7 +132,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
     let large = config.buffers.as_ref().is_some_and(|buffers| buffers.tso.is_some());
     config.whole_packets = large && !described.clone().any(HostParams::cuts);
     let described = described.any(HostParams::runs_processes);
-    config.application_waits = group.profile == "linux-6" && !described;
+    config.application_waits = today && !described;
     let usual = config.controller.shared();
     let permille = |share: f64| libm::rint(share * 1000.0) as u32;
     let shared = Shared {
@@ -229,9 +181,6 @@ impl Customs {
 /// Linux `tcp_wmem`: the first size, and the greatest one as the linux backend sets it, bytes.
 const FIRST_SEND_BUFFER: u64 = 16_384;
 const GREATEST_SEND_BUFFER: u64 = 64 << 20;
-
-/// What the name of a user's own controller or utility function begins with in a scenario.
-pub const CUSTOM: &str = "custom:";
 
 /// The controller that the group names, with its options; what it does not know is refused.
 fn controller(group: &FlowGroup, shared: Shared, index: usize, customs: &Customs) -> Result<Recipe, Error> {

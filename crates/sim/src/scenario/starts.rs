@@ -1,13 +1,8 @@
-//! How many flows a group has, and when each starts.
+//! When each flow of a group starts.
 
 use ackclock_core::{Distribution, Span, Stream, Time};
 
 use crate::scenario::spec::FlowGroup;
-
-/// Flows of a group: a population has one for each client.
-pub fn members(group: &FlowGroup) -> u64 {
-    group.count as u64 * group.workload.params().flows()
-}
 
 /// Starts of the flows of a group, one after another: each at an offset of its own from where the stagger has come to. What
 /// the k-th draws depends on the seed, the group and k alone. Where offsets are drawn, the order of starts may differ from

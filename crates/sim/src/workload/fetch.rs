@@ -149,6 +149,7 @@ impl Fetch {
             cx.flow.wake_at = Time::NEVER;
             if completed {
                 cx.flow.completed = cx.now();
+                cx.flow.stop = cx.flow.stop.min(cx.now());
             }
         }
     }

@@ -1,9 +1,11 @@
 //! A flow of the run: its connections now open, the sums over those already closed, and its milestones.
 
-use ackclock_core::trace::{Record, RecoverySummary};
+use ackclock_core::trace::RecoverySummary;
 use ackclock_core::{FlowId, Span, Time};
 use ackclock_pcc::IntervalRow;
-use ackclock_tcp::{Connection, DestinationMetrics, Held, Hold, SlowStartExit, Stats, Times, VarsTrace};
+use ackclock_tcp::{
+    Connection, DestinationMetrics, Held, Hold, Record, SlowStartExit, Stats, Times, VarsTrace,
+};
 use smallvec::SmallVec;
 
 use crate::tables::tally::TransactionLog;

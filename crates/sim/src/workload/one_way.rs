@@ -46,7 +46,7 @@ impl OneWay {
         cx.world.act(conn, SENDER, |tcp, now| tcp.close(now));
     }
 
-    /// The flow's stop has come: nothing beyond what was sent, then close.
+    /// The flow's stop has come: the application writes no more, and closes. What it had written still leaves.
     pub fn stop(&mut self, cx: &mut Context) {
         let Some(conn) = self.conn else { return };
         cx.flow.acked_at_stop = Some(cx.flow.acked(cx.world));
@@ -67,7 +67,11 @@ impl OneWay {
             cx.world.act(conn, RECEIVER, |tcp, now| tcp.close(now));
         }
         let (sender, receiver) = (cx.world.transport(conn, SENDER), cx.world.transport(conn, RECEIVER));
-        if cx.flow.completed == Time::NEVER && self.total.is_some_and(|total| sender.acked() >= total) {
+        let complete = match sender.tcp() {
+            Some(tcp) => tcp.has_delivered_all(),
+            None => self.total.is_some_and(|total| sender.acked() >= total),
+        };
+        if cx.flow.completed == Time::NEVER && complete {
             cx.flow.completed = cx.now();
             cx.flow.stop = cx.flow.stop.min(cx.now());
         }

@@ -35,6 +35,8 @@ pub struct Transactions<Conn> {
     free: Vec<u32>,
     clients: Vec<Client>,
     absent: Vec<u32>,
+    /// When the last response was complete.
+    answered: Time,
     /// Ends of thinking: time, connection's entry and its number.
     thinking: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
@@ -88,6 +90,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             free: Vec::new(),
             clients: Vec::new(),
             absent: Vec::new(),
+            answered: Time::NEVER,
             thinking: BinaryHeap::new(),
         }
     }
@@ -233,6 +236,7 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
     /// The client has read a response.
     fn complete<C: Carrier<Conn = Conn>>(&mut self, cx: &mut C, at: usize) {
         self.entries[at].row.completed = cx.now();
+        self.answered = cx.now();
         if !self.goes_on(at) {
             if !self.entries[at].ended {
                 cx.close(self.entries[at].conn, RECEIVER);
@@ -312,8 +316,8 @@ impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
             self.release(cx, client);
         }
         let over = self.plan.left.get() == 0 || self.next_arrival == Time::NEVER;
-        if over && self.free.len() == self.entries.len() {
-            cx.note_completed();
+        if over && self.free.len() == self.entries.len() && self.answered != Time::NEVER {
+            cx.note_completed(self.answered);
         }
     }
 

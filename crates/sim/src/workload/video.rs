@@ -6,10 +6,8 @@
 //! flow is as large, relative to its bitrate, in every arm of a comparison.
 
 pub mod adaptation;
-pub mod festive;
 mod params;
 pub mod playback;
-pub mod rate_based;
 pub(crate) mod rows;
 
 use std::rc::Rc;

@@ -4,8 +4,8 @@ use ackclock_core::{Digest, FlowId, Header, Packet, Span, Time};
 use ackclock_tcp::Connection;
 
 use super::agenda::{Agenda, KIND_BITS, TIMER};
-use super::hosted::Process;
 use super::net::{set_out, Journey, Net};
+use super::process::Process;
 use super::{World, RECEIVER, SENDER};
 use crate::capture::Noted;
 use crate::transport::{Transport, TransportConfig};

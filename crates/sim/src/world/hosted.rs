@@ -4,13 +4,12 @@
 //! A process sends all that it may before it looks at its timers, and at those before its next packet: the order in
 //! which a perfect host acts. Where sending costs time, packets to send and packets that came take turns.
 
-use std::collections::VecDeque;
-
 use ackclock_core::{FlowId, Packet, Span, Time};
 use ackclock_net::host::{Device, Direction, HostSums, Permit};
 use ackclock_net::PacketId;
 use ackclock_net::{Host, HostConfig};
 
+use super::process::{Blocked, Process};
 use super::{Application, ConnId, World, KIND_BITS, SENDER, SLOT_MASK, TICK};
 use crate::transport::Transport;
 
@@ -58,16 +57,7 @@ impl Hosts {
         }
         // TCP is at home in the kernel and works when it is interrupted; who paces datagrams may spin
         let busy = on.cpu().busy_wait && side == SENDER && transport.datagram().is_some();
-        Some(Box::new(Process {
-            host,
-            inbox: VecDeque::new(),
-            free_at: Time::ZERO,
-            state: Blocked::No,
-            sends: false,
-            sent: false,
-            tell: false,
-            busy,
-        }))
+        Some(Box::new(Process::new(host, busy)))
     }
 
     /// Whether links may ever stand still.
@@ -80,48 +70,6 @@ impl Hosts {
     pub fn links_stand_until(&mut self, now: Time) -> Option<Time> {
         let emulator = self.emulator?;
         self.slots[emulator as usize].host.links_stand_until(now)
-    }
-}
-
-/// An end on its host.
-#[derive(Clone)]
-pub(super) struct Process {
-    pub host: u32,
-    /// Packets that came and have not been looked at.
-    inbox: VecDeque<Packet>,
-    /// It works until then.
-    free_at: Time,
-    state: Blocked,
-    /// There may be something to send.
-    sends: bool,
-    /// What it did last was to send a packet, which took time.
-    sent: bool,
-    /// The application is to be told when all is sent.
-    tell: bool,
-    /// It waits busily.
-    busy: bool,
-}
-
-/// What a process with something to do waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Blocked {
-    /// Nothing.
-    No,
-    /// A time.
-    Until(Time),
-    /// Its turn.
-    InTurn,
-}
-
-impl Process {
-    /// When it is to be looked at, if its transport has this deadline.
-    #[inline]
-    pub fn deadline(&self, transport: Time) -> Time {
-        match self.state {
-            Blocked::No => transport.max(self.free_at),
-            Blocked::Until(t) => t,
-            Blocked::InTurn => Time::NEVER,
-        }
     }
 }
 

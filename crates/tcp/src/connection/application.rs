@@ -109,7 +109,7 @@ impl Connection {
     }
     /// Packets that arrive hold several segments of this size (GRO); the greatest one otherwise.
     pub fn set_segment_limit(&mut self, bytes: u32) {
-        self.receiver.awake().segment_limit = bytes;
+        self.receiver.awake().sizes.most = bytes;
     }
     /// How windows fit the header: the shift of window scaling, or none.
     pub fn fit_header(&mut self, shift: Option<u8>) {
@@ -119,5 +119,10 @@ impl Connection {
     pub fn reset(&mut self) {
         self.reset_due = matches!(self.state, State::SynReceived | State::Established);
         self.go_to(State::Failed);
+    }
+
+    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    pub fn suspend_writer(&mut self, suspended: bool) {
+        self.sender.suspend_writer(suspended);
     }
 }

@@ -7,6 +7,7 @@ use super::ecn::Mode;
 use super::sending::Established;
 use super::{Connection, State};
 use crate::receiver::Receiver;
+use crate::rwnd::window_scale;
 use crate::sender::Leaving;
 use crate::ticks::Ticks;
 
@@ -183,9 +184,4 @@ impl Connection {
         self.mark_syn(responds, seg);
         true
     }
-}
-
-/// Least shift that lets 16 bits express this buffer (RFC 7323 §2.3: at most 14).
-pub(crate) fn window_scale(buffer: u64) -> u8 {
-    (0..14).find(|&s| 65_535u64 << s >= buffer).unwrap_or(14)
 }

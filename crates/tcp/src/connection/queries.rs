@@ -1,13 +1,13 @@
 //! What can be asked of a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
 
 use ackclock_core::prefetch::prefetch_all;
-use ackclock_core::trace::{Record, RecoverySummary};
+use ackclock_core::trace::RecoverySummary;
 use ackclock_core::{Span, Time};
 
 use super::{Connection, State};
-use crate::info::{Stats, Times};
 use crate::receiver::Receiver;
-use crate::sender::{Held, Sender, VarsTrace};
+use crate::sender::{Held, Record, Sender, VarsTrace};
+use crate::stats::{Stats, Times};
 
 /// Where accurate ECN was agreed on: packets and payload bytes with marks, in the manner of TCP_INFO.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +51,8 @@ impl Connection {
 
     /// What accurate ECN counts, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
-        let (out, back) = (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.accurate.as_ref()?);
+        let (out, back) =
+            (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.marks.accurate.as_ref()?);
         Some(AccurateMarks {
             delivered_ce: out.ce,
             received_ce: back.ce,
@@ -95,6 +96,11 @@ impl Connection {
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.sender.is_closing()
+    }
+    /// All that the application wrote, and the FIN behind it, was acknowledged.
+    #[inline]
+    pub fn has_delivered_all(&self) -> bool {
+        self.sender.fin_acked()
     }
     /// Payload bytes that the application wrote so far.
     pub fn written(&self) -> u64 {

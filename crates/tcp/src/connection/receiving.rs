@@ -5,9 +5,8 @@ use std::rc::Rc;
 
 use ackclock_core::{Segment, Span, Time};
 
-use crate::config::{Config, DelayedAck};
+use crate::config::Config;
 use crate::receiver::{Receiver, Resting};
-use crate::ticks::Ticks;
 
 /// The receiving half.
 #[derive(Clone)]
@@ -16,15 +15,6 @@ pub(crate) enum Receiving {
     Awake(Box<Receiver>),
     /// Nothing has come but the handshake and ACKs.
     Resting(Resting),
-}
-
-/// A receiver before its handshake.
-pub(crate) fn make(config: &Rc<Config>, responder: bool) -> Receiver {
-    let ticks = Ticks::of(config);
-    match responder && config.switches.response_carries_ack {
-        true => Receiver::new(&Config { delayed_ack: DelayedAck::Rfc, ..Config::clone(config) }, ticks),
-        false => Receiver::new(config, ticks),
-    }
 }
 
 impl Receiving {
@@ -81,7 +71,7 @@ impl Receiving {
             Receiving::Awake(receiver) => {
                 receiver.on_syn();
                 receiver.negotiated(seg.syn.sack_permitted, seg.has_ts);
-                receiver.ts_recent = seg.ts_val;
+                receiver.stamps.recent = seg.ts_val;
             }
             Receiving::Resting(resting) => resting.on_syn(seg),
         }
@@ -138,7 +128,7 @@ impl Receiving {
     #[inline(always)]
     pub fn latest_stamp(&self) -> u32 {
         match self {
-            Receiving::Awake(receiver) => receiver.ts_recent,
+            Receiving::Awake(receiver) => receiver.stamps.recent,
             Receiving::Resting(resting) => resting.latest_stamp(),
         }
     }
@@ -231,7 +221,7 @@ impl Receiving {
     /// The application closed.
     pub fn close(&mut self) {
         match self {
-            Receiving::Awake(receiver) => receiver.closing = true,
+            Receiving::Awake(receiver) => receiver.acks.closing = true,
             Receiving::Resting(resting) => resting.close(),
         }
     }

@@ -8,8 +8,8 @@ use ackclock_core::{FlowId, Segment, Span, Time};
 
 use super::{Connection, Mode, State};
 use crate::config::Config;
-use crate::info::Stats;
 use crate::sender::{Leaving, Sender};
+use crate::stats::Stats;
 
 /// The sending half.
 #[derive(Clone)]

@@ -62,9 +62,9 @@ impl Receiver {
         // Linux's DCTCP still acknowledges what waited when the mark changes
         let needs = config.controller.needs();
         if config.delayed_ack != DelayedAck::Linux || needs.l4s {
-            self.exact = None;
+            self.marks.exact = None;
         }
-        self.accurate = Some(Box::new(Accurate {
+        self.marks.accurate = Some(Box::new(Accurate {
             rules: config.accecn,
             linux: config.delayed_ack == DelayedAck::Linux,
             ce: 0,
@@ -84,10 +84,10 @@ impl Receiver {
 
     /// A packet arrived with this mark, `segments` in one (Linux `tcp_ecn_received_counters`, `tcp_data_ecn_check`).
     pub(crate) fn on_accurate_marks(&mut self, ecn: Ecn, seg: &Segment) {
-        let ecn = if self.hides_marks && ecn == Ecn::Ce { Ecn::Ect0 } else { ecn };
-        let segments = seg.len.div_ceil(self.segment_limit.max(1)).max(1);
+        let ecn = if self.marks.hides_marks && ecn == Ecn::Ce { Ecn::Ect0 } else { ecn };
+        let segments = seg.len.div_ceil(self.sizes.most.max(1)).max(1);
         let data = seg.seq_len() > 0;
-        let Some(a) = &mut self.accurate else { return };
+        let Some(a) = &mut self.marks.accurate else { return };
         let edge = a.last != ecn;
         if ecn != Ecn::NotEct {
             a.seen = true;
@@ -128,20 +128,18 @@ impl Receiver {
             self.ack_now();
         }
         if retransmitted {
-            self.quick = self.quick.max(2);
-            self.pingpong = false;
-            self.ato = self.delack_timeout;
+            self.acks.acknowledge_two();
         }
     }
 
     /// The option goes by another rule.
     pub(crate) fn set_option_rule(&mut self, rule: u8) {
-        self.accurate.iter_mut().for_each(|a| a.rules.option = rule);
+        self.marks.accurate.iter_mut().for_each(|a| a.rules.option = rule);
     }
 
     /// The SYN-ACK arrived CE.
     pub(crate) fn count_marked_synack(&mut self) {
-        if let Some(a) = &mut self.accurate {
+        if let Some(a) = &mut self.marks.accurate {
             a.ce += 1;
             a.waiting += 1;
         }
@@ -149,18 +147,18 @@ impl Receiver {
 
     /// PAWS: its timestamp is newer than the latest that counts.
     pub(crate) fn is_newer_stamp(&self, seg: &Segment) -> bool {
-        seg.seq <= self.rcv_wup && seg.ts_val.wrapping_sub(self.ts_recent) as i32 > 0
+        seg.seq <= self.acks.rcv_wup && seg.ts_val.wrapping_sub(self.stamps.recent) as i32 > 0
     }
 
     /// Start of the duplicate that the next segment reports.
     pub(crate) fn reported_duplicate(&self) -> Option<u64> {
-        self.dsack.map(|(start, _)| start)
+        self.assembly.dsack.map(|(start, _)| start)
     }
 
     /// The sending half has looked at an ACK's marks: many that wait are told with the next segment (Linux
     /// `__tcp_accecn_process`).
     pub(crate) fn look_at_waiting(&mut self, data: bool) {
-        let Some(a) = &mut self.accurate else { return };
+        let Some(a) = &mut self.marks.accurate else { return };
         a.hurry |= a.linux && a.waiting >= MANY;
         if data && a.hurry {
             self.ack_now();
@@ -169,7 +167,7 @@ impl Receiver {
 
     /// The next segment says with which mark the peer's SYN or SYN-ACK arrived.
     pub(crate) fn reflect(&mut self, arrived: Ecn, demand: u8) {
-        if let Some(a) = &mut self.accurate {
+        if let Some(a) = &mut self.marks.accurate {
             a.reflect = Some(arrived);
             a.demand = a.demand.max(demand);
         }
@@ -177,7 +175,7 @@ impl Receiver {
 
     /// Whether a segment that leaves now carries the option, if it fits.
     fn tells(&self, now: Time, srtt: Span, agreed: bool) -> bool {
-        self.accurate.as_ref().is_some_and(|a| {
+        self.marks.accurate.as_ref().is_some_and(|a| {
             let beacon = || {
                 a.rules.beacon > 0 && now.since(a.told_at).0.saturating_mul(a.rules.beacon.into()) >= srtt.0
             };
@@ -207,7 +205,7 @@ impl Receiver {
         seg: &mut Segment,
     ) {
         let tells = self.tells(now, srtt, agreed);
-        let Some(a) = &mut self.accurate else { return };
+        let Some(a) = &mut self.marks.accurate else { return };
         match a.reflect.take() {
             Some(arrived) => seg.flags = seg.flags.with_ace(handshake_code(arrived)),
             None => {

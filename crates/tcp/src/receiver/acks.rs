@@ -1,10 +1,11 @@
 //! When an ACK leaves: RFC 1122/5681, or Linux: quick ACKs at the start, an adaptive timeout, compression of duplicate
 //! ACKs after the first three.
 
-use ackclock_core::{Segment, Span, Time};
+use ackclock_core::{SackList, Segment, Span, Time};
 
 use super::Receiver;
 use crate::config::{Config, DelayedAck, Detection};
+use crate::rwnd::ReceiveWindow;
 use crate::ticks::Ticks;
 
 /// Linux TCP_MAX_QUICKACKS.
@@ -20,35 +21,109 @@ const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
 
-/// Longest delay of an ACK: the peer's retransmission timer is taken to be no shorter than our own may be, and the ACK arrives a
-/// tick earlier (Linux `tcp_delack_max`). Kernels before RACK: `TCP_DELACK_MAX`.
-pub(super) fn delack_max(config: &Config) -> Span {
-    let tick = config.tick();
-    match config.detection {
-        Detection::Rack => DELACK_MAX.min(config.min_rto.max(tick * 2) - tick),
-        Detection::Fack | Detection::Dupthresh => DELACK_MAX,
-    }
+/// What is to be acknowledged, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Acknowledging {
+    pub(super) mode: DelayedAck,
+    pub(super) delack_timeout: Span,
+    delack_max: Span,
+    ticks: Ticks,
+    /// rcv_nxt when the last ACK left.
+    pub(super) rcv_wup: u64,
+    /// Blocks and window of an ACK that was held back and leaves before the block of the latest arrival is its first.
+    pub(super) early: Option<Box<(SackList, u32)>>,
+    /// The application closed: a FIN is answered at once.
+    pub(crate) closing: bool,
+    /// A pushed or short segment waits for its reader, or two (Linux ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
+    pub(super) pushed: bool,
+    pub(super) pushed_twice: bool,
+    pub(super) ato: Span,
+    /// The ATO that segments in quick succession leave as it is.
+    steady_ato: Span,
+    pub(super) last_data: Time,
+    pub(super) quick: u32,
+    pub(super) pingpong: bool,
+    /// The application sets TCP_QUICKACK each time it has read.
+    pub(super) quickacks: bool,
+    pub(super) pending: bool,
+    /// An ACK must leave with this input's output.
+    pub(super) now: bool,
+    timer: Delay,
+    pub(super) compression: Compression,
 }
 
-/// What [`Receiver::adapt_delay`] comes to.
-pub(super) fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
-    let mut ato = delack_timeout;
-    loop {
-        let next = ticks.floor(ato / 2) + delack_timeout / 2;
-        if next == ato {
-            return ato;
+/// The timer of delayed ACKs.
+#[derive(Clone, Debug)]
+struct Delay {
+    at: Time,
+    /// What it was set to, before the wheel rounded it.
+    set: Time,
+    /// It runs until then: an ACK that left meanwhile does not stop it (Linux keeps the `timer_list`).
+    runs: Time,
+}
+
+/// Duplicate ACKs that are held back.
+#[derive(Clone, Debug)]
+pub(super) struct Compression {
+    on: bool,
+    /// How many are.
+    pub held: u8,
+    /// How many left at once, while so much was received in order.
+    dup_acks: u8,
+    rcv_nxt: u64,
+    until: Time,
+}
+
+/// How large the peer's segments are, and those that were asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes {
+    /// Estimate of the peer's segment size.
+    pub(super) rcv_mss: u32,
+    /// Size of the last segment, if it was shorter than that.
+    pub(super) short: u32,
+    /// Payload of the segments that were asked for.
+    pub(super) advmss: u32,
+    /// Greatest segment that one packet brings, where a device puts several into one.
+    pub(crate) most: u32,
+}
+
+impl Acknowledging {
+    pub(super) fn new(config: &Config, ticks: Ticks) -> Acknowledging {
+        Acknowledging {
+            mode: config.delayed_ack,
+            delack_timeout: config.delack_timeout,
+            delack_max: delack_max(config),
+            ticks,
+            rcv_wup: 0,
+            early: None,
+            closing: false,
+            pushed: false,
+            pushed_twice: false,
+            ato: Span::ZERO,
+            steady_ato: steady_ato(config.delack_timeout, ticks),
+            last_data: Time::ZERO,
+            quick: 0,
+            pingpong: false,
+            quickacks: config.switches.quickack,
+            pending: false,
+            now: false,
+            timer: Delay { at: Time::NEVER, set: Time::NEVER, runs: Time::NEVER },
+            compression: Compression {
+                on: config.sack_compression,
+                held: 0,
+                dup_acks: 0,
+                rcv_nxt: 0,
+                until: Time::NEVER,
+            },
         }
-        ato = next;
     }
-}
 
-impl Receiver {
     /// Data arrived: how long ACKs may wait follows its pace (Linux `tcp_event_data_recv`).
     #[inline]
-    pub(super) fn adapt_delay(&mut self, now: Time, rto: Span) {
+    pub(super) fn adapt_delay(&mut self, now: Time, rto: Span, window: &ReceiveWindow, rcv_mss: u32) {
         if self.ato == Span::ZERO {
             self.ato = self.delack_timeout;
-            self.incr_quickack();
+            self.incr_quickack(window, rcv_mss);
         } else {
             let shortest = self.delack_timeout / 2;
             match self.ticks.longer(self.last_data, now, shortest) {
@@ -57,54 +132,15 @@ impl Receiver {
                 Some(gap) if gap < self.ato => {
                     self.ato = (self.ticks.floor(self.ato / 2) + gap).min(rto).min(DELACK_MAX);
                 }
-                Some(gap) if gap > self.ticks.ceil(rto) => self.incr_quickack(),
+                Some(gap) if gap > self.ticks.ceil(rto) => self.incr_quickack(window, rcv_mss),
                 Some(_) => {}
             }
         }
         self.last_data = now;
     }
 
-    /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
-    pub fn on_data_sent(&mut self, now: Time) {
-        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato {
-            self.pingpong = true;
-        }
-    }
-
-    /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
-    /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
-    #[inline]
-    pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
-        let pushes = seg.flags.has(ackclock_core::Flags::PSH);
-        let last = std::mem::take(&mut self.short_size);
-        let len = seg.len.min(self.segment_limit);
-        if len >= self.rcv_mss || !self.is_linux::<PLAIN>() {
-            if len > self.rcv_mss {
-                self.rcv_mss = len.min(self.advmss);
-                self.window.measure_share(self.rcv_mss, seg.len);
-            }
-            self.pushed |= pushes;
-            return;
-        }
-        if len == 0 {
-            return;
-        }
-        let whole = len + 20 + 12 * self.timestamps as u32;
-        let ends = pushes || seg.flags.has(ackclock_core::Flags::FIN);
-        if whole >= 536 + 20 || (whole >= 88 + 20 && !ends) {
-            self.short_size = len;
-            if len == last {
-                self.rcv_mss = len;
-                self.window.expect(len);
-                return;
-            }
-        }
-        self.pushed_twice |= self.pushed;
-        self.pushed = true;
-    }
-
-    pub(super) fn incr_quickack(&mut self) {
-        let quick = match self.window.told() / (2 * self.rcv_mss.max(1) as u64) {
+    fn incr_quickack(&mut self, window: &ReceiveWindow, rcv_mss: u32) {
+        let quick = match window.told() / (2 * rcv_mss.max(1) as u64) {
             0 => 2,
             segments => segments.min(MAX_QUICKACKS as u64) as u32,
         };
@@ -112,8 +148,9 @@ impl Receiver {
     }
 
     /// Linux `tcp_dec_quickack_mode`; a window that is tight ends it (`__tcp_select_window`).
-    pub(super) fn decrement_quickack(&mut self) {
-        if self.window.is_tight() {
+    #[inline]
+    pub(super) fn decrement_quickack(&mut self, window: &ReceiveWindow) {
+        if window.is_tight() {
             self.quick = 0;
         } else if self.quick > 0 && self.pending {
             self.quick -= 1;
@@ -123,52 +160,19 @@ impl Receiver {
         }
     }
 
-    pub(super) fn enter_quickack(&mut self) {
+    fn enter_quickack(&mut self, window: &ReceiveWindow, rcv_mss: u32) {
         if self.mode == DelayedAck::Linux {
-            self.incr_quickack();
+            self.incr_quickack(window, rcv_mss);
             self.pingpong = false;
             self.ato = self.delack_timeout;
         }
     }
 
-    /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
-    #[inline(always)]
-    pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
-        let gap = !PLAIN && !self.out_of_order.is_empty();
-        let full_frames = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-        match self.mode {
-            _ if PLAIN => self.decide_as_linux(now, srtt, full_frames, gap),
-            DelayedAck::Off => self.now = true,
-            DelayedAck::Rfc => {
-                if full_frames
-                    || gap
-                    || self.dsack.is_some()
-                    || self.rcv_nxt - self.rcv_wup >= 2 * self.rcv_mss as u64
-                {
-                    self.now = true;
-                } else if self.delack_at == Time::NEVER {
-                    self.delack_at = now + self.delack_timeout;
-                }
-            }
-            DelayedAck::Linux => self.decide_as_linux(now, srtt, full_frames, gap),
-        }
-    }
-
-    #[inline(always)]
-    fn decide_as_linux(&mut self, now: Time, srtt: Span, full_frames: bool, gap: bool) {
-        if full_frames && self.window.is_tight() {
-            self.quick = 0;
-        }
-        // A window that would be smaller is not told before the application has read.
-        self.now |= full_frames && self.window.keeps() || (self.quick > 0 && !self.pingpong);
-        if self.now {
-            return;
-        }
-        if !gap {
-            self.delay(now, srtt);
-        } else {
-            self.compress(now, srtt);
-        }
+    /// Two ACKs at once.
+    pub(super) fn acknowledge_two(&mut self) {
+        self.quick = self.quick.max(2);
+        self.pingpong = false;
+        self.ato = self.delack_timeout;
     }
 
     fn delay(&mut self, now: Time, srtt: Span) {
@@ -181,74 +185,63 @@ impl Receiver {
             ato = ato.min(max);
         }
         ato = ato.min(self.delack_max);
-        if self.delack_at != Time::NEVER {
+        let timer = &mut self.timer;
+        if timer.at != Time::NEVER {
             let quarter = self.ticks.floor(ato / 4);
-            if self.delack_set <= self.ticks.setting(now, quarter) {
+            if timer.set <= self.ticks.setting(now, quarter) {
                 self.now = true;
                 return;
             }
         }
-        self.delack_set = self.delack_set.min(self.ticks.setting(now, ato));
-        self.delack_at = self.delack_at.min(self.ticks.expiry(now, ato));
-        self.delack_runs = self.delack_at;
+        timer.set = timer.set.min(self.ticks.setting(now, ato));
+        timer.at = timer.at.min(self.ticks.expiry(now, ato));
+        timer.runs = timer.at;
     }
 
-    fn compress(&mut self, now: Time, srtt: Span) {
-        if !self.compression || !self.sack || self.compressed >= COMPRESSED_MAX {
+    /// `rtt`: the receiver's own measure.
+    fn compress(&mut self, now: Time, srtt: Span, rtt: Span, rcv_nxt: u64) {
+        let held = &mut self.compression;
+        if !held.on || held.held >= COMPRESSED_MAX {
             self.now = true;
             return;
         }
-        if self.compressed_nxt != self.rcv_nxt {
-            self.compressed_nxt = self.rcv_nxt;
-            self.dup_acks = 0;
+        if held.rcv_nxt != rcv_nxt {
+            held.rcv_nxt = rcv_nxt;
+            held.dup_acks = 0;
         }
-        if self.dup_acks < UNCOMPRESSED_DUPACKS {
-            self.dup_acks += 1;
+        if held.dup_acks < UNCOMPRESSED_DUPACKS {
+            held.dup_acks += 1;
             self.now = true;
             return;
         }
-        self.compressed += 1;
-        if self.compress_at == Time::NEVER {
-            let (rtt, _) = self.window.measured();
+        held.held += 1;
+        if held.until == Time::NEVER {
             let rtt = if srtt > Span::ZERO { rtt.min(srtt) } else { rtt };
             // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) takes all of its slack: an arrival meanwhile is no reason to look at it.
-            self.compress_at =
-                now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
-            if self.delack_runs <= now {
-                self.delack_runs = Time::NEVER; // it went off and found nothing
+            held.until = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
+            if self.timer.runs <= now {
+                self.timer.runs = Time::NEVER; // it went off and found nothing
             }
         }
     }
 
-    /// Earliest deadline of this half.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.ack_at().min(self.turn_at)
-    }
-
     /// When what is held back, or a delayed ACK, leaves.
     #[inline]
-    fn ack_at(&self) -> Time {
-        let held_back = self.compress_at != Time::NEVER;
-        let runs = if held_back { self.delack_runs } else { Time::NEVER };
-        self.delack_at.min(self.compress_at).min(runs)
-    }
-
-    /// Whether it leaves at `now`.
-    #[inline]
-    pub fn releases(&self, now: Time) -> bool {
-        self.ack_at() <= now
+    fn due_at(&self) -> Time {
+        let held_back = self.compression.until != Time::NEVER;
+        let runs = if held_back { self.timer.runs } else { Time::NEVER };
+        self.timer.at.min(self.compression.until).min(runs)
     }
 
     /// Timers that are due make an ACK due.
-    pub fn on_timer(&mut self, now: Time, rto: Span) {
-        if self.delack_runs <= now {
-            self.delack_runs = Time::NEVER;
-            self.now |= self.compressed > 0; // Linux `tcp_delack_timer_handler`
+    fn on_timer(&mut self, now: Time, rto: Span) {
+        if self.timer.runs <= now {
+            self.timer.runs = Time::NEVER;
+            self.now |= self.compression.held > 0; // Linux `tcp_delack_timer_handler`
         }
-        if self.delack_at <= now {
-            (self.delack_at, self.delack_set) = (Time::NEVER, Time::NEVER);
-            if self.pending && self.compressed == 0 {
+        if self.timer.at <= now {
+            (self.timer.at, self.timer.set) = (Time::NEVER, Time::NEVER);
+            if self.pending && self.compression.held == 0 {
                 if self.pingpong {
                     self.pingpong = false;
                     self.ato = self.delack_timeout;
@@ -258,29 +251,9 @@ impl Receiver {
                 self.now = true;
             }
         }
-        if self.compress_at <= now {
+        if self.compression.until <= now {
             self.now = true;
         }
-        if self.turn_at <= now {
-            self.on_turn(now);
-        }
-    }
-
-    /// Whether a pure ACK must leave now.
-    #[inline]
-    pub fn ack_due(&self) -> bool {
-        self.now || self.early.is_some() || self.exact.as_ref().is_some_and(|e| e.before.is_some())
-    }
-
-    /// Make an ACK due now (handshake, challenge).
-    pub fn ack_now(&mut self) {
-        self.pending = true;
-        self.now = true;
-    }
-
-    /// Make an ACK due that acknowledges nothing new.
-    pub fn answer(&mut self) {
-        self.now = true;
     }
 
     /// An ACK leaves: nothing is due or held back any more.
@@ -288,8 +261,173 @@ impl Receiver {
     pub(super) fn acknowledged(&mut self) {
         (self.pending, self.now) = (false, false);
         (self.pushed, self.pushed_twice) = (false, false);
-        (self.delack_at, self.delack_set) = (Time::NEVER, Time::NEVER);
-        self.compressed = 0;
-        self.compress_at = Time::NEVER;
+        (self.timer.at, self.timer.set) = (Time::NEVER, Time::NEVER);
+        self.compression.held = 0;
+        self.compression.until = Time::NEVER;
+    }
+
+    /// The application sent data: an exchange of requests and answers delays its ACKs (Linux pingpong mode).
+    fn on_data_sent(&mut self, now: Time) {
+        if self.ato > Span::ZERO && now.since(self.last_data) < self.ato {
+            self.pingpong = true;
+        }
+    }
+
+    /// A pushed segment has been read, and no answer is on its way with which its ACK could leave.
+    #[inline]
+    pub(super) fn is_pushed(&self) -> bool {
+        self.pushed_twice || (self.pushed && !self.pingpong)
+    }
+
+    /// Make an ACK due (handshake, challenge).
+    #[inline]
+    pub(super) fn ack_now(&mut self) {
+        self.pending = true;
+        self.now = true;
+    }
+}
+
+/// Longest delay of an ACK: the peer's retransmission timer is taken to be no shorter than our own may be, and the ACK arrives a
+/// tick earlier (Linux `tcp_delack_max`). Kernels before RACK: `TCP_DELACK_MAX`.
+pub(super) fn delack_max(config: &Config) -> Span {
+    let tick = config.tick();
+    match config.detection {
+        Detection::Rack => DELACK_MAX.min(config.min_rto.max(tick * 2) - tick),
+        Detection::Fack | Detection::Dupthresh => DELACK_MAX,
+    }
+}
+
+/// What [`Acknowledging::adapt_delay`] comes to.
+fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
+    let mut ato = delack_timeout;
+    loop {
+        let next = ticks.floor(ato / 2) + delack_timeout / 2;
+        if next == ato {
+            return ato;
+        }
+        ato = next;
+    }
+}
+
+impl Receiver {
+    /// See [`Acknowledging::on_data_sent`].
+    pub fn on_data_sent(&mut self, now: Time) {
+        self.acks.on_data_sent(now);
+    }
+
+    pub(super) fn enter_quickack(&mut self) {
+        self.acks.enter_quickack(&self.window, self.sizes.rcv_mss);
+    }
+
+    /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
+    /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
+    #[inline]
+    pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {
+        let pushes = seg.flags.has(ackclock_core::Flags::PSH);
+        let last = std::mem::take(&mut self.sizes.short);
+        let len = seg.len.min(self.sizes.most);
+        if len >= self.sizes.rcv_mss || !self.is_linux::<PLAIN>() {
+            if len > self.sizes.rcv_mss {
+                self.sizes.rcv_mss = len.min(self.sizes.advmss);
+                self.window.measure_share(self.sizes.rcv_mss, seg.len);
+            }
+            self.acks.pushed |= pushes;
+            return;
+        }
+        if len == 0 {
+            return;
+        }
+        let whole = len + 20 + 12 * self.stamps.on as u32;
+        let ends = pushes || seg.flags.has(ackclock_core::Flags::FIN);
+        if whole >= 536 + 20 || (whole >= 88 + 20 && !ends) {
+            self.sizes.short = len;
+            if len == last {
+                self.sizes.rcv_mss = len;
+                self.window.expect(len);
+                return;
+            }
+        }
+        self.acks.pushed_twice |= self.acks.pushed;
+        self.acks.pushed = true;
+    }
+
+    /// Linux `__tcp_ack_snd_check`, or the RFC's rules.
+    #[inline(always)]
+    pub(super) fn decide<const PLAIN: bool>(&mut self, now: Time, srtt: Span) {
+        let gap = !PLAIN && !self.assembly.out_of_order.is_empty();
+        let full_frames = self.rcv_nxt - self.acks.rcv_wup > self.sizes.rcv_mss as u64;
+        match self.acks.mode {
+            _ if PLAIN => self.decide_as_linux(now, srtt, full_frames, gap),
+            DelayedAck::Off => self.acks.now = true,
+            DelayedAck::Rfc => {
+                if full_frames
+                    || gap
+                    || self.assembly.dsack.is_some()
+                    || self.rcv_nxt - self.acks.rcv_wup >= 2 * self.sizes.rcv_mss as u64
+                {
+                    self.acks.now = true;
+                } else if self.acks.timer.at == Time::NEVER {
+                    self.acks.timer.at = now + self.acks.delack_timeout;
+                }
+            }
+            DelayedAck::Linux => self.decide_as_linux(now, srtt, full_frames, gap),
+        }
+    }
+
+    #[inline(always)]
+    fn decide_as_linux(&mut self, now: Time, srtt: Span, full_frames: bool, gap: bool) {
+        if full_frames && self.window.is_tight() {
+            self.acks.quick = 0;
+        }
+        // A window that would be smaller is not told before the application has read.
+        self.acks.now |= full_frames && self.window.keeps() || (self.acks.quick > 0 && !self.acks.pingpong);
+        if self.acks.now {
+            return;
+        }
+        if !gap {
+            self.acks.delay(now, srtt);
+        } else if self.assembly.sack {
+            self.acks.compress(now, srtt, self.window.measured().0, self.rcv_nxt);
+        } else {
+            self.acks.now = true;
+        }
+    }
+
+    /// Earliest deadline of this half.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.acks.due_at().min(self.reader.turn_at)
+    }
+
+    /// Whether an ACK that was held back or delayed leaves at `now`.
+    #[inline]
+    pub fn releases(&self, now: Time) -> bool {
+        self.acks.due_at() <= now
+    }
+
+    /// Timers that are due make an ACK due.
+    pub fn on_timer(&mut self, now: Time, rto: Span) {
+        self.acks.on_timer(now, rto);
+        if self.reader.turn_at <= now {
+            self.on_turn(now);
+        }
+    }
+
+    /// Whether a pure ACK must leave now.
+    #[inline]
+    pub fn ack_due(&self) -> bool {
+        self.acks.now
+            || self.acks.early.is_some()
+            || self.marks.exact.as_ref().is_some_and(|e| e.before.is_some())
+    }
+
+    /// Make an ACK due now (handshake, challenge).
+    pub fn ack_now(&mut self) {
+        self.acks.ack_now();
+    }
+
+    /// Make an ACK due that acknowledges nothing new.
+    pub fn answer(&mut self) {
+        self.acks.now = true;
     }
 }

@@ -6,6 +6,26 @@
 //! on its way is acknowledged before it comes, and what is missing as if it had come. The sender sees no loss and a shorter RTT,
 //! and the receiver does without the data.
 
+use crate::config::Config;
+
+/// What a receiver that cheats keeps.
+#[derive(Clone, Debug)]
+pub(super) struct Cheats {
+    /// ACKs in pieces.
+    pub split: Option<Box<Split>>,
+    /// ACKs of what has not arrived.
+    pub optimist: Option<Box<Optimist>>,
+}
+
+impl Cheats {
+    pub fn new(config: &Config) -> Cheats {
+        Cheats {
+            split: Split::new(config.switches.ack_splits).map(Box::new),
+            optimist: Optimist::new(config.optimistic_acks).map(Box::new),
+        }
+    }
+}
+
 /// How far the acknowledgements have come, in pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Split {

@@ -3,8 +3,8 @@
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, Segment};
 
-use super::Receiver;
-use crate::config::DelayedAck;
+use super::{Accurate, Receiver};
+use crate::config::{Config, DelayedAck};
 
 /// Exact echo of marks: each ACK tells the mark of what it acknowledges (RFC 8257 §3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,53 +15,72 @@ pub(super) struct ExactEcho {
     pub(super) before: Option<(u64, bool)>,
 }
 
+/// What came marked, and what is to be told of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Marks {
+    /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).
+    saw_ect: bool,
+    /// Every ACK carries ECE until the peer answers with CWR (RFC 3168 §6.1.3).
+    pub(super) echo_marks: bool,
+    pub(super) exact: Option<Box<ExactEcho>>,
+    /// Counts marks, where accurate ECN was agreed on.
+    pub(crate) accurate: Option<Box<Accurate>>,
+    /// A cheat: marks are not echoed.
+    pub(super) hides_marks: bool,
+}
+
+impl Marks {
+    pub(super) fn new(config: &Config) -> Marks {
+        Marks {
+            saw_ect: false,
+            echo_marks: false,
+            exact: config.controller.needs().exact_ecn.then(Box::default),
+            accurate: None,
+            hides_marks: config.switches.hide_marks,
+        }
+    }
+}
+
 impl Receiver {
     /// A segment's mark of congestion, and the peer's word that it reduced (Linux `tcp_data_ecn_check`, `tcp_ecn_accept_cwr`).
     pub fn on_marks(&mut self, seg: &Segment, ecn: Ecn) {
         let (cwr, data) = (seg.flags.has(Flags::CWR), seg.seq_len() > 0);
         let brings =
-            seg.len > 0 && (seg.seq + seg.seq_len() > self.rcv_nxt || self.mode != DelayedAck::Linux);
-        let ce = ecn == Ecn::Ce && brings && !self.hides_marks;
-        if brings && self.mode == DelayedAck::Linux {
+            seg.len > 0 && (seg.seq + seg.seq_len() > self.rcv_nxt || self.acks.mode != DelayedAck::Linux);
+        let ce = ecn == Ecn::Ce && brings && !self.marks.hides_marks;
+        if brings && self.acks.mode == DelayedAck::Linux {
             match ecn {
-                Ecn::NotEct if self.saw_ect => self.acknowledge_two(),
+                Ecn::NotEct if self.marks.saw_ect => self.acks.acknowledge_two(),
                 Ecn::NotEct => {}
-                _ => self.saw_ect = true,
+                _ => self.marks.saw_ect = true,
             }
         }
-        if self.exact.is_some() {
+        if self.marks.exact.is_some() {
             self.note_kind(ce, data);
             // who reduced may have no window left to send a second segment (Linux `tcp_ecn_accept_cwr`)
-            self.now |= cwr && data;
+            self.acks.now |= cwr && data;
             return;
         }
         if cwr {
-            self.echo_marks = false;
+            self.marks.echo_marks = false;
             if data {
-                self.now = true;
-                self.pending = true;
+                self.acks.now = true;
+                self.acks.pending = true;
             }
         }
-        if ce && !self.echo_marks {
-            self.echo_marks = true;
-            self.acknowledge_two();
+        if ce && !self.marks.echo_marks {
+            self.marks.echo_marks = true;
+            self.acks.acknowledge_two();
         }
-    }
-
-    /// Two ACKs at once.
-    fn acknowledge_two(&mut self) {
-        self.quick = self.quick.max(2);
-        self.pingpong = false;
-        self.ato = self.delack_timeout;
     }
 
     /// Data arrived, marked or not. If that changes, what waits for an ACK is acknowledged as what it is (RFC 8257 §3.2).
     pub(super) fn note_kind(&mut self, ce: bool, data: bool) {
-        if let Some(exact) = &mut self.exact {
+        if let Some(exact) = &mut self.marks.exact {
             if data && exact.ce != ce {
-                exact.before = self.pending.then_some((self.rcv_nxt, exact.ce));
+                exact.before = self.acks.pending.then_some((self.rcv_nxt, exact.ce));
                 exact.ce = ce;
-                self.now = true;
+                self.acks.now = true;
             }
         }
     }
@@ -70,7 +89,6 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, DelayedAck};
     use crate::ticks::Ticks;
     use ackclock_cc::controller::Recipe;
     use ackclock_core::{Flags, Segment, Span, Time};

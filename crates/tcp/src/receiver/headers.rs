@@ -4,11 +4,22 @@ use ackclock_core::{Flags, Segment};
 
 use super::Receiver;
 
+/// Timestamps (RFC 7323).
+#[derive(Clone, Debug)]
+pub(crate) struct Stamps {
+    /// They are in use.
+    pub(super) on: bool,
+    /// Timestamp to echo.
+    pub(crate) recent: u32,
+    /// Our own clock when the latest segment came.
+    pub(super) now: u32,
+}
+
 impl Receiver {
     /// Fill in ACK number, window, SACK blocks and timestamp echo; the segment acknowledges, so nothing is due.
     #[inline(always)]
     pub fn stamp(&mut self, seg: &mut Segment) {
-        if self.early.is_some() || self.stamps_otherwise {
+        if self.acks.early.is_some() || self.stamps_otherwise {
             if self.stamp_otherwise(seg) {
                 return;
             }
@@ -18,25 +29,25 @@ impl Receiver {
         }
         self.echo(seg);
         if self.has_blocks() {
-            seg.sack = self.sack_list();
+            seg.sack = self.assembly.sack_list(self.rcv_nxt, self.stamps.on);
         }
-        self.dsack = None;
-        self.rcv_wup = self.rcv_nxt;
-        self.decrement_quickack();
-        self.acknowledged();
+        self.assembly.dsack = None;
+        self.acks.rcv_wup = self.rcv_nxt;
+        self.acks.decrement_quickack(&self.window);
+        self.acks.acknowledged();
         self.drain();
     }
 
     /// Whether the next header carries SACK blocks.
     #[inline]
     pub fn has_blocks(&self) -> bool {
-        self.sack & (!self.sacks.is_empty() | self.dsack.is_some())
+        self.assembly.sack & (!self.assembly.sacks.is_empty() | self.assembly.dsack.is_some())
     }
 
     /// Bytes that they take.
     pub fn room_of_blocks(&self) -> u32 {
         match self.has_blocks() {
-            true => 4 + 8 * self.sack_list().as_slice().len() as u32,
+            true => 4 + 8 * self.assembly.sack_list(self.rcv_nxt, self.stamps.on).as_slice().len() as u32,
             false => 0,
         }
     }
@@ -44,19 +55,21 @@ impl Receiver {
     /// Whether headers that leave now, one after the other, all get the same from [`Receiver::stamp`].
     #[inline(always)]
     pub fn stamps_alike(&self) -> bool {
-        let plain =
-            self.sacks.is_empty() & self.dsack.is_none() & self.drains.is_none() & self.early.is_none();
+        let plain = self.assembly.sacks.is_empty()
+            & self.assembly.dsack.is_none()
+            & self.reader.drains.is_none()
+            & self.acks.early.is_none();
         plain & !self.stamps_otherwise & self.window.repeats()
     }
 
     /// What the receiver says of marks, and the timestamp.
     #[inline(always)]
     fn echo(&self, seg: &mut Segment) {
-        if self.echo_marks {
+        if self.marks.echo_marks {
             seg.flags |= Flags::ECE;
         }
-        if self.timestamps {
-            seg.ts_ecr = self.ts_recent;
+        if self.stamps.on {
+            seg.ts_ecr = self.stamps.recent;
         }
     }
 
@@ -65,40 +78,40 @@ impl Receiver {
     #[cold]
     fn stamp_otherwise(&mut self, seg: &mut Segment) -> bool {
         seg.ack = self.rcv_nxt;
-        let early = self.early.take().map(|early| *early);
+        let early = self.acks.early.take().map(|early| *early);
         seg.wnd = match early {
             None => self.window.advertise(self.rcv_nxt),
             Some((_, window)) => window,
         };
-        if std::mem::take(&mut self.no_memory) {
+        if std::mem::take(&mut self.reader.no_memory) {
             self.window.advertise_none(self.rcv_nxt);
             seg.wnd = 0;
         }
-        if let (Some(optimist), None) = (&mut self.optimist, &early) {
+        if let (Some(optimist), None) = (&mut self.cheats.optimist, &early) {
             let ahead = optimist.ahead(self.window.measured().1, seg.wnd);
             (seg.ack, seg.wnd) = (seg.ack + u64::from(ahead), seg.wnd - ahead);
         }
-        if let Some(exact) = &mut self.exact {
+        if let Some(exact) = &mut self.marks.exact {
             let before = exact.before.take();
             if before.map_or(exact.ce, |(_, ce)| ce) {
                 seg.flags |= Flags::ECE;
             }
             if let Some((ack, _)) = before {
                 seg.ack = ack;
-                if self.timestamps {
-                    seg.ts_ecr = self.ts_recent;
+                if self.stamps.on {
+                    seg.ts_ecr = self.stamps.recent;
                 }
                 return true;
             }
         }
         if let Some((sack, _)) = early {
             seg.sack = sack;
-            self.dsack = None;
+            self.assembly.dsack = None;
             self.echo(seg);
             return true;
         }
-        if let Some(split) = &mut self.split {
-            if let Some(ack) = split.next(self.rcv_wup, self.rcv_nxt, self.rcv_mss) {
+        if let Some(split) = &mut self.cheats.split {
+            if let Some(ack) = split.next(self.acks.rcv_wup, self.rcv_nxt, self.sizes.rcv_mss) {
                 seg.ack = ack;
                 self.echo(seg);
                 return true;
@@ -110,9 +123,9 @@ impl Receiver {
     /// Pure ACKs and data alike carry a timestamp to remember.
     #[inline]
     pub fn remember_stamp(&mut self, seg: &Segment) {
-        let newer = self.ts_recent.wrapping_sub(seg.ts_val) as i32 <= 0;
-        if self.timestamps && seg.has_ts && seg.seq <= self.rcv_wup && newer {
-            self.ts_recent = seg.ts_val;
+        let newer = self.stamps.recent.wrapping_sub(seg.ts_val) as i32 <= 0;
+        if self.stamps.on && seg.has_ts && seg.seq <= self.acks.rcv_wup && newer {
+            self.stamps.recent = seg.ts_val;
         }
     }
 

@@ -107,18 +107,13 @@ impl Waiting {
 }
 
 impl Receiver {
-    /// Memory of what waits for a read.
-    pub(super) fn unread_memory(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
-    }
-
     /// The segment is next in order and waits for a read.
     #[cold]
     pub(super) fn enqueue(&mut self, seg: &Segment) {
         let end = seg.seq + seg.len as u64;
         if end > self.rcv_nxt {
             let (memory, room) = (self.window.packet_memory(seg.len), self.window.room_behind(seg.len));
-            self.waiting.get_or_insert_default().push(self.rcv_nxt, end, memory, room);
+            self.reader.waiting.get_or_insert_default().push(self.rcv_nxt, end, memory, room);
         }
     }
 
@@ -130,13 +125,13 @@ impl Receiver {
         let window = self.window.right_edge().saturating_sub(self.rcv_nxt);
         let in_order = seg.seq <= self.rcv_nxt;
         let bare_fin = seg.len == 0 && seg.seq == self.rcv_nxt;
-        if in_order && seg.seq < self.rcv_nxt && self.reports() {
-            self.dsack = Some((seg.seq, self.rcv_nxt));
+        if in_order && seg.seq < self.rcv_nxt && self.assembly.reports() {
+            self.assembly.dsack = Some((seg.seq, self.rcv_nxt));
         }
         if (in_order && window == 0 && !bare_fin) || (!in_order && seg.seq >= self.rcv_nxt + window) {
             self.enter_quickack();
-            self.pending = true;
-            self.now |= self.mode != DelayedAck::Linux;
+            self.acks.pending = true;
+            self.acks.now |= self.acks.mode != DelayedAck::Linux;
             return false;
         }
         let waiting = self.received() - self.taken_at_once();
@@ -144,8 +139,8 @@ impl Receiver {
             return true;
         }
         if in_order {
-            (self.no_memory, self.stamps_otherwise) = (true, true);
-            (self.pending, self.now) = (true, true);
+            (self.reader.no_memory, self.stamps_otherwise) = (true, true);
+            (self.acks.pending, self.acks.now) = (true, true);
             return waiting == 0 || seg.len == 0; // with nothing to read, the reader waits for this
         }
         false
@@ -158,7 +153,7 @@ impl Receiver {
         while start < run.end {
             let end = run.end.min(start + len);
             let room = if end == run.end { run.room } else { 0 };
-            self.waiting.get_or_insert_default().push(start, end, memory, room);
+            self.reader.waiting.get_or_insert_default().push(start, end, memory, room);
             start = end;
         }
     }
@@ -169,7 +164,7 @@ impl Receiver {
         if !self.window.overflows(self.memory(waiting)) {
             return true;
         }
-        self.quick = 0;
+        self.acks.quick = 0;
         if !self.window.fits(self.memory(waiting)) {
             self.collapse();
         }
@@ -185,7 +180,7 @@ impl Receiver {
         self.join_runs();
         let share = self.window.share();
         let (mut tiny, most) = (0, self.window.eighth());
-        for run in &mut self.out_of_order {
+        for run in &mut self.assembly.out_of_order {
             if run.packets <= 1 && run.bytes() < memory::COPY {
                 tiny += run.memory;
                 if tiny > most {
@@ -195,22 +190,22 @@ impl Receiver {
             }
             let (len, each) = run.packet();
             if share.window(each) > len {
-                self.gathered -= run.memory;
+                self.assembly.gathered -= run.memory;
                 run.memory = memory::copied_together(run.bytes());
                 run.packets = run.bytes().div_ceil(memory::COPY) as u32;
                 (run.room, run.pieces) = (memory::room_behind_copies(run.bytes()), 0);
-                self.gathered += run.memory;
+                self.assembly.gathered += run.memory;
             }
         }
-        if let Some(waiting) = &mut self.waiting {
-            waiting.collapse(share, 1 + self.read);
+        if let Some(waiting) = &mut self.reader.waiting {
+            waiting.collapse(share, 1 + self.reader.read);
         }
     }
 
     /// What is copied together is all that follows one another, in whatever packets it lies.
     fn join_runs(&mut self) {
-        let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.out_of_order.len());
-        for run in self.out_of_order.drain(..) {
+        let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.assembly.out_of_order.len());
+        for run in self.assembly.out_of_order.drain(..) {
             match joined.back_mut().filter(|last| last.end == run.start) {
                 Some(last) => {
                     (last.memory, last.packets) = (last.memory + run.memory, last.packets + run.packets);
@@ -219,7 +214,7 @@ impl Receiver {
                 None => joined.push_back(run),
             }
         }
-        self.out_of_order = joined;
+        self.assembly.out_of_order = joined;
     }
 
     /// The highest packets go first, an eighth of the buffer at a time, until there is room; none before the one that arrives. What
@@ -227,7 +222,7 @@ impl Receiver {
     fn throw_away(&mut self, seq: u64, waiting: u64) {
         let mut goal = self.window.eighth() as i64;
         let mut pruned = false;
-        while let Some(last) = self.out_of_order.back_mut() {
+        while let Some(last) = self.assembly.out_of_order.back_mut() {
             let (len, each) = last.packet();
             let start = last.end.saturating_sub(len).max(last.start);
             if seq > start {
@@ -236,12 +231,12 @@ impl Receiver {
             let freed = if start == last.start { last.memory } else { each };
             (last.end, last.memory, last.packets) = (start, last.memory - freed, last.packets - 1);
             if last.start == last.end {
-                self.out_of_order.pop_back();
+                self.assembly.out_of_order.pop_back();
             }
-            self.gathered -= freed;
+            self.assembly.gathered -= freed;
             goal -= freed as i64;
             pruned = true;
-            if self.out_of_order.is_empty() || goal <= 0 {
+            if self.assembly.out_of_order.is_empty() || goal <= 0 {
                 if self.window.fits(self.memory(waiting)) {
                     break;
                 }
@@ -249,7 +244,7 @@ impl Receiver {
             }
         }
         if pruned {
-            self.sacks.clear();
+            self.assembly.sacks.clear();
         }
     }
 }

@@ -8,32 +8,74 @@
 
 use ackclock_core::Time;
 
+use super::queues::Waiting;
 use super::Receiver;
-use crate::config::DelayedAck;
+use crate::config::{Config, DelayedAck};
+
+/// What the application has, and what waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    /// Reads are calls; how far they came.
+    pub explicit: bool,
+    pub read: u64,
+    /// In order and not read yet, where reads are calls.
+    pub waiting: Option<Box<Waiting>>,
+    /// The application has its turn behind all packets of an instant; when; memory that it has not read before that.
+    pub waits: bool,
+    pub turn_at: Time,
+    pub unread: u64,
+    /// Where the first buffer ends that it has not read.
+    pub first_unread: u64,
+    /// A packet found no memory, which the next ACK says.
+    pub no_memory: bool,
+    /// The application reads what came in order, after the ACK if one is due: since when, and where the first buffer ends.
+    pub drains: Option<(Time, u64)>,
+}
+
+impl Reader {
+    pub fn new(config: &Config) -> Reader {
+        Reader {
+            explicit: config.explicit_reads,
+            read: 0,
+            waiting: None,
+            waits: config.application_waits,
+            turn_at: Time::NEVER,
+            unread: 0,
+            first_unread: 0,
+            no_memory: false,
+            drains: None,
+        }
+    }
+
+    /// Memory of what waits for a read.
+    pub fn unread_memory(&self) -> u64 {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.memory)
+    }
+}
 
 impl Receiver {
     /// The application takes up to `bytes`; how many it got. A read may send an ACK (Linux `tcp_cleanup_rbuf`).
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
-        let taken = bytes.min(self.received() - self.read);
-        self.read += taken;
-        if let Some(waiting) = &mut self.waiting {
-            waiting.release(1 + self.read);
+        let taken = bytes.min(self.received() - self.reader.read);
+        self.reader.read += taken;
+        if let Some(waiting) = &mut self.reader.waiting {
+            waiting.release(1 + self.reader.read);
         }
-        let queued = self.received() - self.read;
-        self.window.on_drained(now, 1 + self.read, queued, self.beyond());
+        let queued = self.received() - self.reader.read;
+        self.window.on_drained(now, 1 + self.reader.read, queued, self.assembly.beyond(self.rcv_nxt));
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
             self.ack_now();
         }
-        if self.mode == DelayedAck::Linux {
-            self.pingpong &= !self.quickacks;
-            self.pushed |= self.quickacks && self.pending;
+        if self.acks.mode == DelayedAck::Linux && self.acks.quickacks {
+            self.acks.pingpong = false;
+            self.acks.pushed |= self.acks.pending;
         }
-        if self.mode == DelayedAck::Linux && self.pending {
-            let empty = self.read == self.received() && self.out_of_order.is_empty();
-            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
+        if self.acks.mode == DelayedAck::Linux && self.acks.pending {
+            let empty = self.reader.read == self.received() && self.assembly.out_of_order.is_empty();
+            let full = self.rcv_nxt - self.acks.rcv_wup > self.sizes.rcv_mss as u64;
+            let pushed = self.acks.is_pushed();
             if full || (taken > 0 && pushed && empty) {
-                self.now = true;
+                self.acks.now = true;
             }
         }
         taken
@@ -41,16 +83,16 @@ impl Receiver {
 
     /// Payload bytes taken by the application.
     pub fn taken(&self) -> u64 {
-        self.read
+        self.reader.read
     }
 
     /// The application reads, but an ACK that is due leaves first.
     #[inline(always)]
     pub(super) fn read_at_once<const PLAIN: bool>(&mut self, now: Time, reads: Option<u64>) {
         if let Some(end) = reads {
-            match self.now {
-                true if !PLAIN && self.drains.is_some() => {} // an earlier buffer of this instant comes first
-                true => self.drains = Some((now, end)),
+            match self.acks.now {
+                true if !PLAIN && self.reader.drains.is_some() => {} // an earlier buffer of this instant comes first
+                true => self.reader.drains = Some((now, end)),
                 false => self.read_up_to::<PLAIN>(now, end),
             }
         }
@@ -60,7 +102,7 @@ impl Receiver {
     /// segments or a pushed one (Linux `tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn drain(&mut self) {
-        if let Some((now, end)) = self.drains.take() {
+        if let Some((now, end)) = self.reader.drains.take() {
             self.read_late(now, end);
         }
     }
@@ -68,7 +110,7 @@ impl Receiver {
     /// The same if that was before `now`: nothing else was in its way.
     #[inline]
     pub(super) fn drain_before(&mut self, now: Time) {
-        if self.drains.is_some_and(|(at, _)| at < now || !self.waits) {
+        if self.reader.drains.is_some_and(|(at, _)| at < now || !self.reader.waits) {
             self.drain();
         }
     }
@@ -83,19 +125,21 @@ impl Receiver {
     /// the measure of what it reads in an RTT, and the ACK. Memory is taken again if more comes before the turn.
     #[inline(always)]
     pub(super) fn read_up_to<const PLAIN: bool>(&mut self, now: Time, end: u64) {
-        let gap = !PLAIN && !self.out_of_order.is_empty();
+        let gap = !PLAIN && !self.assembly.out_of_order.is_empty();
         let mut due = false;
         if self.is_linux::<PLAIN>() {
             if self.window.is_measure_due(now) && self.measure_read(now, end) {
                 return;
             }
-            self.pingpong &= PLAIN || !self.quickacks;
-            self.pushed |= !PLAIN && self.quickacks && self.pending;
-            let pushed = self.pushed_twice || (self.pushed && !self.pingpong);
-            let full = self.rcv_nxt - self.rcv_wup > self.rcv_mss as u64;
-            due = self.pending && (full || (pushed && !gap));
+            if !PLAIN && self.acks.quickacks {
+                self.acks.pingpong = false;
+                self.acks.pushed |= self.acks.pending;
+            }
+            let pushed = self.acks.is_pushed();
+            let full = self.rcv_nxt - self.acks.rcv_wup > self.sizes.rcv_mss as u64;
+            due = self.acks.pending && (full || (pushed && !gap));
         }
-        let held = if PLAIN { 0 } else { self.gathered };
+        let held = if PLAIN { 0 } else { self.assembly.gathered };
         if self.window.hold(held, self.rcv_nxt) || due {
             self.ack_read(now);
         }
@@ -105,11 +149,11 @@ impl Receiver {
     /// gap first. True: at the application's turn.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {
-        if self.waits {
-            self.turn_at = now;
+        if self.reader.waits {
+            self.reader.turn_at = now;
             return true;
         }
-        self.window.on_drained(now, end, self.rcv_nxt - end, self.beyond());
+        self.window.on_drained(now, end, self.rcv_nxt - end, self.assembly.beyond(self.rcv_nxt));
         false
     }
 
@@ -117,48 +161,48 @@ impl Receiver {
     /// be due, though this packet brings nothing to read.
     #[inline]
     pub(super) fn measure_later(&mut self, now: Time) {
-        if self.waits && self.unread > 0 && self.window.is_measure_due(now) {
-            self.turn_at = now;
+        if self.reader.waits && self.reader.unread > 0 && self.window.is_measure_due(now) {
+            self.reader.turn_at = now;
         }
     }
 
     /// The reader sends an ACK, when it has its turn.
     #[inline(never)]
     fn ack_read(&mut self, now: Time) {
-        match self.waits {
-            true => self.turn_at = now,
+        match self.reader.waits {
+            true => self.reader.turn_at = now,
             false => self.ack_now(),
         }
     }
 
     /// Whether the application waits for its turn.
     pub fn awaits_turn(&self) -> bool {
-        self.turn_at != Time::NEVER
+        self.reader.turn_at != Time::NEVER
     }
 
     /// All packets of this instant are taken in: the application reads them.
     #[cold]
     pub(super) fn on_turn(&mut self, now: Time) {
-        self.turn_at = Time::NEVER;
-        self.drains = None;
-        let waits = std::mem::replace(&mut self.waits, false);
-        self.unread = 0;
-        self.read_late(now, self.first_unread);
-        self.waits = waits;
+        self.reader.turn_at = Time::NEVER;
+        self.reader.drains = None;
+        let waits = std::mem::replace(&mut self.reader.waits, false);
+        self.reader.unread = 0;
+        self.read_late(now, self.reader.first_unread);
+        self.reader.waits = waits;
     }
 
     /// Whether bytes in order wait for the application.
     pub(super) fn keeps_waiting(&self) -> bool {
-        match self.explicit_reads {
-            true => self.read < self.received(),
-            false => self.unread > 0,
+        match self.reader.explicit {
+            true => self.reader.read < self.received(),
+            false => self.reader.unread > 0,
         }
     }
 
     /// Bytes in order that the application has, or will have before anything else happens.
     pub(super) fn taken_at_once(&self) -> u64 {
-        if self.explicit_reads {
-            self.read
+        if self.reader.explicit {
+            self.reader.read
         } else {
             self.received()
         }

@@ -1,20 +1,86 @@
 //! What arrived out of order, and how it is reported: SACK blocks (RFC 2018), the block of the latest arrival first.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use ackclock_core::{SackBlock, SackList, Segment};
+use smallvec::SmallVec;
 
 use super::queues::Run;
-use super::{Receiver, NUM_SACKS};
-use crate::config::DelayedAck;
+use super::Receiver;
+use crate::config::{Config, DelayedAck};
 use crate::memory::MOST_PIECES;
 use crate::ranges::put_for;
+
+/// Linux TCP_NUM_SACKS: blocks remembered; with timestamps one fewer fits the header.
+const NUM_SACKS: usize = 4;
 
 /// Linux TCP_SACK_BLOCKS_EXPECTED: blocks that reach the sender even if the ACK after this one is lost.
 const SACK_BLOCKS_EXPECTED: usize = 2;
 
 /// When nothing waits out of order any more, room for so many runs stays: of many flows most never need more.
 const MOST_KEPT: usize = 2;
+
+/// What waits out of order, and what is reported of it.
+#[derive(Clone, Debug)]
+pub(super) struct Reassembly {
+    /// Received out of order: ascending, disjoint runs.
+    pub out_of_order: VecDeque<Run>,
+    /// Memory of them.
+    pub gathered: u64,
+    /// Selective acknowledgements are in use.
+    pub sack: bool,
+    /// Duplicates are reported (RFC 2883), where they are.
+    report_duplicates: bool,
+    /// Blocks to report, latest first, at most [`NUM_SACKS`]: one or two, as a rule.
+    pub sacks: SmallVec<[(u64, u64); 2]>,
+    /// The duplicate to report.
+    pub dsack: Option<(u64, u64)>,
+    /// Offset of the peer's FIN.
+    pub fin_at: Option<NonZeroU64>,
+}
+
+impl Reassembly {
+    pub fn new(config: &Config) -> Reassembly {
+        Reassembly {
+            out_of_order: VecDeque::new(),
+            gathered: 0,
+            sack: config.sack,
+            report_duplicates: config.dsack,
+            sacks: SmallVec::new(),
+            dsack: None,
+            fin_at: None,
+        }
+    }
+
+    #[inline]
+    pub fn reports(&self) -> bool {
+        self.sack && self.report_duplicates
+    }
+
+    /// Bytes from `rcv_nxt` to the end of what arrived out of order.
+    pub fn beyond(&self, rcv_nxt: u64) -> u64 {
+        self.out_of_order.back().map_or(0, |r| r.end - rcv_nxt)
+    }
+
+    /// Bytes of it.
+    pub fn bytes(&self) -> u64 {
+        self.out_of_order.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// The blocks of the next header; with timestamps there is room for one fewer.
+    pub fn sack_list(&self, rcv_nxt: u64, timestamps: bool) -> SackList {
+        let most = if timestamps { 3 } else { 4 };
+        let base = rcv_nxt as i64;
+        let block =
+            |b: &(u64, u64)| SackBlock { start: (b.0 as i64 - base) as i32, end: (b.1 as i64 - base) as i32 };
+        let mut list = SackList::default();
+        for b in self.dsack.iter().chain(self.sacks.iter()).take(most) {
+            list.push(block(b));
+        }
+        list
+    }
+}
 
 impl Receiver {
     /// What came out of order, counted anew: for tests and fuzzing.
@@ -23,7 +89,7 @@ impl Receiver {
     ///
     /// If ranges meet, or are not those that the bytes were counted for, or the next segment is taken for plain and is not.
     pub fn recount(&self) {
-        let held = &self.out_of_order;
+        let held = &self.assembly.out_of_order;
         assert!(
             held.iter().all(|r| self.rcv_nxt < r.start && r.start < r.end),
             "{held:?} beyond {}",
@@ -31,15 +97,10 @@ impl Receiver {
         );
         let apart = |a: &Run, b: &Run| a.end < b.start || (a.end == b.start && self.lies_alone(b));
         assert!(held.iter().zip(held.iter().skip(1)).all(|(a, b)| apart(a, b)), "{held:?}");
-        assert_eq!(self.gathered, held.iter().map(|r| r.memory).sum::<u64>());
-        assert!(self.explicit_reads || self.unread_memory() == 0);
-        let kept = self.explicit_reads || !held.is_empty() || self.early.is_some();
+        assert_eq!(self.assembly.gathered, held.iter().map(|r| r.memory).sum::<u64>());
+        assert!(self.reader.explicit || self.reader.unread_memory() == 0);
+        let kept = self.reader.explicit || !held.is_empty() || self.acks.early.is_some();
         assert!(!(self.is_plain && kept), "more is to be thought of than the next segment");
-    }
-
-    /// Bytes from rcv_nxt to the end of what arrived out of order.
-    pub(super) fn beyond(&self) -> u64 {
-        self.out_of_order.back().map_or(0, |r| r.end - self.rcv_nxt)
     }
 
     /// What waited behind `seg`, which just arrived, is in order: where the first buffer of the application's queue ends, and the memory
@@ -49,15 +110,15 @@ impl Receiver {
         let arrived = self.rcv_nxt;
         let (mut first, mut memory) = (arrived, 0);
         let mut tail = self.window.pieces(seg.seq, seg.len);
-        while let Some(&run) = self.out_of_order.front() {
+        while let Some(&run) = self.assembly.out_of_order.front() {
             let Run { start, end, .. } = run;
             if start > self.rcv_nxt {
                 break;
             }
-            if start < arrived && self.dsack.is_none() && self.reports() {
-                self.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
+            if start < arrived && self.assembly.dsack.is_none() && self.assembly.reports() {
+                self.assembly.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
             }
-            if self.explicit_reads {
+            if self.reader.explicit {
                 self.enqueue_run(run, self.rcv_nxt);
             }
             let fits = tail > 0 && run.packets == 1 && run.pieces > 0 && tail + run.pieces <= MOST_PIECES;
@@ -69,16 +130,16 @@ impl Receiver {
             tail = if joins { tail + run.pieces } else { run.pieces };
             memory += run.memory - head;
             self.rcv_nxt = self.rcv_nxt.max(end);
-            self.gathered -= run.memory;
-            self.out_of_order.pop_front();
+            self.assembly.gathered -= run.memory;
+            self.assembly.out_of_order.pop_front();
         }
         let rcv_nxt = self.rcv_nxt;
-        self.sacks.retain(|b| b.1 > rcv_nxt);
-        if self.out_of_order.is_empty() {
-            if self.out_of_order.capacity() > MOST_KEPT {
-                self.out_of_order = VecDeque::new();
+        self.assembly.sacks.retain(|b| b.1 > rcv_nxt);
+        if self.assembly.out_of_order.is_empty() {
+            if self.assembly.out_of_order.capacity() > MOST_KEPT {
+                self.assembly.out_of_order = VecDeque::new();
             }
-            self.now = true; // RFC 5681 §4.2: at once when a gap is filled
+            self.acks.now = true; // RFC 5681 §4.2: at once when a gap is filled
         }
         (first, memory)
     }
@@ -100,47 +161,47 @@ impl Receiver {
     /// some when the gap closes (Linux knows packets only).
     #[inline]
     fn lies_alone(&self, run: &Run) -> bool {
-        run.pieces > 0 && run.packets > 0 && self.mode == DelayedAck::Linux
+        run.pieces > 0 && run.packets > 0 && self.acks.mode == DelayedAck::Linux
     }
 
     /// None: all of it was there already. Else the memory that is taken out of order when the window opens for it: a packet that joined
     /// another counts by then, one that lies alone does not yet (Linux `tcp_data_queue_ofo`: `tcp_grow_window`, then `skb_set_owner_r`).
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<u64> {
-        let before = self.gathered;
+        let before = self.assembly.gathered;
         // As a rule the last run grows, which was the last to grow.
-        if let Some(last) = self.out_of_order.back().filter(|last| last.end == start) {
+        if let Some(last) = self.assembly.out_of_order.back().filter(|last| last.end == start) {
             let new = self.stored(Some(last), start, end);
             let run = (last.start, end);
             if self.lies_alone(&new) {
-                let n = self.out_of_order.len();
-                put_for(&mut self.out_of_order, n..n, new);
+                let n = self.assembly.out_of_order.len();
+                put_for(&mut self.assembly.out_of_order, n..n, new);
             } else {
-                let last = self.out_of_order.back_mut().expect("invariant: just seen");
+                let last = self.assembly.out_of_order.back_mut().expect("invariant: just seen");
                 (last.end, last.room, last.pieces) = (end, new.room, new.pieces);
                 (last.memory, last.packets) = (last.memory + new.memory, last.packets + new.packets);
             }
-            self.gathered += new.memory;
-            match self.sacks.first_mut() {
+            self.assembly.gathered += new.memory;
+            match self.assembly.sacks.first_mut() {
                 Some(latest) if latest.1 == start => latest.1 = end, // no other block is near
                 _ => self.report(start, end, run),
             }
-            return Some(if new.packets == 0 { self.gathered } else { before });
+            return Some(if new.packets == 0 { self.assembly.gathered } else { before });
         }
         let len = end - start;
-        let mut i = self.out_of_order.partition_point(|r| r.end < start);
-        let behind = self.out_of_order.get(i).filter(|r| r.end == start);
+        let mut i = self.assembly.out_of_order.partition_point(|r| r.end < start);
+        let behind = self.assembly.out_of_order.get(i).filter(|r| r.end == start);
         let new = self.stored(behind, start, end);
         i += (behind.is_some() && self.lies_alone(&new)) as usize;
-        let apart = new.pieces > 0 && self.mode == DelayedAck::Linux;
+        let apart = new.pieces > 0 && self.acks.mode == DelayedAck::Linux;
         let mut j = i;
         let mut kept = true;
         let mut run = new;
         // What it meets becomes one with it; where packets lie apart that is only what it brings again.
         let meets = |r: &Run| r.start < end || (r.start == end && !apart);
-        while let Some(known) = self.out_of_order.get(j).copied().filter(meets) {
+        while let Some(known) = self.assembly.out_of_order.get(j).copied().filter(meets) {
             if known.start <= start && end <= known.end {
-                self.dsack = self.reports().then_some((start, end));
-                self.now |= self.mode != DelayedAck::Linux;
+                self.assembly.dsack = self.assembly.reports().then_some((start, end));
+                self.acks.now |= self.acks.mode != DelayedAck::Linux;
                 kept = false;
             }
             // Of what came a second time one copy is kept.
@@ -154,24 +215,24 @@ impl Receiver {
             }
             (run.memory, run.packets) = (run.memory + known.memory, run.packets + known.packets);
             (run.start, run.end) = (run.start.min(known.start), run.end.max(known.end));
-            self.gathered -= known.memory;
+            self.assembly.gathered -= known.memory;
             j += 1;
         }
-        self.gathered += run.memory;
+        self.assembly.gathered += run.memory;
         let (s, e) = (run.start, run.end);
-        put_for(&mut self.out_of_order, i..j, run);
+        put_for(&mut self.assembly.out_of_order, i..j, run);
         self.report(start, end, (s, e));
-        kept.then_some(if new.packets == 0 { self.gathered } else { before })
+        kept.then_some(if new.packets == 0 { self.assembly.gathered } else { before })
     }
 
     /// RFC 2018 §4: the block of the latest arrival, `start` to `end` in the range `run`, goes first.
     fn report(&mut self, start: u64, end: u64, run: (u64, u64)) {
-        if self.mode == DelayedAck::Linux {
+        if self.acks.mode == DelayedAck::Linux {
             return self.report_as_linux(start, end);
         }
-        self.sacks.retain(|b| b.1 < run.0 || b.0 > run.1);
-        self.sacks.truncate(NUM_SACKS - 1);
-        self.sacks.insert(0, run);
+        self.assembly.sacks.retain(|b| b.1 < run.0 || b.0 > run.1);
+        self.assembly.sacks.truncate(NUM_SACKS - 1);
+        self.assembly.sacks.insert(0, run);
     }
 
     /// Linux knows only the blocks in its list: of a range that has left the list, the segment alone is reported, where RFC
@@ -179,40 +240,30 @@ impl Receiver {
     /// late, so what is held back leaves now, and answers this arrival too (`tcp_sack_new_ofo_skb`,
     /// `tcp_sack_maybe_coalesce`).
     fn report_as_linux(&mut self, start: u64, end: u64) {
-        let touched = self.sacks.iter().position(|b| start <= b.1 && b.0 <= end);
-        if self.compressed > 0 && touched.unwrap_or(self.sacks.len()) >= SACK_BLOCKS_EXPECTED {
+        let touched = self.assembly.sacks.iter().position(|b| start <= b.1 && b.0 <= end);
+        if self.acks.compression.held > 0
+            && touched.unwrap_or(self.assembly.sacks.len()) >= SACK_BLOCKS_EXPECTED
+        {
             if let Some(i) = touched {
-                let block = &mut self.sacks[i];
+                let block = &mut self.assembly.sacks[i];
                 *block = (block.0.min(start), block.1.max(end));
             }
             let window = self.window.advertise(self.rcv_nxt);
-            self.early = Some(Box::new((self.sack_list(), window)));
+            self.acks.early = Some(Box::new((self.assembly.sack_list(self.rcv_nxt, self.stamps.on), window)));
         }
         let mut first = (start, end);
         if let Some(i) = touched {
-            let block = self.sacks.remove(i);
+            let block = self.assembly.sacks.remove(i);
             first = (first.0.min(block.0), first.1.max(block.1));
         }
-        self.sacks.retain(|b| {
+        self.assembly.sacks.retain(|b| {
             let meets = first.0 <= b.1 && b.0 <= first.1;
             if meets {
                 first = (first.0.min(b.0), first.1.max(b.1));
             }
             !meets
         });
-        self.sacks.truncate(NUM_SACKS - 1);
-        self.sacks.insert(0, first);
-    }
-
-    pub(super) fn sack_list(&self) -> SackList {
-        let most = if self.timestamps { 3 } else { 4 };
-        let base = self.rcv_nxt as i64;
-        let block =
-            |b: &(u64, u64)| SackBlock { start: (b.0 as i64 - base) as i32, end: (b.1 as i64 - base) as i32 };
-        let mut list = SackList::default();
-        for b in self.dsack.iter().chain(self.sacks.iter()).take(most) {
-            list.push(block(b));
-        }
-        list
+        self.assembly.sacks.truncate(NUM_SACKS - 1);
+        self.assembly.sacks.insert(0, first);
     }
 }

@@ -6,7 +6,6 @@ use ackclock_core::{Segment, Time};
 
 use super::Receiver;
 use crate::config::Config;
-use crate::connection::receiver_of;
 use crate::rwnd::Edges;
 
 /// What makes such a receiver: it is woken by going through the same again.
@@ -35,9 +34,10 @@ pub(crate) struct Resting {
 impl Receiver {
     /// What makes it anew before the peer's SYN, if nobody has set anything.
     pub(crate) fn rest(&self, config: &Rc<Config>, responder: bool) -> Option<Resting> {
-        let parts = self.exact.is_some() || self.accurate.is_some() || self.split.is_some();
-        let set = self.explicit_reads || self.stamps_otherwise || self.closing || self.pending;
-        let as_new = self.rcv_nxt == 0 && self.segment_limit == config.payload();
+        let parts =
+            self.marks.exact.is_some() || self.marks.accurate.is_some() || self.cheats.split.is_some();
+        let set = self.reader.explicit || self.stamps_otherwise || self.acks.closing || self.acks.pending;
+        let as_new = self.rcv_nxt == 0 && self.sizes.most == config.payload();
         (as_new && !parts && !set).then(|| Resting {
             config: config.clone(),
             edges: self.window.edges(),
@@ -58,7 +58,7 @@ impl Receiver {
 
 impl Resting {
     pub fn wake(&self) -> Receiver {
-        let mut receiver = receiver_of(&self.config, self.responder);
+        let mut receiver = Receiver::of_end(&self.config, self.responder);
         if !self.responder && self.config.initiator_rwnd > 0 {
             receiver.offer_first(self.config.initiator_rwnd.into());
         }
@@ -66,11 +66,11 @@ impl Resting {
         if self.has_syn {
             receiver.on_syn();
             receiver.negotiated(self.sack, self.timestamps);
-            receiver.ts_recent = self.ts_recent;
+            receiver.stamps.recent = self.ts_recent;
         }
         receiver.begin(self.begun);
         receiver.window.has_echoed(self.echoed);
-        receiver.closing = self.closing;
+        receiver.acks.closing = self.closing;
         if self.due {
             receiver.ack_now();
         }

@@ -41,7 +41,7 @@ impl Peer {
                 peer.acks();
             }
         }
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         peer
     }
 
@@ -97,7 +97,7 @@ fn packets_that_arrived_with_a_mark_are_counted_as_they_were_sent() {
     let mut receiver = Receiver::new(&config, Ticks::new(Span::from_ms(1), 0, config.wheel));
     receiver.negotiated(true, true);
     receiver.count_marks(&config, Ecn::NotEct, 0);
-    let full = receiver.segment_limit;
+    let full = receiver.sizes.most;
     let (mut packets, mut bytes) = (0, 0);
     for (len, as_many) in [(0, 1), (1, 1), (full, 1), (full + 1, 2), (3 * full, 3), (17 * full - 1, 17)] {
         for ecn in [Ecn::Ect0, Ecn::Ce] {
@@ -105,7 +105,7 @@ fn packets_that_arrived_with_a_mark_are_counted_as_they_were_sent() {
             receiver.on_accurate_marks(ecn, &seg);
         }
         (packets, bytes) = (packets + as_many, bytes + len);
-        let marks = receiver.accurate.as_ref().expect("agreed");
+        let marks = receiver.marks.accurate.as_ref().expect("agreed");
         assert_eq!((marks.ce, marks.bytes), (packets, [0, bytes, bytes]), "{len} bytes");
     }
 }
@@ -135,12 +135,12 @@ fn what_comes_while_the_reader_waits_for_its_turn_lengthens_no_round_trip() {
 fn a_block_behind_the_second_releases_what_is_held_back_and_is_not_answered_itself() {
     let mut peer = Peer::after(40);
     for n in [41, 43, 44] {
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         assert_eq!(peer.segment(n, false).len(), 1, "one of the first three");
     }
-    peer.receiver.quick = 0;
+    peer.receiver.acks.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "held back");
-    peer.receiver.quick = 0;
+    peer.receiver.acks.quick = 0;
     // a third block: what was held back leaves without it, and it starts no timer
     assert_eq!(peer.segment(47, false), [(40, vec![(43, 46), (41, 42)])]);
     assert_eq!(peer.receiver.deadline(), Time::NEVER);
@@ -150,7 +150,7 @@ fn a_block_behind_the_second_releases_what_is_held_back_and_is_not_answered_itse
 fn a_block_that_grows_in_second_place_releases_nothing() {
     let mut peer = Peer::after(40);
     for n in [41, 43, 44, 45, 42] {
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         peer.segment(n, false);
     }
     assert!(peer.receiver.deadline() < Time::NEVER, "the timer of what is held back");
@@ -167,7 +167,7 @@ fn a_timer_of_delayed_acks_that_runs_on_releases_what_is_held_back() {
     assert_eq!(peer.segment(41, false), [(42, vec![])]);
     peer.now = Time(armed.0 - 300_000);
     for n in 43..=46 {
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         peer.segment(n, false);
     }
     assert!(!peer.receiver.releases(Time(armed.0 - 1)) && peer.receiver.releases(armed));
@@ -201,7 +201,7 @@ fn what_is_held_back_waits_for_a_third_of_a_short_round_trip() {
 fn what_is_held_back_leaves_before_a_segment_of_the_same_nanosecond() {
     let mut peer = Peer::after(40);
     for n in 41..45 {
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         peer.segment(n, false);
     }
     let due = peer.now + Span::from_us(1_010);
@@ -210,7 +210,7 @@ fn what_is_held_back_leaves_before_a_segment_of_the_same_nanosecond() {
     peer.now = due;
     peer.receiver.on_timer(due, Span::from_ms(300));
     assert_eq!(peer.acks(), [(40, vec![(41, 45)])], "the held-back ACK knows nothing of the segment");
-    peer.receiver.quick = 0;
+    peer.receiver.acks.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "which is held back in its turn");
 }
 
@@ -230,12 +230,12 @@ fn a_delayed_ack_leaves_before_a_segment_of_the_same_nanosecond() {
 fn an_arrival_within_the_slack_releases_nothing() {
     let mut peer = Peer::after(40);
     for n in 41..45 {
-        peer.receiver.quick = 0;
+        peer.receiver.acks.quick = 0;
         peer.segment(n, false);
     }
     let due = peer.receiver.deadline();
     peer.now = Time(due.0 - 5_000);
-    peer.receiver.quick = 0;
+    peer.receiver.acks.quick = 0;
     assert!(peer.segment(45, false).is_empty(), "the timer of 1 ms and 10 us of slack runs for all of both");
     assert_eq!(peer.receiver.deadline(), due);
     peer.wait();
@@ -283,11 +283,11 @@ fn what_waits_and_comes_again_opens_no_window() {
     for n in [0, 2, 3] {
         arrives(&mut receiver, Time(1_000), n);
     }
-    receiver.quick = 0;
+    receiver.acks.quick = 0;
     let offered = receiver.offered();
     let seg = Segment { seq: 1 + 3 * 1460, len: 1460, flags: Flags::ACK, ..Segment::default() };
     receiver.on_data(Time(2_000), &seg, Span::ZERO, Span::from_ms(300), 1);
-    assert_eq!((receiver.offered(), receiver.quick), (offered, 0));
+    assert_eq!((receiver.offered(), receiver.acks.quick), (offered, 0));
     let next = Segment { seq: 1 + 4 * 1460, ..seg };
     receiver.on_data(Time(2_000), &next, Span::ZERO, Span::from_ms(300), 1);
     assert!(receiver.offered() > offered, "what is new does");
@@ -318,9 +318,9 @@ fn the_answer_to_what_lies_before_the_last_ack_is_none_of_the_quick_ones() {
         peer.receiver.on_outside(&old);
         assert_eq!(peer.acks().len(), 1);
     }
-    assert_eq!(peer.receiver.quick, 16, "all are left");
+    assert_eq!(peer.receiver.acks.quick, 16, "all are left");
     assert_eq!(peer.segment(40, false).len(), 1);
-    assert!(peer.receiver.quick < 16);
+    assert!(peer.receiver.acks.quick < 16);
 }
 
 #[test]
@@ -354,13 +354,13 @@ fn a_reader_behind_its_turn_has_read_everything() {
     assert_eq!(peer.receiver.deadline(), peer.now);
     peer.wait();
     assert_eq!(peer.acks(), [(41, vec![])]);
-    assert!(!peer.receiver.awaits_turn() && peer.receiver.drains.is_none());
+    assert!(!peer.receiver.awaits_turn() && peer.receiver.reader.drains.is_none());
     let offered = |peer: &Peer| (peer.receiver.window.told(), peer.receiver.window.keeps());
     let before = offered(&peer);
     peer.now += Span::from_us(1);
     peer.segment(41, false);
     assert_eq!(
-        peer.receiver.unread,
+        peer.receiver.reader.unread,
         peer.receiver.window.packet_memory(SMSS as u32),
         "of this instant alone"
     );
@@ -379,7 +379,7 @@ fn packets_of_one_nanosecond_have_one_ack_where_the_reader_waits_for_its_turn() 
             assert_eq!(peer.wait(), peer.now, "the same nanosecond");
             acks.extend(peer.acks().into_iter().map(|ack| ack.0));
         }
-        (acks, peer.receiver.window.keeps(), peer.receiver.unread)
+        (acks, peer.receiver.window.keeps(), peer.receiver.reader.unread)
     };
     assert_eq!(acks(true), (vec![42, 48], true, 0));
     assert_eq!(acks(false).0[..3], [42, 44, 46]);
@@ -398,12 +398,12 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     let each = receiver.window.packet_memory(SMSS as u32);
     for n in 41..=40 + waiting {
         let n = if last_first { 81 + waiting - n } else { n };
-        let before = receiver.gathered;
+        let before = receiver.assembly.gathered;
         let held = receiver.insert(at(n), at(n + 1)).expect("new");
-        let joined = receiver.gathered - before < each;
+        let joined = receiver.assembly.gathered - before < each;
         assert_eq!(
             held,
-            if joined { receiver.gathered } else { before },
+            if joined { receiver.assembly.gathered } else { before },
             "what joined counts when the window opens"
         );
         receiver.recount();
@@ -411,7 +411,7 @@ fn gap_closed(packet_memory: PacketMemory, waiting: u64, last_first: bool) -> (u
     receiver.rcv_nxt = at(41);
     let seg = Segment { seq: at(40), len: SMSS as u32, flags: Flags::ACK, ..Segment::default() };
     let (first, memory) = receiver.close_gaps(&seg);
-    assert_eq!((receiver.rcv_nxt, receiver.gathered), (at(41 + waiting), 0));
+    assert_eq!((receiver.rcv_nxt, receiver.assembly.gathered), (at(41 + waiting), 0));
     ((first - 1) / SMSS, memory)
 }
 
@@ -450,7 +450,7 @@ fn the_pace_of_data_is_measured_from_the_handshake() {
         assert_eq!(peer.segment(1, false), [(0, vec![(1, 2)])]);
         peer.now = begun + late;
         assert_eq!(peer.segment(0, false).len(), 1);
-        assert_eq!(peer.receiver.quick, left, "{late:?} after the handshake, the RTO is 300 ms");
+        assert_eq!(peer.receiver.acks.quick, left, "{late:?} after the handshake, the RTO is 300 ms");
     }
 }
 

@@ -5,7 +5,7 @@ use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
 use super::{AckWork, Prior, Sender};
-use crate::info::SlowStartEnd;
+use crate::stats::SlowStartEnd;
 
 impl Sender {
     /// What the controller is told before losses are looked for.

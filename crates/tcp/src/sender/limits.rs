@@ -13,7 +13,7 @@ use ackclock_core::{Span, Time};
 use super::chrono::{Chrono, Limit};
 use super::send_buffer::SendBuffer;
 use super::Sender;
-use crate::info::Times;
+use crate::stats::Times;
 use crate::ticks::Ticks;
 
 /// A cause.

@@ -3,7 +3,7 @@
 
 use ackclock_core::Time;
 
-use super::patience::Takes;
+use super::device::Takes;
 use super::{Leaving, Sender};
 use crate::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED};
 

@@ -13,8 +13,9 @@
 use ackclock_cc::Window;
 use ackclock_core::{HostPacing, Span, Time};
 
+use super::writer::LEAST_SEGMENTS;
 use super::Sender;
-use crate::config::{Config, Pacing};
+use crate::config::{Config, Pacing, RtoStyle};
 
 /// Segments that leave unpaced at the start of a connection (Linux, after the original `fq`).
 const EXEMPT: u64 = 10;
@@ -139,7 +140,15 @@ impl Sender {
 
     /// The handshake is over; `rtt` was its RTT.
     pub(super) fn begin_pacing(&mut self, rtt: Option<Span>) {
+        // Linux works the first rate out of an end that connected before the route tells its initial window (`tcp_rcv_synsent_state_process`:
+        // `tcp_ack`, then `tcp_finish_connect`).
+        let (_, responder) = self.trace.whose();
+        let window = self.window.cwnd;
+        if !responder && self.config.rto_style == RtoStyle::Linux {
+            self.window.cwnd = LEAST_SEGMENTS;
+        }
         self.update_pacing();
+        self.window.cwnd = window;
         if let Some(pacer) = &mut self.pacer {
             pacer.begin(&self.window, self.smss, rtt);
         }
@@ -149,7 +158,13 @@ impl Sender {
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            pacer.update(&self.window, self.smss, self.board.packets_out(), self.rtt.srtt());
+            // of full segments (Linux `mss_cache`), whatever options leave of them
+            pacer.update(
+                &self.window,
+                self.smss + self.option_room,
+                self.board.packets_out(),
+                self.rtt.srtt(),
+            );
         }
     }
 

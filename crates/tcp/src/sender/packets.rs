@@ -5,8 +5,8 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use super::patience::Takes;
-use super::push::Round;
+use super::device::Takes;
+use super::round::Round;
 use super::Sender;
 use crate::config::Tso;
 use crate::scoreboard::{FIN, LOST, RETRANS, SACKED};

@@ -4,6 +4,7 @@
 
 use ackclock_core::{Span, Time};
 
+use super::device::Takes;
 use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::Sender;
@@ -12,18 +13,6 @@ use super::Sender;
 const REFUSED_INTERVAL: Span = Span::from_ms(500);
 /// Retransmissions to a peer that may be alive, for an application that is gone (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
-
-/// What the device takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Takes {
-    /// Whatever comes.
-    #[default]
-    All,
-    /// Nothing, and it says so.
-    Nothing,
-    /// It has a queue that the sender looks at: see `small_queues.rs`.
-    Some,
-}
 
 /// What is given up for.
 #[derive(Clone, Copy, Debug, Default)]

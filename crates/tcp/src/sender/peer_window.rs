@@ -2,6 +2,7 @@
 
 use ackclock_core::Segment;
 
+use super::plain::Reasons;
 use super::Sender;
 use crate::config::RtoStyle;
 
@@ -11,6 +12,9 @@ impl Sender {
         self.snd_wnd = wnd as u64;
         if self.mtu_search.is_some() {
             self.offered_to_mtu_search(wnd as u64);
+        }
+        if self.half_window.is_some() {
+            self.widen_half_window(wnd as u64);
         }
         if let Some(buffer) = &mut self.buffer {
             buffer.offered(wnd as u64);
@@ -60,3 +64,50 @@ impl Sender {
         }
     }
 }
+
+/// A peer whose window was never wide (Linux `tcp_bound_to_half_wnd`): a segment takes half of the widest at most, so that two are in flight.
+#[derive(Debug)]
+pub(super) struct HalfWindow {
+    /// Payload of a segment that nothing bounds, and room that options take.
+    full: u32,
+    options: u32,
+    widest: u64,
+}
+
+impl HalfWindow {
+    fn segment(&self) -> u32 {
+        let most = if self.widest > TCP_MSS_DEFAULT { self.widest / 2 } else { self.widest };
+        let least = LEAST_PACKET.saturating_sub(self.options);
+        self.full.min((most.min(u64::from(self.full)) as u32).max(least))
+    }
+}
+
+impl Sender {
+    /// The handshake is over; the peer offered `wnd`.
+    pub(super) fn fit_into_half_window(&mut self, wnd: u64, options: u32) {
+        if wnd / 2 >= u64::from(self.smss)
+            || wnd == 0
+            || self.config.rto_style != RtoStyle::Linux
+            || self.mtu_search.is_some()
+        {
+            return;
+        }
+        let half = HalfWindow { full: self.smss, options, widest: wnd };
+        self.smss = half.segment();
+        self.half_window = Some(Box::new(half));
+        self.reasons.set(Reasons::MTU_SEARCH, true);
+    }
+
+    /// The peer offers this window.
+    #[cold]
+    fn widen_half_window(&mut self, wnd: u64) {
+        if let Some(half) = self.half_window.as_mut().filter(|half| wnd > half.widest) {
+            half.widest = wnd;
+            self.smss = half.segment();
+        }
+    }
+}
+
+const TCP_MSS_DEFAULT: u64 = 536;
+/// Of a segment of 68 bytes, what the TCP header leaves.
+const LEAST_PACKET: u32 = 68 - 20;

@@ -4,7 +4,7 @@
 
 use ackclock_core::trace::CaState;
 
-use super::patience::Takes;
+use super::device::Takes;
 use super::Sender;
 use crate::config::{Config, MtuProbing};
 
@@ -60,7 +60,7 @@ impl Sender {
     /// If they differ from those that were noted.
     pub(crate) fn recount_reasons(&self) {
         let mut reasons = Reasons::of(&self.config);
-        reasons.set(Reasons::MTU_SEARCH, self.mtu_search.is_some());
+        reasons.set(Reasons::MTU_SEARCH, self.mtu_search.is_some() || self.half_window.is_some());
         reasons.set(Reasons::TRACED, self.trace.is_on());
         let waits = self.ca_state == CaState::Disorder && !self.config.limited_transmit;
         reasons.set(Reasons::DISORDER, waits);

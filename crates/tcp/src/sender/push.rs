@@ -7,20 +7,13 @@ use std::collections::VecDeque;
 
 use ackclock_core::Time;
 
+use super::round::{Round, Sent};
 use super::writer::Writer;
 use crate::config::Buffers;
 use crate::ticks::Ticks;
 
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
-
-/// Where the sender stands.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub una: u64,
-    pub nxt: u64,
-    pub smss: u64,
-}
 
 /// What one step of a write call did.
 #[derive(Clone, Copy, Debug)]
@@ -30,22 +23,6 @@ pub(super) struct Filled {
     pub full: bool,
     /// It is a new one.
     pub opened: bool,
-}
-
-/// How the round of sending under way treats small segments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Round {
-    /// By Nagle's rule.
-    #[default]
-    Plain,
-    /// All leave (Linux TCP_NAGLE_PUSH).
-    All,
-    /// They wait: MSG_MORE.
-    Corked,
-    /// One packet leaves and no more (Linux `tcp_push_one`).
-    One,
-    /// It left.
-    Over,
 }
 
 #[derive(Clone, Debug)]

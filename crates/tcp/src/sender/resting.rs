@@ -10,6 +10,7 @@ impl Sender {
     /// Nobody has set anything, written, or asked for a trace: the settings and the handshake say all of it.
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
+        let parts = parts || self.half_window.is_some();
         let paces = self.rates.is_some() || self.pacer.is_some();
         let needs = self.config.controller.needs();
         let controlled = matches!(self.cc, Controller::Custom(_)) || needs.seed || needs.idle;

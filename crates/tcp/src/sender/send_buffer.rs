@@ -39,7 +39,7 @@ pub(super) struct SendBuffer {
     grows: bool,
     /// Segments that it grew for last, and their payload.
     expanded: (u32, u32),
-    /// The connection is closed when all is written.
+    /// The connection is closed when all is written, and what may leave of it has left: the call of close follows that of write.
     closes: bool,
     /// Ends of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
@@ -120,7 +120,10 @@ impl SendBuffer {
     /// Whether the writer has something to do once nothing more may leave.
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.left > 0 && (self.check || self.sent || !(self.asleep || self.suspended))
+        match self.left {
+            0 => self.closes,
+            _ => self.check || self.sent || !(self.asleep || self.suspended),
+        }
     }
 
     /// Memory may have been freed: an ACK came.
@@ -200,17 +203,10 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Nothing is written any more, and nothing beyond `write_end` was.
+    /// Nothing is written any more; what the buffer holds still leaves.
     pub(super) fn end_stream(&mut self) {
-        let end = self.stream.end();
         if let Some(buffer) = &mut self.buffer {
             (buffer.left, buffer.call, buffer.sleeps_to) = (0, 0, 0);
-            while buffer.marks.back().is_some_and(|&mark| mark > end) {
-                buffer.unmark();
-            }
-            if buffer.closes {
-                self.stream.close();
-            }
         }
     }
 
@@ -227,6 +223,12 @@ impl Sender {
     pub(super) fn write_stream(&mut self, now: Time) -> bool {
         let filled = self.board.pipe() >= self.window.cwnd;
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.is_due()) else { return false };
+        if buffer.left == 0 {
+            buffer.closes = false;
+            self.stream.close();
+            self.intent.push();
+            return true;
+        }
         if buffer.expanded.1 != self.smss {
             (buffer.check, buffer.expanded, buffer.sleeps_to) = (true, (0, self.smss), 0);
         }
@@ -398,12 +400,8 @@ impl Sender {
                 break; // the first in the queue leaves if it may (Linux `tcp_push_one`)
             }
         }
-        let fin = buffer.left == 0 && buffer.closes;
         let wrote = end > write_end;
         self.stream.append(end - write_end);
-        if fin {
-            self.stream.close();
-        }
         if wrote {
             self.intent.push();
         }

@@ -13,9 +13,9 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Time;
 
+use super::device::Takes;
 use super::intent::Next;
 use super::pacing::Pacer;
-use super::patience::Takes;
 use super::timers::TimerKind;
 use super::Sender;
 

@@ -6,7 +6,7 @@ use ackclock_cc::Window;
 use ackclock_core::Time;
 
 use super::Sender;
-use crate::info::{SlowStartEnd, SlowStartExit};
+use crate::stats::{SlowStartEnd, SlowStartExit};
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -20,6 +20,11 @@ pub(super) enum StartUp {
 }
 
 impl Sender {
+    /// More than one SYN was lost: start from one segment (RFC 5681 §3.1; Linux `tcp_init_transfer`).
+    pub fn start_from_one(&mut self) {
+        self.window.cwnd = 1;
+    }
+
     /// After an ACK: whether slow start is over; at once where there is a reason that would not show later.
     #[inline]
     pub(super) fn look_at_slow_start(&mut self, now: Time, why: Option<SlowStartEnd>) {

@@ -21,8 +21,8 @@ use super::plain::Reasons;
 use super::timers::TimerKind;
 use super::{AckWork, Sender};
 use crate::config::Detection;
-use crate::info::SlowStartEnd;
 use crate::scoreboard::{EVER_RETRANS, RETRANS, SACKED};
+use crate::stats::SlowStartEnd;
 
 /// Least time in which a receiver may still deliver what it SACKed.
 const LEAST_RENEGING_WAIT: Span = Span::from_ms(10);

@@ -135,11 +135,14 @@ impl Sender {
         }
     }
 
-    /// The application has nothing more to write than what was sent.
+    /// The application writes no more: what the send buffer holds still leaves. Where there is no send buffer, an application writes what
+    /// leaves, and no more than that was written.
     pub fn stop_writing(&mut self) {
-        self.stream.cut(self.snd_nxt);
-        if let Some(queue) = &mut self.queue {
-            queue.cut(self.stream.end());
+        if !self.buffers_writes() {
+            self.stream.cut(self.snd_nxt);
+            if let Some(queue) = &mut self.queue {
+                queue.cut(self.stream.end());
+            }
         }
         self.stop_waiting();
         self.end_stream();

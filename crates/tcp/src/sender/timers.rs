@@ -5,8 +5,8 @@ use ackclock_cc::{RecoveryAck, RecoveryRule};
 use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Span, Time};
 
+use super::device::Takes;
 use super::intent::{First, Next};
-use super::patience::Takes;
 use super::{AckWork, Sender};
 use crate::ticks::Ticks;
 

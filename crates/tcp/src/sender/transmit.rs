@@ -4,9 +4,9 @@ use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event};
 use ackclock_core::{Flags, Time};
 
+use super::device::Takes;
 use super::intent::{First, Next};
 use super::mtu_probe::Attempt;
-use super::patience::Takes;
 use super::send_buffer::SendBuffer;
 use super::timers::TimerKind;
 use super::Sender;

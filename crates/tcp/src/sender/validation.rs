@@ -5,7 +5,7 @@ use ackclock_cc::{CongestionControl, Window};
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use super::push::Round;
+use super::round::Round;
 use super::timers::TimerKind;
 use super::Sender;
 

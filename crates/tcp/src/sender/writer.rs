@@ -8,7 +8,7 @@
 use ackclock_core::{Span, Time};
 
 use super::chrono::{Chrono, Limit};
-use super::push::{Round, Sent};
+use super::round::{Round, Sent};
 use super::Sender;
 use crate::config::{Buffers, SendLimit};
 use crate::ticks::Ticks;
@@ -49,6 +49,8 @@ pub(super) struct Writer {
     nospace: bool,
     /// How often a writer that found no room was told that there is some.
     wakes: u64,
+    /// All is written: the call of close follows as soon as what may leave has left.
+    closes: bool,
     /// An ACK may have freed memory.
     check: bool,
     /// It waits for its turn: the kernel is still taking packets in.
@@ -65,6 +67,7 @@ impl Writer {
             notsent_lowat: buffers.notsent_lowat,
             nospace: false,
             wakes: 0,
+            closes: false,
             check: false,
             suspended: false,
             chrono: Chrono::new(ticks),
@@ -117,11 +120,17 @@ impl Sender {
         self.queue.as_ref().and_then(|q| q.writer.call).map_or(0, |c| c.left + c.rest)
     }
 
-    /// The call returns without the rest (a non-blocking socket).
+    /// The call returns without the rest (a non-blocking socket, or one whose writer is told to stop).
     pub fn stop_waiting(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.writer.call = None;
+            let returned = queue.writer.call.take();
+            queue.writer.closes |= returned.is_some_and(|call| call.closes);
         }
+    }
+
+    /// What was written waits in a send buffer of limited size.
+    pub(super) fn buffers_writes(&self) -> bool {
+        self.buffer.is_some() || self.queue.as_ref().is_some_and(|queue| queue.writer.limit.is_some())
     }
 
     /// The end of what was written as MSG_MORE (Linux `tcp_push` without new data).
@@ -172,6 +181,11 @@ impl Sender {
     /// Nothing more may leave for now. True if the writer brought more to push.
     #[cold]
     pub(super) fn write_on(&mut self, now: Time) -> bool {
+        if self.queue.as_mut().is_some_and(|q| std::mem::take(&mut q.writer.closes)) {
+            self.stream.close();
+            self.intent.push();
+            return true;
+        }
         self.wake_writer(now);
         if self.queue.as_ref().is_some_and(|q| q.writer.suspended) {
             return false;
@@ -214,9 +228,7 @@ impl Sender {
                 queue.end_record(call.record);
                 queue.writer.call = queue.writer.next_call(call);
                 queue.round = if call.more { Round::Corked } else { Round::Plain };
-                if call.closes && call.rest == 0 {
-                    self.stream.close();
-                }
+                queue.writer.closes |= call.closes && call.rest == 0;
                 self.intent.push();
                 return true;
             }

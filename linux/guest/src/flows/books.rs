@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ackclock_sim::scenario::spec::WorkloadConfig;
-use ackclock_sim::scenario::starts::{self, Starts};
+use ackclock_sim::scenario::starts::Starts;
 use ackclock_sim::workload::flow::ClientRow;
 use ackclock_sim::workload::{FetchParams, Pace};
 use ackclock_sim::world::layout::Layout;
@@ -49,8 +49,8 @@ pub struct PccSums {
 
 impl Sums {
     /// Add a connection.
-    pub fn add(&mut self, info: &Info) {
-        self.acked += info.bytes_acked.saturating_sub(1); // the SYN counts as one
+    pub fn add(&mut self, info: &Info, connected: bool) {
+        self.acked += info.payload_acked(connected);
         self.data_segs_out += info.data_segs_out as u64;
         self.retransmissions += info.total_retrans as u64;
         self.rtos += info.total_rto as u64;
@@ -71,6 +71,10 @@ impl Sums {
 pub struct State {
     /// The sending host's socket of the connection now open.
     pub open: Option<RawFd>,
+    /// Its application writes into it, and is told when the flow stops.
+    pub writing: bool,
+    /// Its sending end opens connections; a server accepts them.
+    pub connects: bool,
     /// Its endpoints, if it is a flow over datagrams.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
@@ -85,10 +89,10 @@ impl State {
     pub fn close(&mut self, fd: RawFd) -> Option<Info> {
         let info = Info::of(fd).ok();
         if let Some(info) = &info {
-            self.closed.add(info);
+            self.closed.add(info, self.connects);
         }
         if self.open == Some(fd) {
-            self.open = None;
+            (self.open, self.writing) = (None, false);
         }
         info
     }
@@ -152,7 +156,7 @@ impl Shared {
         for (group, spec) in job.scenario.flows.iter().enumerate() {
             let stop = spec.stop_ns.map_or(job.scenario.duration_ns, |s| s.min(job.scenario.duration_ns));
             let mut starts = Starts::new(spec, group, job.seed);
-            for _ in 0..starts::members(spec) {
+            for _ in 0..spec.members() {
                 let (id, start) = (flows.len() as u32, starts.following().0);
                 let fetches = match &spec.workload {
                     WorkloadConfig::Fetch(fetches) => Some((fetches.clone(), None)),

@@ -12,32 +12,25 @@ use crate::network::host_ip;
 use crate::sys;
 
 impl End {
-    /// The receiving end of a stream. It knows how long a transfer is and closes first: a sender that has closed is no
-    /// longer Established, and the kernel traces the ACKs of Established connections only.
-    pub(super) fn swallow(&self, listener: &OwnedFd, spec: &FlowGroup) -> Result<()> {
+    /// The receiving end of a stream: it reads until the sender has closed, and closes then.
+    pub(super) fn swallow(&self, listener: &OwnedFd) -> Result<()> {
         let socket = sys::accept(listener.as_raw_fd())?;
-        let mut left = match &spec.workload {
-            WorkloadConfig::Transfer(transfer) => transfer.bytes,
-            WorkloadConfig::Throttled(throttled) => throttled.bytes.unwrap_or(u64::MAX),
-            _ => u64::MAX,
-        };
-        while left > 0 {
-            match sys::swallow(socket.as_raw_fd(), left.min(1 << 30) as usize)? {
-                0 => break,
-                n => left -= n as u64,
-            }
-        }
+        while sys::swallow(socket.as_raw_fd(), 1 << 30)? > 0 {}
         Ok(())
     }
 
-    /// The sending end of a stream: connect at the start, write as the workload says.
+    /// The sending end of a stream: connect at the start, write as the workload says, close. It closes at the flow's stop at the latest, and
+    /// is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;
         let socket = self.socket()?;
         let fd = socket.as_raw_fd();
         sys::bind(fd, host_ip(0, self.group), self.port(0))?;
         self.shared.sleep_until(self.start);
-        self.state().open = Some(fd);
+        {
+            let mut state = self.state();
+            (state.open, state.connects) = (Some(fd), true);
+        }
         if sys::connect(fd, host_ip(1, self.group), self.port(1)).is_err() {
             let mut state = self.state();
             state.close(fd);
@@ -52,26 +45,25 @@ impl End {
             state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(syns);
             // counted apart
         }
+        self.state().writing = true;
         match &spec.workload {
-            WorkloadConfig::Transfer(transfer) => self.write(fd, transfer.bytes)?,
-            WorkloadConfig::Throttled(throttled) => {
-                self.throttled(fd, throttled)?;
-                if throttled.bytes.is_none() {
-                    return self.stay(socket);
-                }
-            }
-            _ => {
-                self.write(fd, u64::MAX)?;
-                return self.stay(socket);
-            }
+            WorkloadConfig::Transfer(transfer) => self.write(fd, transfer.bytes),
+            WorkloadConfig::Throttled(throttled) => self.throttled(fd, throttled),
+            _ => self.write(fd, u64::MAX),
+        };
+        if self.shared.now() >= self.stop && !self.stops {
+            return self.stay(socket); // the run is over
         }
-        let failed = sys::swallow(fd, 1).is_err(); // the receiver closes when it has everything
+        sys::shut(fd); // the observer may have done it
+        let failed = !sys::until_fin_is_acknowledged(fd)?;
         let mut state = self.state();
         state.failed |= failed;
         if !failed {
             state.completed = Some(self.shared.now());
         }
         state.close(fd);
+        drop(state);
+        let _ = sys::swallow(fd, 1); // the peer closes, too
         Ok(())
     }
 
@@ -81,29 +73,23 @@ impl End {
         Ok(())
     }
 
-    /// Write so many bytes, or until the flow's stop.
-    fn write(&self, fd: RawFd, mut bytes: u64) -> Result<()> {
+    /// Write so many bytes, or until the flow's stop: the observer closes then, which ends the call. What the kernel has taken leaves.
+    fn write(&self, fd: RawFd, mut bytes: u64) {
         let block = vec![0; WRITE];
-        while bytes > 0 {
-            let now = self.shared.now();
-            if now >= self.stop {
-                break;
-            }
-            sys::set_timeout(fd, true, self.stop - now)?;
+        while bytes > 0 && self.shared.now() < self.stop {
             match sys::send(fd, &block[..bytes.min(WRITE as u64) as usize]) {
                 Ok(sent) => bytes -= sent as u64,
                 Err(_) => {
-                    self.state().failed = true;
+                    self.state().failed |= self.shared.now() < self.stop;
                     break;
                 }
             }
         }
-        Ok(())
     }
 
     /// The application's schedule runs from the start of the flow, whatever the network does: `initial` (or a chunk), then a
     /// chunk at every interval. What came due meanwhile is written together, as soon as the connection takes it.
-    fn throttled(&self, fd: RawFd, params: &ThrottledParams) -> Result<()> {
+    fn throttled(&self, fd: RawFd, params: &ThrottledParams) {
         let interval = params.interval().0;
         let mut left = params.bytes.unwrap_or(u64::MAX);
         let mut due = self.start;
@@ -116,8 +102,10 @@ impl End {
                 (bytes, left, next) = (bytes + chunk, left - chunk, params.chunk);
                 due += interval;
             }
-            self.write(fd, bytes)?;
+            self.write(fd, bytes);
         }
-        Ok(())
+        if left > 0 {
+            self.shared.sleep_until(self.stop);
+        }
     }
 }

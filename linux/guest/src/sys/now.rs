@@ -88,6 +88,33 @@ pub fn shut(fd: RawFd) {
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };
 }
 
+/// Wait until the FIN, and so everything before it, is acknowledged; false: the connection has failed. The kernel wakes whoever waits for the
+/// socket at that instant, and no reader or writer returns for it: an edge of a poll does, because a socket that was shut is always writable.
+pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
+    let poll = Poll::new()?;
+    poll.watch(fd, 0)?;
+    loop {
+        match tcp_state(fd)? {
+            CLOSE => return Ok(take_error(fd)? == 0),
+            FIN_WAIT2 | TIME_WAIT => return Ok(true),
+            _ => {}
+        }
+        let mut tokens = Vec::new();
+        poll.wait(&mut tokens)?;
+    }
+}
+
+/// Linux `enum` of states, the first byte of TCP_INFO.
+const FIN_WAIT2: u8 = 5;
+const TIME_WAIT: u8 = 6;
+const CLOSE: u8 = 7;
+
+fn tcp_state(fd: RawFd) -> Result<u8> {
+    let mut info = [0; 1];
+    get_option(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
+    Ok(info[0])
+}
+
 /// The error of a socket, which is forgotten with this; 0 = none.
 pub fn take_error(fd: RawFd) -> Result<i32> {
     let mut error = [0; 4];

@@ -35,7 +35,7 @@ pub static RECOVERY: Registry = Registry {
 pub static CONTROLLERS: Registry = Registry {
     name: "controllers",
     names: || {
-        let quinn = crate::scenario::hosts::quinn_controllers();
+        let quinn = crate::scenario::names::quinn_controllers();
         names(&[ackclock_cc::controller::REGISTRY, ackclock_pcc::REGISTRY, quinn].concat())
     },
     others: &[
@@ -180,7 +180,7 @@ fn modern_hosts(values: &mut Value) {
         };
         let plain = WorkloadConfig::carried_by(Carried::ByDatagrams).contains(&kind);
         let other =
-            |name: &str| crate::scenario::hosts::is_pcc(name) || crate::scenario::hosts::is_foreign(name);
+            |name: &str| crate::scenario::names::is_pcc(name) || crate::scenario::names::is_foreign(name);
         let other = matches!(group.get("congestion_control"), Some(Value::Text(name)) if other(name));
         if let (false, Some(Value::Table(stack))) = (plain || other, group.get_mut("stack")) {
             let tso = stack.iter().position(|(key, _)| key == "tso").map(|at| stack.remove(at).1);

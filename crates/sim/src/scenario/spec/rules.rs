@@ -12,10 +12,9 @@ use ackclock_net::{LossConfig, QueueConfig};
 
 use super::read::MODERN;
 use super::{FlowGroup, Network, Reverse, Scenario, Stack, Topology, Transport};
-use crate::scenario::hosts::{
+use crate::scenario::names::{
     is_pcc, is_quinn, is_stack, pcc_workloads, quinn_controllers, refused_by_quinn, CUSTOM,
 };
-use crate::scenario::starts;
 use crate::workload::WorkloadConfig;
 
 /// Flows, and clients of populations, of one run.
@@ -38,6 +37,11 @@ pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
 }
 
 impl FlowGroup {
+    /// Its flows: a population has one for each client.
+    pub fn members(&self) -> u64 {
+        self.count as u64 * self.workload.params().flows()
+    }
+
     /// Transport, controller and workload fit each other.
     pub(super) fn judge_group(&self, rules: &mut Rules) {
         self.judge_options(rules);
@@ -437,7 +441,7 @@ impl Scenario {
 
     /// Flows of the run; each client of a population is one.
     pub fn flow_count(&self) -> u64 {
-        self.flows.iter().map(starts::members).sum()
+        self.flows.iter().map(FlowGroup::members).sum()
     }
 
     /// Every link, with its key in a scenario.

@@ -54,8 +54,8 @@ pub trait Carrier {
     fn note_established(&mut self, conn: Self::Conn);
     /// The connection is over, or has failed.
     fn retire(&mut self, conn: Self::Conn);
-    /// Nothing is left to do.
-    fn note_completed(&mut self);
+    /// Nothing is left to do; the last response was complete then.
+    fn note_completed(&mut self, answered: Time);
     /// Wake the workload at `at`, and at no time asked for earlier.
     fn wake(&mut self, at: Time);
 }
@@ -163,8 +163,9 @@ impl Carrier for Context<'_> {
     fn retire(&mut self, conn: ConnId) {
         Context::retire(self, conn);
     }
-    fn note_completed(&mut self) {
-        self.flow.completed = self.world.now();
+    fn note_completed(&mut self, answered: Time) {
+        self.flow.completed = answered;
+        self.flow.stop = self.flow.stop.min(answered);
     }
     fn wake(&mut self, at: Time) {
         if at != self.flow.wake_at {

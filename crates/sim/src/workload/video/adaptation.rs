@@ -1,12 +1,15 @@
 //! Adaptation: which bitrate the next chunk has, and how far the buffer runs down before it is asked for. One file for
 //! each; this one holds the contract and the closed set.
 
+pub mod festive;
+pub mod rate_based;
+
 use std::collections::VecDeque;
 
 use ackclock_core::{family, Span, Stream};
 
-use super::festive::{Festive, FestiveParams};
-use super::rate_based::{RateBased, RateBasedParams};
+use festive::{Festive, FestiveParams};
+use rate_based::{RateBased, RateBasedParams};
 
 /// The contract. Bitrates are bit/s, levels count from 0, the lowest.
 pub trait Adaptation {

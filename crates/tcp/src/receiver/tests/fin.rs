@@ -7,12 +7,12 @@ use super::*;
 fn the_ack_of_a_fin_waits_for_the_own_fin() {
     for len in [0, 500] {
         let mut peer = Peer::after(40);
-        peer.receiver.quick = 8;
+        peer.receiver.acks.quick = 8;
         let came = peer.now;
         assert_eq!(peer.fin(40, len), [], "quick ACKs are over, and one push is no reason");
         assert!((40..=41).contains(&peer.wait().since(came).as_ms()), "like any delayed ACK");
         assert_eq!(peer.acks().len(), 1);
-        assert!(!peer.receiver.pingpong, "it was not answered in time");
+        assert!(!peer.receiver.acks.pingpong, "it was not answered in time");
     }
 }
 
@@ -33,11 +33,11 @@ fn the_ack_of_a_fin_leaves_at_once_where_one_is_due() {
     assert_eq!(peer.fin(40, 0).len(), 1, "it came again");
 
     let mut peer = Peer::after(40);
-    peer.receiver.pingpong = true;
+    peer.receiver.acks.pingpong = true;
     assert_eq!(peer.arrives(1 + 40 * SMSS, 500, Flags::ACK | Flags::PSH), []);
     assert_eq!(peer.fin(40, 600).len(), 1, "two pushes are read");
 
     let mut peer = Peer::after(40);
-    peer.receiver.closing = true;
+    peer.receiver.acks.closing = true;
     assert_eq!(peer.fin(40, 0), [(40, vec![])], "the application has closed");
 }

@@ -118,10 +118,10 @@ impl Run<'_> {
                 headers.push(Segment::default());
                 receiver.stamp(&mut headers[0]); // what it sends acknowledges
             }
-            Step::Reads(bytes) if receiver.explicit_reads => {
+            Step::Reads(bytes) if receiver.reader.explicit => {
                 receiver.read(now, bytes);
             }
-            Step::QuickAcksEnd => receiver.quick = 0,
+            Step::QuickAcksEnd => receiver.acks.quick = 0,
             Step::SetsBuffer(memory) => receiver.set_buffer(memory),
             Step::Waits(_) | Step::Reads(_) | Step::Answers => {}
         }

@@ -1,105 +1,13 @@
-//! What an endpoint says of itself: running sums, and a snapshot in the spirit of TCP_INFO.
+//! What an endpoint says of itself: a snapshot in the spirit of TCP_INFO.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
 
-use crate::connection::{Connection, State};
+use super::{Connection, State};
 use crate::ledger::Ledger;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-
-/// Running sums of one endpoint, as a sender unless said otherwise.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "counters of events, by the name of the event")]
-pub struct Stats {
-    /// Retransmissions included.
-    pub data_segments_sent: u64,
-    pub retransmissions: u64,
-    /// Of data; split by the state in which they struck.
-    pub rtos: u32,
-    pub rtos_open: u32,
-    pub rtos_disorder: u32,
-    pub rtos_recovery: u32,
-    pub rtos_loss: u32,
-    pub tlps: u32,
-    pub recoveries: u32,
-    pub lost_retransmits: u32,
-    pub undos: u32,
-    pub spurious_rtos: u32,
-    pub dsacks_received: u32,
-    /// Times that reordering was seen.
-    pub reorderings: u32,
-    /// The first slow start, once it is over.
-    pub slow_start: Option<SlowStartExit>,
-    pub rtt_sum_ns: u64,
-    pub rtt_samples: u64,
-    pub acks_received: u64,
-}
-
-impl Stats {
-    /// Nothing has happened.
-    pub const NONE: Stats = Stats {
-        data_segments_sent: 0,
-        retransmissions: 0,
-        rtos: 0,
-        rtos_open: 0,
-        rtos_disorder: 0,
-        rtos_recovery: 0,
-        rtos_loss: 0,
-        tlps: 0,
-        recoveries: 0,
-        lost_retransmits: 0,
-        undos: 0,
-        spurious_rtos: 0,
-        dsacks_received: 0,
-        reorderings: 0,
-        slow_start: None,
-        rtt_sum_ns: 0,
-        rtt_samples: 0,
-        acks_received: 0,
-    };
-}
-
-impl Default for Stats {
-    fn default() -> Stats {
-        Stats::NONE
-    }
-}
-
-/// Why the first slow start ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SlowStartEnd {
-    /// The slow start said so.
-    Rule = 1,
-    /// A loss was found.
-    Loss,
-    /// A mark of congestion came.
-    Mark,
-    /// The retransmission timer expired.
-    Timeout,
-    /// The window came to an ssthresh that was set before, or the controller set one.
-    Threshold,
-}
-
-impl SlowStartEnd {
-    /// Names in tables, by number; the first is that of none.
-    pub const NAMES: [&'static str; 6] = ["", "rule", "loss", "mark", "timeout", "threshold"];
-}
-
-/// The end of a connection's first slow start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SlowStartExit {
-    /// When.
-    pub at: Time,
-    /// Why.
-    pub by: SlowStartEnd,
-    /// Window before, segments.
-    pub cwnd: u32,
-    /// ssthresh after, segments.
-    pub ssthresh: u32,
-    /// Segments marked lost up to two round trips later.
-    pub lost: u32,
-}
+use crate::stats::Times;
 
 /// A snapshot in the spirit of TCP_INFO; windows in segments.
 #[derive(Clone, Copy, Debug)]
@@ -146,17 +54,6 @@ pub struct Info {
     pub rcv_space: u64,
     /// Number of the kernel's state (`tcpi_state`).
     pub tcp_state: u8,
-}
-
-/// What limited the sender, for how long.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Times {
-    /// It had data to send, or to be acknowledged.
-    pub busy: Span,
-    /// Of it, the receiver's window held it back.
-    pub rwnd_limited: Span,
-    /// Of it, its send buffer was too small.
-    pub sndbuf_limited: Span,
 }
 
 /// Numbers of the kernel's states (Linux `tcp_states.h`).

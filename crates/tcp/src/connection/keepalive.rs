@@ -3,7 +3,7 @@
 
 use ackclock_core::{Span, Time};
 
-use crate::connection::{Connection, State};
+use super::{Connection, State};
 use crate::sender::{Leaving, Sender};
 use crate::ticks::Ticks;
 

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use ackclock_core::schema::{Takes, FLAG, POSITIVE};
 use ackclock_core::{table, Span, Stream};
 
-use super::adaptation::{highest_below, remember, Adaptation};
+use super::{highest_below, remember, Adaptation};
 
 table! {
     /// FESTIVE (CoNEXT 2012): harmonic mean of throughputs, one level at a time, delayed updates, randomised requests.

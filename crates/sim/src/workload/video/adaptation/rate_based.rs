@@ -7,7 +7,7 @@
 use ackclock_core::schema::{Takes, POSITIVE};
 use ackclock_core::{table, Span};
 
-use super::adaptation::{highest_below, Adaptation};
+use super::{highest_below, Adaptation};
 
 table! {
     /// Chooses the highest bitrate below the throughput of the last chunk, or below its moving average.

@@ -5,7 +5,7 @@ use ackclock_cc::{SlowStartConfig, Window};
 use ackclock_core::schema::{Rules, Takes, DURATION, FLAG, RATE, SIZE};
 use ackclock_core::{table, Rate, Span};
 
-use crate::config::{
+use super::{
     Buffers, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, FinRule, MtuProbing, SendLimit, Tso,
 };
 use crate::memory::PacketMemory;

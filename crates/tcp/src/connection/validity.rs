@@ -3,8 +3,8 @@
 
 use ackclock_core::{Flags, Segment, Span, Time};
 
+use super::Connection;
 use crate::config::RtoStyle;
-use crate::connection::Connection;
 use crate::ticks::Ticks;
 
 /// Linux `tcp_invalid_ratelimit`.
@@ -41,7 +41,7 @@ impl Connection {
         true
     }
 
-    /// A segment that [`Receiving::has_passed`](crate::connection::Receiving::has_passed) is not heard at all.
+    /// A segment that [`Receiving::has_passed`](super::receiving::Receiving::has_passed) is not heard at all.
     #[cold]
     pub(crate) fn is_stale(&mut self, now: Time, seg: &Segment) -> bool {
         let age = self.receiver.latest_stamp().wrapping_sub(seg.ts_val) as i32;

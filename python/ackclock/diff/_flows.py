@@ -1,0 +1,167 @@
+"""Every flow of a scenario on both backends: its events or its transactions, then what users read of it.
+
+A flow is identical when all of them agree: each ACK and each transmission of a stream, each time of each transaction of clients; when it was complete,
+its goodput, its retransmissions and its timeouts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ackclock._results.result import Run
+
+__all__ = ["EXACT", "NEAR_S", "STREAMS", "Flow", "clients", "numbers"]
+
+STREAMS = ("bulk", "transfer", "throttled")
+"""Workloads whose flows are compared ACK by ACK."""
+NEAR_S = 2e-6
+"""Times of transactions that are nearer than this are equal: the kernel's clients are told of an arrival by an event of their own."""
+EXACT = 1e-5
+"""Relative difference of goodputs that are equal: its time has the nearness of `NEAR_S`."""
+
+CLIENT_TIMES = {
+    "transactions": ("arrival_s", "connect_s", "first_byte_s", "total_s"),
+    "fetches": ("start_s", "connect_s", "first_byte_s", "total_s"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flow:
+    """One flow on both backends, or in two kernels.
+
+    Parameters
+    ----------
+    number
+        Of the flow.
+    events
+        Events, or transactions, that are equal before the first that is not.
+    difference
+        The first event that is not; "" if there is none.
+    bytes
+        Payload acknowledged.
+    goodput_bps, completion_s, retransmissions, timeouts
+        What the table of flows says; None: nothing.
+    """
+
+    number: int
+    events: int
+    difference: str
+    bytes: tuple[int, int]
+    goodput_bps: tuple[float | None, float | None]
+    completion_s: tuple[float | None, float | None]
+    retransmissions: tuple[int, int]
+    timeouts: tuple[int, int]
+
+    @property
+    def text(self) -> str:
+        """What differs first: an event, else a number of the flow; "" if nothing does."""
+        if self.difference:
+            return self.difference
+        for name, (a, b), near in (
+            ("completion", self.completion_s, _near_s),
+            ("bytes", self.bytes, _equal),
+            ("retransmissions", self.retransmissions, _equal),
+            ("timeouts", self.timeouts, _equal),
+            ("goodput", self.goodput_bps, _close),
+        ):
+            if not near(a, b):
+                return f"{name}: {_said(a)} and {_said(b)}"
+        return ""
+
+    @property
+    def identical(self) -> bool:
+        """All agree."""
+        return not self.text
+
+    @property
+    def effect(self) -> float | None:
+        """Of the first goodput against the second."""
+        a, b = self.goodput_bps
+        return None if a is None or not b else a / b - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "flow": self.number,
+            "identical": self.identical,
+            "equal_events": self.events,
+            "difference": self.text or None,
+            "bytes": list(self.bytes),
+            "goodput_bps": list(self.goodput_bps),
+            "completion_s": list(self.completion_s),
+            "retransmissions": list(self.retransmissions),
+            "timeouts": list(self.timeouts),
+        }
+
+
+def numbers(first: Run, second: Run, flow: int, events: int, difference: str) -> Flow:
+    """A flow, with what the tables of flows say of it."""
+    a, b = (run.flows.row(flow, named=True) for run in (first, second))
+
+    def whole(name: str) -> tuple[int, int]:
+        return int(a[name] or 0), int(b[name] or 0)
+
+    return Flow(
+        number=flow,
+        events=events,
+        difference=difference,
+        bytes=whole("bytes_acked"),
+        goodput_bps=(_finite(a["goodput_bps"]), _finite(b["goodput_bps"])),
+        completion_s=(_finite(a["completion_s"]), _finite(b["completion_s"])),
+        retransmissions=whole("retransmissions"),
+        timeouts=whole("rtos"),
+    )
+
+
+def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
+    """Transactions or fetches of a flow that are equal, and the first that is not, in order of arrival and request."""
+    import polars as pl
+
+    key = ["batch", "idx"] if table == "transactions" else ["idx"]
+    a, b = (_rows(getattr(run, table).filter(pl.col("flow") == flow), key) for run in (first, second))
+    equal, text = 0, ""
+    for mine, its in zip(a, b, strict=False):
+        wrong = [name for name in CLIENT_TIMES[table] if not _near_s(mine[name], its[name])]
+        if not wrong:
+            equal += 1
+        elif not text:
+            name = wrong[0]
+            request = f", request {mine['request']}" if "request" in mine else ""
+            text = f"{table.removesuffix('s')} {mine['idx']}{request}, {name.removesuffix('_s')}: "
+            text += f"{_time(mine[name])}, {other} {_time(its[name])}"
+    if not text and len(a) != len(b):
+        text = f"{len(a)} {table}, {other} {len(b)}"
+    return equal, text and f"{equal} of {len(b)} equal; {text}"
+
+
+def _rows(rows: pl.DataFrame, key: list[str]) -> list[dict[str, Any]]:
+    return rows.sort(key).to_dicts()
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _near_s(a: float | None, b: float | None) -> bool:
+    return a is b if a is None or b is None else abs(a - b) <= NEAR_S
+
+
+def _close(a: float | None, b: float | None) -> bool:
+    return a is b if a is None or b is None else abs(a - b) <= EXACT * max(abs(a), abs(b))
+
+
+def _equal(a: float | None, b: float | None) -> bool:
+    return a == b
+
+
+def _said(value: float | None) -> str:
+    return "none" if value is None else f"{value:.10g}"
+
+
+def _time(value: float | None) -> str:
+    return "none" if value is None else f"{value:.7f} s"
