@@ -333,7 +333,7 @@ each(
 )
 
 for key, step in (
-    ("steps.0.server", {"client": "1 kB", "server": "1 kB"}),
+    ("steps.0.server", {"client": "1 kB", "server": "1000 bytes"}),
     ("steps.0", {"gap": "1 ms"}),
     ("steps.0.together", {"client": "1 kB", "together": True}),
     ("steps.0.corked", {"server": "2 x 1 kB", "separate": True, "corked": True}),

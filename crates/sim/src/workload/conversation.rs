@@ -23,7 +23,7 @@ use super::transactions::{Carrier, Start};
 use super::{Context, Workload};
 use crate::tables::tally::MessageRow;
 use crate::world::{ConnId, RECEIVER, SENDER};
-pub use params::{ConversationParams, Step};
+pub use params::{ConversationParams, Turn};
 
 /// The conversations of one client-server pair.
 #[derive(Clone)]
@@ -326,7 +326,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         if plan.params.repeat.is_some_and(|repeat| state.round >= repeat) {
             self.talking -= 1;
             if self.talking == 0 {
-                cx.note_completed();
+                cx.note_completed(cx.now());
                 self.end(cx);
             }
         } else if think > Span::ZERO {
@@ -360,7 +360,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
     }
 }
 
-impl Step {
+impl Turn {
     /// The host that writes.
     pub fn writer(&self) -> usize {
         match self.server {

@@ -24,7 +24,7 @@ table! {
     /// hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
     pub struct ConversationParams "conversation" {
         /// Who writes what, in order.
-        steps: Vec<Step> = Takes::List(&Takes::Table(Step::TABLE), 1);
+        steps: Vec<Turn> = Takes::List(&Takes::Table(Turn::TABLE), 1);
         /// Number of times that the steps are gone through. Default: again and again, until the flow stops.
         repeat: Option<u32> = COUNT;
         /// Time from the arrival of the last step to the first one of the next round: a duration, or a distribution of durations.
@@ -55,7 +55,7 @@ table! {
 
 table! {
     /// A step of a conversation: one end writes a message, in one write or several.
-    pub struct Step "step" {
+    pub struct Turn "turn" {
         /// What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes.
         client: Option<Writes> = Takes::Writes;
         /// What the server writes. A step has one of the two.
@@ -73,7 +73,7 @@ table! {
     }
 }
 
-impl Step {
+impl Turn {
     /// What is written.
     pub fn said(&self) -> &Writes {
         self.server.as_ref().or(self.client.as_ref()).expect("invariant: judged with the scenario")
@@ -125,7 +125,7 @@ impl ConversationParams {
 
     /// Rounds in so long a time, at most.
     fn rounds(&self, duration: Span) -> f64 {
-        let waits = |step: &Step| {
+        let waits = |step: &Turn| {
             step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64
         };
         let longest = self.steps.iter().map(waits).fold(0.0, f64::max);

@@ -1,3 +1,4 @@
+use crate::tables::table::Column;
 use crate::{parse, run, Output};
 
 /// A path of 10 Mbit/s and 10 ms one way.
@@ -15,11 +16,18 @@ fn size(bytes: u32, times: u32) -> String {
     format!(r#"{{"kind": "constant", "value": {bytes}, "times": {times}}}"#)
 }
 
-fn latencies(output: &Output, step: i64) -> Vec<f64> {
-    let rows = output.table("conversations");
-    let steps = rows.integers("step");
-    let found = rows.floats("latency_s").iter().zip(steps);
-    found.filter(|(_, &of)| of == step).map(|(&latency, _)| latency).collect()
+/// A column of small numbers.
+fn numbers(output: &Output, name: &str) -> Vec<u32> {
+    match output.table("conversations").column(name) {
+        Some(Column::U4(values)) => values.clone(),
+        _ => panic!("no column {name}"),
+    }
+}
+
+fn latencies(output: &Output, step: u32) -> Vec<f64> {
+    let steps = numbers(output, "step");
+    let found = output.table("conversations").floats("latency_s").iter().zip(steps);
+    found.filter(|(_, of)| *of == step).map(|(&latency, _)| latency).collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -81,7 +89,8 @@ fn the_server_may_speak_first_and_both_at_a_time() {
     let output = of(&steps, r#""stack": {"nodelay": true},"#);
     for (step, each, from) in [(0, 0.05, "server"), (1, 0.016, "client")] {
         let rows = output.table("conversations");
-        let ours: Vec<usize> = (0..rows.integers("step").len()).filter(|&n| rows.integers("step")[n] == step).collect();
+        let steps = numbers(&output, "step");
+        let ours: Vec<usize> = (0..steps.len()).filter(|&n| steps[n] == step).collect();
         let starts: Vec<f64> = ours.iter().map(|&n| rows.floats("start_s")[n]).collect();
         assert!(starts.len() > 200, "again and again, up to the end: {} {from}", starts.len());
         assert!(starts[1..90].windows(2).all(|pair| (pair[1] - pair[0] - each).abs() < 1e-9));
@@ -99,7 +108,7 @@ fn conversations_at_a_time_share_the_connection() {
     );
     let output = of(&steps, "");
     let rows = output.table("conversations");
-    assert_eq!(rows.integers("stream").len(), 40);
+    assert_eq!(numbers(&output, "stream").len(), 40);
     assert_eq!(output.table("flows").integers("bytes_acked"), [400_000]);
     let done = rows.floats("latency_s").iter().all(|latency| !latency.is_nan());
     assert!(done && output.table("flows").floats("completion_s")[0] < 1.0);
@@ -111,9 +120,9 @@ fn what_a_step_draws_depends_on_its_number_alone() {
         {"server": {"kind": "lognormal", "median": 9000.0, "sigma": 1.0}, "gap": {"kind": "exponential", "mean": 0.01}}]"#;
     let sizes = |output: &Output| {
         let rows = output.table("conversations");
-        let keys = (rows.integers("stream"), rows.integers("round"), rows.integers("step"));
+        let keys = ["stream", "round", "step"].map(|name| numbers(output, name));
         let mut all: Vec<_> =
-            rows.integers("bytes").iter().enumerate().map(|(n, b)| (keys.0[n], keys.1[n], keys.2[n], *b)).collect();
+            rows.integers("bytes").iter().enumerate().map(|(n, b)| (keys[0][n], keys[1][n], keys[2][n], *b)).collect();
         all.sort();
         all
     };
