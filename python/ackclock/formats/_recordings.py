@@ -44,6 +44,7 @@ PING_S = 1.0
 GREATEST_S = 1e6
 MOST_BPS = 1e12
 MOST_DELAY_S = 3600.0
+MOST_PROBES = 5_000_000
 
 
 @dataclass(slots=True)
@@ -75,7 +76,9 @@ def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
     form = form or form_of(text, name)
     try:
         made = FORMS[form](text)
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
+    except InputError:
+        raise
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, OSError, csv.Error) as error:
         raise InputError(
             f"found no recording of the form {form} ({type(error).__name__}); allowed: a whole one"
         ) from None
@@ -85,7 +88,18 @@ def read(text: str, form: str | None = None, *, name: str = "") -> Recording:
         raise InputError(f"found nothing measured in a recording of the form {form}; allowed: one with values")
     if not 0 < made.length_s <= GREATEST_S:
         raise InputError(f"found a recording of {made.length_s:g} s; allowed: more than 0 s, at most {GREATEST_S:g} s")
+    for way in ways:
+        _check("rate", way.rates, MOST_BPS, "bit/s")
+        _check("delay", way.delays, MOST_DELAY_S, "s")
     return made
+
+
+def _check(what: str, points: Points, most: float, unit: str) -> None:
+    for t, value in points:
+        if not (0 <= t <= GREATEST_S and 0 <= value <= most):  # nor is what is no number
+            raise InputError(
+                f"found a {what} of {value:g} {unit} at {t:g} s; allowed: 0 to {most:g} {unit}, at 0 to {GREATEST_S:g} s"
+            )
 
 
 def form_of(text: str, name: str = "") -> str:
@@ -147,7 +161,7 @@ def _rows(text: str, width: int) -> Iterator[tuple[int, list[str]]]:
 
 def _table(text: str) -> Iterator[tuple[int, dict[str, str]]]:
     lines = csv.reader(text.splitlines())
-    names = [name.strip().lower() for name in next(lines)]
+    names = [name.strip().lower() for name in next(lines, [])]
     for number, cells in enumerate(lines, 2):
         if cells:
             yield number, dict(zip(names, (cell.strip() for cell in cells), strict=False))
@@ -325,6 +339,8 @@ def _ping(text: str) -> Recording:
     if not answers:
         return Recording(form="ping", length_s=1.0)
     first, last = min(answers), max(answers)
+    if last - first > MOST_PROBES:
+        raise InputError(f"found {last - first + 1:,} probes; allowed: at most {MOST_PROBES:,}")
     timed = {number: at - rtt for number, (at, rtt) in answers.items() if at is not None}
     apart = (timed[last] - timed[first]) / (last - first) if last > first and {first, last} <= set(timed) else PING_S
     delays: Points = []

@@ -188,6 +188,14 @@ def test_medians_of_intervals_are_fewer_steps():
         ('{"round_trips": [{"lost": "x"}]}', "no recording of the form irtt"),
         ("timestamp,rtt\n", "nothing measured"),
         ("PING 192.0.2.1\n", "nothing measured"),
+        (
+            "64 bytes from a: icmp_seq=1 time=1 ms\n64 bytes from a: icmp_seq=999999999 time=1 ms\n",
+            "999,999,999 probes",
+        ),
+        ("64 bytes from a: icmp_seq=1 time=1.2.3 ms\n", "no recording of the form ping"),
+        (json.dumps(IPERF3).replace("9000000.0", "NaN"), "a rate of"),
+        (json.dumps(IRTT).replace("30000000", "1e300"), "a delay of"),
+        ("timestamp,rtt,uplink,downlink\n1,1e999,0,0\n2,1,1,1\n", "a delay of inf"),
     ],
 )
 def test_what_is_no_recording_is_refused(text, said):
