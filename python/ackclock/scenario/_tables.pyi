@@ -859,7 +859,7 @@ class Conversation(Table):
     """
 
     kind: Literal["conversation"]
-    steps: tuple[Step, ...]
+    steps: tuple[Turn, ...]
     """Who writes what, in order."""
     repeat: int | None
     """Number of times that the steps are gone through. Default: again and again, until the flow stops."""
@@ -871,7 +871,7 @@ class Conversation(Table):
         self,
         *,
         kind: Literal["conversation"],
-        steps: tuple[Step, ...],
+        steps: tuple[Turn, ...],
         repeat: int | None = ...,
         think: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         streams: int = ...,
@@ -1930,6 +1930,35 @@ class Write(Table):
         bytes: str,
     ) -> None: ...
 
+class Turn(Table):
+    """A step of a conversation: one end writes a message, in one write or several."""
+
+    client: str | Constant | Uniform | Lognormal | Exponential | Choice | None
+    """What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes."""
+    server: str | Constant | Uniform | Lognormal | Exponential | Choice | None
+    """What the server writes. A step has one of the two."""
+    gap: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time from one write to the next: a duration, or a distribution of durations."""
+    wait: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time that passes before the first write: the writer thinks, or works."""
+    separate: bool
+    """Whether each write is a message of its own."""
+    together: bool
+    """The step begins together with the one before it, and does not wait for the arrival of that."""
+    corked: bool
+    """TCP_CORK is set before the first write and cleared after the last one."""
+    def __init__(
+        self,
+        *,
+        client: str | Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        server: str | Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        gap: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        wait: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        separate: bool = ...,
+        together: bool = ...,
+        corked: bool = ...,
+    ) -> None: ...
+
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet | TokenBucket
@@ -2010,6 +2039,7 @@ __all__ = [
     "TokenBucket",
     "Transactions",
     "Transfer",
+    "Turn",
     "Uniform",
     "Video",
     "Voice",
