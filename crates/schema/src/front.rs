@@ -331,7 +331,11 @@ impl<'a> Front<'a> {
             return None;
         };
         let constant = ("kind", Value::Text("constant".into()));
-        Some(Value::table([constant, ("value", Value::Number(each.to_f64())), ("times", Value::Whole(times))]))
+        Some(Value::table([
+            constant,
+            ("value", Value::Number(each.to_f64())),
+            ("times", Value::Whole(times)),
+        ]))
     }
 
     /// A distribution of this unit, whose values may be zero or not.
@@ -521,7 +525,9 @@ pub fn expected(takes: &Takes) -> String {
         Takes::Choice(names) => names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "),
         Takes::Drawn(_) => expected(&Takes::OneOf(DISTRIBUTIONS)),
         Takes::Amount => "an amount with its unit written out".to_string(),
-        Takes::DrawnOr(..) | Takes::Writes | Takes::DurationOr(_) | Takes::ListOr(..) => "a value, or a table".to_string(),
+        Takes::DrawnOr(..) | Takes::Writes | Takes::DurationOr(_) | Takes::ListOr(..) => {
+            "a value, or a table".to_string()
+        }
         Takes::OneOf(family) => {
             let kinds: Vec<&str> = family.tables.iter().map(|table| table.kind).collect();
             format!("{TAGGED} ({})", kinds.join(", "))

@@ -196,8 +196,7 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
             let mut draws = self.draws.member(round * (plan.params.steps.len() as u64 + 1) + step as u64);
             let turn = &plan.params.steps[step];
             let wait = span(&turn.wait, &mut draws);
-            let active =
-                Active { talk, step, left: turn.said().times, message: 0, row: usize::MAX, draws };
+            let active = Active { talk, step, left: turn.said().times, message: 0, row: usize::MAX, draws };
             let at = match self.free.pop() {
                 Some(at) => {
                     self.steps[at] = active;
@@ -263,13 +262,8 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
             let start = self.written[host];
             self.written[host] += bytes;
             let ends = over.then_some(active.talk);
-            let piece = Piece {
-                start,
-                end: start + bytes,
-                row: active.row,
-                last: over || turn.separate,
-                ends,
-            };
+            let piece =
+                Piece { start, end: start + bytes, row: active.row, last: over || turn.separate, ends };
             self.on_the_way[host].push_back(piece);
             let gap = if over { Span::ZERO } else { span(&turn.gap, &mut active.draws) };
             cx.write(conn, host, bytes);

@@ -125,9 +125,8 @@ impl ConversationParams {
 
     /// Rounds in so long a time, at most.
     fn rounds(&self, duration: Span) -> f64 {
-        let waits = |step: &Turn| {
-            step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64
-        };
+        let waits =
+            |step: &Turn| step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64;
         let longest = self.steps.iter().map(waits).fold(0.0, f64::max);
         let by_time = duration.as_secs() / (self.think.mean() + longest).max(LEAST_ROUND_S) + 1.0;
         by_time.min(self.repeat.map_or(f64::INFINITY, f64::from)) * self.streams as f64

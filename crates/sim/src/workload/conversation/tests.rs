@@ -69,7 +69,8 @@ fn steps_wait_for_one_another_and_all_that_is_written_arrives() {
     assert_eq!(rows.integers("bytes"), [200, 30_000, 10, 10, 10, 10].repeat(3));
     assert!(rows.floats("latency_s").iter().all(|latency| *latency > 0.01 && *latency < 0.1));
     let starts = rows.floats("start_s");
-    let ends: Vec<f64> = starts.iter().zip(rows.floats("latency_s")).map(|(start, took)| start + took).collect();
+    let ends: Vec<f64> =
+        starts.iter().zip(rows.floats("latency_s")).map(|(start, took)| start + took).collect();
     assert!((starts[1] - ends[0] - 0.05).abs() < 1e-9);
     assert!((starts[2] - ends[1]).abs() < 1e-9 && (starts[3] - starts[2] - 0.02).abs() < 1e-9);
     assert!((starts[6] - ends[5] - 0.1).abs() < 1e-9);
@@ -121,8 +122,12 @@ fn what_a_step_draws_depends_on_its_number_alone() {
     let sizes = |output: &Output| {
         let rows = output.table("conversations");
         let keys = ["stream", "round", "step"].map(|name| numbers(output, name));
-        let mut all: Vec<_> =
-            rows.integers("bytes").iter().enumerate().map(|(n, b)| (keys[0][n], keys[1][n], keys[2][n], *b)).collect();
+        let mut all: Vec<_> = rows
+            .integers("bytes")
+            .iter()
+            .enumerate()
+            .map(|(n, b)| (keys[0][n], keys[1][n], keys[2][n], *b))
+            .collect();
         all.sort();
         all
     };
