@@ -66,6 +66,22 @@ def _pairs(rng: Rng, n: int, effect: float, share: float) -> tuple[Array, Array]
     return base, base * np.where(differs, 1 - effect / share * rng.lognormal(-0.125, 0.5, n), 1.0)
 
 
+def _timeouts(rng: Rng, n: int) -> tuple[Array, Array]:
+    """Times of two arms: a fifth of the pairs differ by some packets' time, one in a hundred by timeouts that double at one loss in twenty."""
+    base = 1 + rng.lognormal(0, 0.5, n)
+    little = np.where(rng.random(n) < 0.2, 0.05 * rng.lognormal(-0.125, 0.5, n), 0.0)
+    waits = np.where(rng.random(n) < 0.01, 2.0 ** rng.geometric(0.95, n) - 1.0, 0.0)
+    return base + little + waits, base
+
+
+def _rare_waits(rng: Rng, n: int) -> tuple[Array, Array]:
+    """Times of two arms: an eighth of the pairs differ by some packets' time, to either side, one in a thousand by a wait ten times as long."""
+    base = 0.9 + rng.lognormal(-1, 0.8, n)
+    sign = np.where(rng.random(n) < 0.35, -1, 1)
+    little = np.where(rng.random(n) < 0.125, 0.03 * sign * rng.lognormal(-0.125, 0.5, n), 0.0)
+    return base + little + np.where(rng.random(n) < 0.001, rng.uniform(0.2, 0.4, n), 0.0), base
+
+
 def _counts(rng: Rng, n: int, each: float, more: float, common: float = 0.7) -> tuple[Array, Array]:
     """Events of two arms, most of which both have."""
     both = rng.poisson(common * each, n)
@@ -98,6 +114,8 @@ def cases() -> tuple[Case, ...]:
         Case(estimator="mean", data="backoffs without a finite mean", sizes=(150, 600, 1500), truth=math.inf, of=lambda r, n: mean_over_runs(_backoffs(r, n))),
         Case(estimator="gain", data="times of pairs, a fifth of which differ, by 2 % in all", sizes=(150, 600, 3000), truth=_true_gain(), of=lambda r, n: gain(*_pairs(r, n, 0.02, 0.2))),
         Case(estimator="gain", data="the same, 1 % of which differ, by 0.5 % in all", sizes=(600, 3000), truth=_true_gain(0.005), of=lambda r, n: gain(*_pairs(r, n, 0.005, 0.01))),
+        Case(estimator="gain", data="a fifth of the pairs differ by packets, 1 % by timeouts", sizes=(600, 3000), truth=_true_timeouts(), of=lambda r, n: gain(*_timeouts(r, n))),
+        Case(estimator="gain", data="an eighth of the pairs differ by packets, 0.1 % by a wait ten times as long", sizes=(600, 4000), truth=_true_waits(), of=lambda r, n: gain(*_rare_waits(r, n))),
         Case(estimator="gain", data="equal pairs", sizes=(40, 600), truth=0, of=lambda r, n: gain(*(2 * (1 + r.lognormal(0, 0.5, n),)))),
         Case(estimator="ratio of counts", data="0.5 events a run, 5 % more", sizes=(150, 600, 3000), truth=1.05, of=lambda r, n: ratio(*_counts(r, n, 0.5, 0.05))),
         Case(estimator="ratio of counts", data="0.02 events a run, 5 % more", sizes=(1500, 6000), truth=1.05, of=lambda r, n: ratio(*_counts(r, n, 0.02, 0.05))),
@@ -111,6 +129,18 @@ def cases() -> tuple[Case, ...]:
 def _true_gain(effect: float = 0.02) -> float:
     """Percent that `_pairs` differ by: a lognormal factor of mean one on a share of the pairs."""
     return 100 * effect
+
+
+def _true_timeouts() -> float:
+    """Percent that `_timeouts` differ by: 2^G - 1 has the mean 2 p / (1 - 2 (1 - p)) - 1 for a geometric G."""
+    more = 0.2 * 0.05 + 0.01 * (2 * 0.95 / (1 - 2 * 0.05) - 1)
+    return 100 * more / (1 + math.exp(0.125) + more)
+
+
+def _true_waits() -> float:
+    """Percent that `_rare_waits` differ by."""
+    more = 0.125 * 0.03 * 0.3 + 0.001 * 0.3
+    return 100 * more / (0.9 + math.exp(-1 + 0.32) + more)
 
 
 def _shares_apart(rng: Rng, n: int) -> Estimate:

@@ -66,7 +66,7 @@ def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
 
 CARRIES, INDEX, TAIL = 0.5, 1.5, 40
 """Share of the variance that one run in fifty may carry, tail index (Hill), and the fewest runs for which both are looked at: with the first above and
-the second below there is no interval. An index below 2 is a variance that has no finite value."""
+the second below, however deep the tail is taken, there is no interval. An index below 2 is a variance that has no finite value."""
 
 
 def heavy(influence: Array) -> bool:
@@ -76,6 +76,10 @@ def heavy(influence: Array) -> bool:
     -----
     Of exponential backoffs that outlast a loss each doubles the wait with a probability of more than a half: the mean has no finite value, and an
     interval of Student's t covers it in half of the cases.
+
+    Differences of two scales, such as of a timeout in one pair of a hundred beside some packets' time in the others, look alike where the one ends
+    and the other begins. So the index is taken at three depths, over the largest five, the largest fiftieth, and as many as the root of their number:
+    a tail without a finite variance has it at each.
     """
     n = influence.size
     if n < TAIL:  # too few to look at a tail; where most runs are alike, `spread` widens instead
@@ -85,11 +89,15 @@ def heavy(influence: Array) -> bool:
     few = math.ceil(n / 50)
     if total == 0 or float((size[:few] ** 2).sum()) / total <= CARRIES:
         return False
-    k = max(int(math.sqrt(n)), 5)
-    if size[k] <= 0:
-        return True
-    logs = float(np.log(size[:k] / size[k]).mean())
-    return logs > 0 and 1 / logs < INDEX
+    return all(_tail_index(size, max(k, 5)) < INDEX for k in (5, few, int(math.sqrt(n))))
+
+
+def _tail_index(size: Array, k: int) -> float:
+    """Hill's index of the `k` largest of sizes in falling order; infinite where so many do not lie above the rest."""
+    size = size[size > 0]  # counts differ from their median in a few runs, by one or two
+    k = min(k, size.size - 1)
+    logs = float(np.log(size[:k] / size[k]).mean()) if k > 0 else 0.0
+    return 1 / logs if logs > 0 else math.inf
 
 
 def _stretched(skew: float, t: float) -> tuple[float, float]:
@@ -116,7 +124,13 @@ def _stretched(skew: float, t: float) -> tuple[float, float]:
 
 
 def _known(
-    value: float, parts: Parts, *, positive: bool = False, alike: NDArray[np.bool_] | None = None, one: float = 0.0
+    value: float,
+    parts: Parts,
+    *,
+    positive: bool = False,
+    alike: NDArray[np.bool_] | None = None,
+    one: float = 0.0,
+    ties: float = 0.0,
 ) -> Estimate:
     """An estimate with the interval that the influences of its runs give: Student's t, as far again as Hall's transformation where they are
     skewed, and none where a few of them carry it.
@@ -132,15 +146,17 @@ def _known(
         return Estimate(
             value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
         )
-    deviations = {name: part.std(ddof=1) if alike is None else spread(part, alike, one) for name, part in parts.items()}
-    se = math.sqrt(sum(float(deviations[name]) ** 2 / part.size for name, part in parts.items()))
+    seen = sum(float(part.var(ddof=1)) / part.size for part in parts.values())
+    if alike is not None:
+        ties += max(sum(spread(part, alike, one) ** 2 / part.size for part in parts.values()) - seen, 0.0)
+    se = math.sqrt(seen + ties)
     if se == 0:
         return Estimate(value=value, low=value, high=value, level=0.95, n=n, parts=dict(parts))
     third = sum(float(((part - part.mean()) ** 3).mean()) / part.size**2 for part in parts.values())
     t = float(stdtrit(n - 1, 0.975))
     down, up = _stretched(third / se**3, t)
     low, high = _ends(value, t * se * down, t * se * up, positive=positive)
-    return Estimate(value=value, low=low, high=high, level=0.95, n=n, parts=dict(parts))
+    return Estimate(value=value, low=low, high=high, level=0.95, n=n, parts=dict(parts), ties=ties)
 
 
 def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[float, float]:
@@ -152,7 +168,7 @@ def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[floa
     return value / math.exp(min(down / value, 700.0)), value * math.exp(min(up / value, 700.0))
 
 
-def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None) -> Estimate:
+def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, chance: bool = True) -> Estimate:
     """Mean over independent runs, as `ratio` has it: with an interval even where all runs are alike.
 
     Parameters
@@ -163,12 +179,16 @@ def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None) -
         Stream of the runs, if the estimate is compared with others of the same runs.
     one
         How much a run that differs would differ, if none does; None: as much as a value is large, or 1.
+    chance
+        Whether anything is drawn in a run. Where nothing is, the runs of all seeds are one run, and the mean is exact.
     """
     n = values.size
     if n < 2:
         return mean_interval(values)
     value = float(values.mean())
     influence = values - value
+    if not chance:
+        return _known(value, {runs: influence})
     same, count = np.unique(values, return_counts=True)
     mode = same[int(count.argmax())] if count.max() > 1 else math.nan
     size = one if one is not None else _typical(values) or 1.0
@@ -237,7 +257,8 @@ def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
     """`shift + factor * e`."""
     low, high = sorted((shift + factor * e.low, shift + factor * e.high))
     parts = {name: factor * part for name, part in e.parts.items()}
-    return Estimate(value=shift + factor * e.value, low=low, high=high, level=e.level, n=e.n, parts=parts)
+    ties = factor**2 * e.ties
+    return Estimate(value=shift + factor * e.value, low=low, high=high, level=e.level, n=e.n, parts=parts, ties=ties)
 
 
 def gain(base: Array, other: Array, *, runs: str = "") -> Estimate:
@@ -310,7 +331,7 @@ def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: b
             # a stream without a name is one of its own
             key = name or f"#{len(parts)}"
             parts[key] = parts[key] + own if key in parts else own
-    return _known(value, parts, positive=positive)
+    return _known(value, parts, positive=positive, ties=sum(weight**2 * e.ties for weight, e in of))
 
 
 def minus(a: Estimate, b: Estimate) -> Estimate:

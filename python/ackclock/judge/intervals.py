@@ -47,6 +47,8 @@ class Estimate:
     parts
         Stream of runs -> how much each run moves the estimate (its influence), where the estimator knows them: so two estimates of the
         same runs are compared run by run. The streams are independent of one another.
+    ties
+        Variance that stands for runs that were all alike, and might have differed: no influence shows it.
     """
 
     value: float
@@ -55,6 +57,7 @@ class Estimate:
     level: float
     n: int
     parts: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    ties: float = field(default=0.0, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

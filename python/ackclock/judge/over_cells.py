@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ackclock.judge.bound import Bound, Place, Verdict
-from ackclock.judge.estimates import mean_of
+from ackclock.judge.estimates import mean_of, scaled
 from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate
 
@@ -102,18 +102,20 @@ def _mean(cells: Sequence[Evidence]) -> Evidence:
     """The equally weighted mean, for the bound of the cells."""
     first = cells[0]
     label = f"mean of {len(cells)} cells"
-    known = [e.estimate for e in cells]
-    value = sum(e.value for e in cells) / len(cells)
-    if all(e.interval is None for e in cells):
-        return Evidence(label=label, value=value, bound=first.bound, unit=first.unit, key="mean")
-    estimates = [
-        one
-        if one is not None
-        else Estimate(value=e.value, low=e.low if e.low is not None else e.value,
-                      high=e.high if e.high is not None else e.value, level=0.95, n=max(e.seeds, 2))
-        for e, one in zip(cells, known, strict=True)
-    ]  # fmt: skip
-    return Evidence.of(mean_of(estimates), label, first.bound, unit=first.unit, key="mean")
+    drawn = [e for e in cells if e.interval is not None]
+    exact = sum(e.value for e in cells if e.interval is None) / len(cells)
+    if not drawn:
+        return Evidence(label=label, value=exact, bound=first.bound, unit=first.unit, key="mean")
+    found = scaled(mean_of([_estimate(e) for e in drawn]), len(drawn) / len(cells), exact)
+    return Evidence.of(found, label, first.bound, unit=first.unit, key="mean")
+
+
+def _estimate(e: Evidence) -> Estimate:
+    """What is known of a cell: also of one whose runs are not."""
+    if e.estimate is not None:
+        return e.estimate
+    low, high = e.interval or (e.value, e.value)
+    return Estimate(value=e.value, low=low, high=high, level=0.95, n=e.seeds)
 
 
 def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:

@@ -75,7 +75,7 @@ def run(plan: Plan) -> Data:
             scenario=held(model, packets),
             keys={"model": model, "buffer": packets},
             stream=f"batches {packets}",
-            seeds=plan.count(quick=3, paper=6),
+            seeds=plan.count(quick=6, paper=6),
             needs={"flows": ("sent_packets", "lost_packets", "largest_burst")},
             keep={"held": _losses},
         )

@@ -228,7 +228,14 @@ def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str 
     """Points of the link's capacity by which a model falls short of bare metal; positive is worse."""
     here, there = (pick(tables, name, controller, packets) for name in (base, model))
     runs = min(here.size, there.size)
-    return mean_over_runs(100 * (here[:runs] - there[:runs]))
+    return mean_over_runs(
+        100 * (here[:runs] - there[:runs]), chance=chance(base, controller) or chance(model, controller)
+    )
+
+
+def chance(model: str, controller: str) -> bool:
+    """Whether runs of a controller in a model differ from seed to seed: PCC draws, and so do hosts that stall."""
+    return controller == PCC or MODELS[TWINS.get((model, controller), model)].draws
 
 
 def means(tables: Tables) -> pl.DataFrame:
@@ -318,12 +325,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def _mean(tables: Tables, model: str, controller: str, q: int) -> Estimate:
-    return mean_over_runs(100 * pick(tables, model, controller, q))
+    return mean_over_runs(100 * pick(tables, model, controller, q), chance=chance(model, controller))
 
 
 def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
     """How many times CUBIC's goodput PCC has."""
-    p, c = (mean_over_runs(pick(tables, model, cc, q, "goodput_mbps")) for cc in (PCC, CUBIC))
+    p, c = (mean_over_runs(pick(tables, model, cc, q, "goodput_mbps"), chance=chance(model, cc)) for cc in (PCC, CUBIC))
     return quotient(p, c)
 
 

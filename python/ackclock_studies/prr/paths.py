@@ -170,21 +170,22 @@ def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Arra
     return per["x"].to_numpy().astype(np.float64), per["y"].to_numpy().astype(np.float64)
 
 
-def each(tables: Tables, column: str, first: str, second: str) -> dict[int, Estimate]:
+def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Estimate]:
     """Of each path, by how many percent of the second rule's the first has more: over the fetches of the path, paired."""
     found = {}
     for (path_,), own in (
         pairs(tables, column, first, second).sort("path", "seed").group_by("path", maintain_order=True)
     ):
         x, y = (own[name].to_numpy().astype(np.float64) for name in ("x", "y"))
-        found[int(path_)] = percent_more(x, y)
+        found[float(path_)] = percent_more(x, y)
     return found
 
 
-def judged(tables: Tables, of: Mapping[int, Estimate], bound: Bound) -> pl.DataFrame:
+def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.DataFrame:
     """Paths with their properties, the percent of each, and its way (1, -1, 0, or NaN where its interval does not tell)."""
-    own = properties(tables).filter(pl.col("path").is_in(list(of)))
-    estimates = [of[int(path_)] for path_ in own["path"]]
+    own = properties(tables)
+    own = own.filter(pl.Series([float(path_) in of for path_ in own["path"]], dtype=pl.Boolean))
+    estimates = [of[float(path_)] for path_ in own["path"]]
     return own.with_columns(percent=pl.Series([e.value for e in estimates]), way=pl.Series(ways(estimates, bound)))
 
 
@@ -234,7 +235,7 @@ def short_ends(tables: Tables) -> pl.DataFrame:
         arms = [own.filter(rule=rule) for rule in (RATE_HALVING, prr(tables))]
         found = ratios_apart(*((a["short"].to_numpy().astype(np.float64), a["recoveries"].to_numpy().astype(np.float64)) for a in arms))  # fmt: skip
         if found.n:
-            of[int(path_)] = scaled(found, 100)
+            of[float(path_)] = scaled(found, 100)
     return judged(tables, of, above(0, margin=SHORT_POINTS))
 
 
