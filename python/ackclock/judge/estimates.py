@@ -152,9 +152,9 @@ def _known(
     se = math.sqrt(seen + ties)
     if se == 0:
         return Estimate(value=value, low=value, high=value, level=0.95, n=n, parts=dict(parts))
-    third = sum(float(((part - part.mean()) ** 3).mean()) / part.size**2 for part in parts.values())
+    skew = sum(float((((part - part.mean()) / se) ** 3).mean()) / part.size**2 for part in parts.values())
     t = float(stdtrit(n - 1, 0.975))
-    down, up = _stretched(third / se**3, t)
+    down, up = _stretched(skew, t)
     low, high = _ends(value, t * se * down, t * se * up, positive=positive)
     return Estimate(value=value, low=low, high=high, level=0.95, n=n, parts=dict(parts), ties=ties)
 

@@ -631,7 +631,7 @@ def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         found[controller] = rtt - PATH_MS
     return [
         Evidence.of(
-            minus(mean_over_runs(found[CUBIC]), mean_over_runs(found[PCC])),
+            minus(*(mean_over_runs(found[cc], chance=chance(BARE, cc)) for cc in (CUBIC, PCC))),
             "mean queueing delay behind the buffer that it needs for 90 %, CUBIC less PCC",
             bound,
             unit="ms",
@@ -639,7 +639,7 @@ def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         ),
         *(
             Evidence.of(
-                mean_over_runs(found[cc]),
+                mean_over_runs(found[cc], chance=chance(BARE, cc)),
                 f"{LABEL[cc]}: mean queueing delay there",
                 Bound(),
                 unit="ms",
