@@ -277,8 +277,16 @@ def diagnose(
     return _of(whole, row, at, missed)
 
 
+def _beyond(refused: str, where: Answer) -> str:
+    """The sentence of a capture from which a sender's waits cannot be read."""
+    head = "No conclusion" if where.where == "not told" else "What held the sender back while it sent is not told"
+    return f"{head}: {refused}."
+
+
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
     # Length: one look after the other, each of what the ones before have left
+    import polars as pl
+
     assert found.packets is not None
     server = row["way"] == "server"
     other = found.connections.filter(
@@ -317,6 +325,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         why = (
             "the capture was taken on the way" if at == "between" else "nothing in the capture tells where it was taken"
         )
+        if packets.filter(pl.col("from_server") != server).is_empty():
+            why = "the capture holds packets of one direction only"
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
@@ -325,7 +335,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=f"No conclusion: {refused}.",
+            sentence=_beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,
@@ -351,7 +361,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=f"No conclusion: {refused}.",
+            sentence=_beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,
