@@ -37,6 +37,8 @@ def tables(result: Run) -> list[Sheet]:
         if rows:
             found.append(make(result, rows))
     found.append(_links(result))
+    if result.rows("fetches") and len(result.rows("flows")) > TOLD:
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # of many that fetch, what matters is how long they took
     return found
 
 
