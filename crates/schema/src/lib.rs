@@ -335,7 +335,11 @@ pub fn usual<T: Described>(kind: &str) -> T {
 
 /// The default of a key, told to Python.
 pub fn absent<T: Described>(default: Option<T>) -> Absent {
-    match default.map(|value| value.write()) {
+    absent_as(default.map(|value| value.write()))
+}
+
+fn absent_as(default: Option<Value>) -> Absent {
+    match default {
         None => Absent::Required,
         Some(Value::Table(entries)) if entries.is_empty() => Absent::Nothing,
         Some(value) => Absent::Is(value),

@@ -165,52 +165,97 @@ impl Table {
     }
 
     /// Add a column of floats.
-    pub fn f8(self, name: &'static str, values: impl Iterator<Item = f64>) -> Table {
-        self.with(name, || Column::F8(values.collect()))
+    pub fn f8(self, name: &'static str, mut values: impl Iterator<Item = f64>) -> Table {
+        self.floats_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of instants in seconds.
-    pub fn time(self, name: &'static str, values: impl Iterator<Item = Time>) -> Table {
-        self.f8(name, values.map(seconds))
+    pub fn time(self, name: &'static str, mut values: impl Iterator<Item = Time>) -> Table {
+        self.times_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of lengths of time in seconds.
-    pub fn span(self, name: &'static str, values: impl Iterator<Item = Span>) -> Table {
-        self.f8(name, values.map(|s| if s == Span::MAX { f64::NAN } else { s.as_secs() }))
+    pub fn span(self, name: &'static str, mut values: impl Iterator<Item = Span>) -> Table {
+        self.spans_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of signed integers.
-    pub fn i8(self, name: &'static str, values: impl Iterator<Item = u64>) -> Table {
-        self.with(name, || Column::I8(values.map(|v| v as i64).collect()))
+    pub fn i8(self, name: &'static str, mut values: impl Iterator<Item = u64>) -> Table {
+        self.integers_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of counts.
-    pub fn u4(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
-        self.with(name, || Column::U4(values.collect()))
+    pub fn u4(self, name: &'static str, mut values: impl Iterator<Item = u32>) -> Table {
+        self.counts_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of counts that need not be there.
-    pub fn n4(self, name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Table {
-        self.with(name, || Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
+    pub fn n4(self, name: &'static str, mut values: impl Iterator<Item = Option<u32>>) -> Table {
+        self.optional_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of slow-start thresholds: nothing where none is set.
-    pub fn ssthresh(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
-        self.n4(name, values.map(|v| (v < Window::INFINITE).then_some(v)))
+    pub fn ssthresh(self, name: &'static str, mut values: impl Iterator<Item = u32>) -> Table {
+        self.thresholds_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of small counts.
-    pub fn u1(self, name: &'static str, values: impl Iterator<Item = u8>) -> Table {
-        self.with(name, || Column::U1(values.collect()))
+    pub fn u1(self, name: &'static str, mut values: impl Iterator<Item = u8>) -> Table {
+        self.small_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of truth values.
-    pub fn flag(self, name: &'static str, values: impl Iterator<Item = bool>) -> Table {
-        self.with(name, || Column::Bool(values.map(u8::from).collect()))
+    pub fn flag(self, name: &'static str, mut values: impl Iterator<Item = bool>) -> Table {
+        self.flags_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
     }
 
     /// Add a column of text drawn from a fixed list of names.
-    pub fn text(self, name: &'static str, names: &[&str], codes: impl Iterator<Item = u32>) -> Table {
+    pub fn text(self, name: &'static str, names: &[&str], mut codes: impl Iterator<Item = u32>) -> Table {
+        self.text_of(name, names, Values { least: codes.size_hint().0, next: &mut || codes.next() })
+    }
+
+    // One body a type: four hundred columns, each with loops of its own, were a quarter of what the compiler had to build.
+
+    fn floats_of(self, name: &'static str, values: Values<f64>) -> Table {
+        self.with(name, || Column::F8(values.collect()))
+    }
+
+    fn times_of(self, name: &'static str, values: Values<Time>) -> Table {
+        self.with(name, || Column::F8(values.map(seconds).collect()))
+    }
+
+    fn spans_of(self, name: &'static str, values: Values<Span>) -> Table {
+        let seconds = |s: Span| if s == Span::MAX { f64::NAN } else { s.as_secs() };
+        self.with(name, || Column::F8(values.map(seconds).collect()))
+    }
+
+    fn integers_of(self, name: &'static str, values: Values<u64>) -> Table {
+        self.with(name, || Column::I8(values.map(|v| v as i64).collect()))
+    }
+
+    fn counts_of(self, name: &'static str, values: Values<u32>) -> Table {
+        self.with(name, || Column::U4(values.collect()))
+    }
+
+    fn optional_of(self, name: &'static str, values: Values<Option<u32>>) -> Table {
+        self.with(name, || Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
+    }
+
+    fn thresholds_of(self, name: &'static str, values: Values<u32>) -> Table {
+        self.with(name, || {
+            Column::N4(values.map(|v| if v < Window::INFINITE { v } else { NOTHING }).collect())
+        })
+    }
+
+    fn small_of(self, name: &'static str, values: Values<u8>) -> Table {
+        self.with(name, || Column::U1(values.collect()))
+    }
+
+    fn flags_of(self, name: &'static str, values: Values<bool>) -> Table {
+        self.with(name, || Column::Bool(values.map(u8::from).collect()))
+    }
+
+    fn text_of(self, name: &'static str, names: &[&str], codes: Values<u32>) -> Table {
         let names = names.iter().map(|n| n.to_string()).collect();
         self.with(name, || Column::Text { codes: codes.collect(), names })
     }
@@ -242,6 +287,24 @@ impl Table {
     pub fn names(self, name: &'static str, names: Vec<String>) -> Table {
         let codes = (0..names.len() as u32).collect();
         self.with(name, || Column::Text { codes, names })
+    }
+}
+
+/// The rows of a column, whatever makes them.
+struct Values<'a, T> {
+    least: usize,
+    next: &'a mut dyn FnMut() -> Option<T>,
+}
+
+impl<T> Iterator for Values<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        (self.next)()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.least, None)
     }
 }
 
