@@ -403,6 +403,7 @@ SITES: dict[str, str] = {
     "report/html.py": "HTML",
     "stacks.py": "JSON, from one process of ours to another",
     "study/artefact.py": RECORD,
+    "study/edges.py": RECORD,
     "study/kernel_record.py": RECORD,
     "study/overview.py": "HTML",
     "study/plugin.py": OURS,
