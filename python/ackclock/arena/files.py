@@ -229,7 +229,7 @@ def _facts(table: Table) -> dict[str, str]:
 
 def _families(table: Table) -> report.Table:
     families = table.plan.task.families
-    rows = []
+    rows: list[tuple[report.TableCell | str, ...]] = []
     for standing in table.standings:
         values = [standing.scores.get(f.id, ()) for f in families]
         rows.append(

@@ -38,7 +38,19 @@ UNSURE = ": it looks at a clock, at other runs, or at what is not of the run"
 WARM_UP = "1500 ms"
 """What is not counted, where the trap "start" is off."""
 
-TRAPS = ("held-out", "twice", "seal", "memory", "failures", "others", "start", "geometric", "unfinished", "delay", "loss")
+TRAPS = (
+    "held-out",
+    "twice",
+    "seal",
+    "memory",
+    "failures",
+    "others",
+    "start",
+    "geometric",
+    "unfinished",
+    "delay",
+    "loss",
+)
 """What cheaters run into; tests switch one off to show that it is what stops one."""
 
 
@@ -426,7 +438,7 @@ class _Game:
     def _searched(self, executor: Sealed) -> list[tuple[int, Draw, Row, Any]]:
         from ackclock import attack
 
-        found = []
+        found: list[tuple[int, Draw, Row, Any]] = []
         # The seed of a search is of the draw, and not of the entry: all entries are looked at in the same environments.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
