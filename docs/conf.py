@@ -125,7 +125,6 @@ docs/studies/README
 ARCHITECTURE
 docs/decisions/README
 CONTRIBUTING
-docs/performance-log
 docs/safety
 docs/stability
 CHANGELOG

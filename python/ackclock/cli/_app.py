@@ -66,6 +66,7 @@ study = Branch(
         "register": "_study:register",
         "artefact": "_study:artefact",
         "run": "_study:run",
+        "edges": "_study:edges",
     }
 )
 linux = Branch(

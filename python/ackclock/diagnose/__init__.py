@@ -28,7 +28,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
-from ackclock.diagnose._seen import seen
+from ackclock.diagnose._seen import beyond, seen
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
@@ -277,12 +277,6 @@ def diagnose(
     return _of(whole, row, at, missed)
 
 
-def _beyond(refused: str, where: Answer) -> str:
-    """The sentence of a capture from which a sender's waits cannot be read."""
-    head = "No conclusion" if where.where == "not told" else "What held the sender back while it sent is not told"
-    return f"{head}: {refused}."
-
-
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
     # Length: one look after the other, each of what the ones before have left
     import polars as pl
@@ -335,7 +329,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=_beyond(refused, where),
+            sentence=beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,
@@ -361,7 +355,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=_beyond(refused, where),
+            sentence=beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,

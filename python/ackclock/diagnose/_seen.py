@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["seen"]
+__all__ = ["beyond", "seen"]
 
 SURE, LIKELY = 0.6, 0.4
 """Share of the time without anything to send, from which on the application is surely, and likely, the limit."""
@@ -45,6 +45,20 @@ PAUSE_S, PAUSE_TRIPS = 0.2, 4
 
 SHUT = 0.5
 """Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
+
+
+def beyond(refused: str, where: Answer) -> str:
+    """The sentence beside the answer.
+
+    Parameters
+    ----------
+    refused
+        Why a sender's waits cannot be read.
+    where
+        The answer.
+    """
+    head = "No conclusion" if where.where == "not told" else "What held the sender back while it sent is not told"
+    return f"{head}: {refused}."
 
 
 def seen(

@@ -174,6 +174,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             buffer.left = buffer.left.saturating_add(bytes);
         }
+        self.stream.end_nagle_push();
         self.intent.push();
     }
 
