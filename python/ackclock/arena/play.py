@@ -1,4 +1,7 @@
-"""Runs the entries of a table on the same draws, each run twice, and scores them."""
+"""Runs the entries of a table on the same draws, each run twice, and scores them.
+
+Length: who takes part, the runs, and what comes of them are read as one thing.
+"""
 
 from __future__ import annotations
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from ackclock import _files
-from ackclock.arena import Entry, Plan, Standing, play, read
-from ackclock.arena import _seal
+from ackclock.arena import Entry, Plan, Standing, _seal, play, read
 
-TASK = (Path(__file__).parent / "small.toml").read_text("utf-8").partition("[[families]]\nid = \"beside\"")[0]
+TASK = (Path(__file__).parent / "small.toml").read_text("utf-8").partition('[[families]]\nid = "beside"')[0]
 
 RENO = """
 #include <linux/module.h>
@@ -57,7 +56,9 @@ def test_what_carries_memory_from_run_to_run_has_no_score(tmp_path: Path) -> Non
     found = standing(CARRIER, tmp_path)
     assert "do not repeat" in found.why
     assert found.rank is None
-    off = standing(CARRIER, tmp_path / "off" if (tmp_path / "off").mkdir() is None else tmp_path, off=frozenset({"twice"}))
+    off = standing(
+        CARRIER, tmp_path / "off" if (tmp_path / "off").mkdir() is None else tmp_path, off=frozenset({"twice"})
+    )
     assert off.rank is not None
 
 
