@@ -52,13 +52,10 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_what_carries_memory_from_run_to_run_has_no_score(tmp_path: Path) -> None:
-    found = standing(CARRIER, tmp_path)
-    assert "do not repeat" in found.why
-    assert found.rank is None
-    (tmp_path / "off").mkdir()
-    off = standing(CARRIER, tmp_path / "off", off=frozenset({"twice"}))
-    assert off.rank is not None
+def test_what_carries_memory_from_run_to_run_is_refused(tmp_path: Path) -> None:
+    """The test of conformance, which every entry has to pass before anything runs, sees this one."""
+    with pytest.raises(InputError, match="rule determinism"):
+        standing(CARRIER, tmp_path)
 
 
 @pytest.mark.deep
