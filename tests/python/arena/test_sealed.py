@@ -8,6 +8,7 @@ import pytest
 
 from ackclock import _files
 from ackclock.arena import Entry, Plan, Standing, _seal, play, read
+from ackclock.errors import InputError
 
 TASK = (Path(__file__).parent / "small.toml").read_text("utf-8").partition('[[families]]\nid = "beside"')[0]
 
