@@ -1,6 +1,6 @@
 """Sentences about short responses, proven or refuted by all patterns of losses, on a path and on its neighbours; and their pages.
 
-    python tools/proofs.py            # look at every case, write measured/proofs.json and the pages
+    python tools/proofs.py            # look at every case, write measured/proofs/sentences.json and the pages
     python tools/proofs.py --replay   # add what the Linux kernel does in worst, median and drawn cases of the path
     python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
     python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
@@ -29,7 +29,7 @@ from ackclock.prove.cases import pattern
 from ackclock.sweep.task import engine_identity
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "measured" / "proofs.json"
+RECORD = ROOT / "measured" / "proofs" / "sentences.json"
 PAGE = ROOT / "docs" / "proofs.md"
 STUDIES = ROOT / "docs" / "studies"
 TABLE = re.compile(r"<!-- proofs ([\w-]+) -->\n(.*?)<!-- \. -->", re.DOTALL)
@@ -462,11 +462,13 @@ def check() -> int:
     record, wrong = read(), []
     for place, text in pages(record).items():
         if place.read_text() != text:
-            wrong.append(f"{place.relative_to(ROOT)} differs from measured/proofs.json: python tools/proofs.py --pages")
+            wrong.append(
+                f"{place.relative_to(ROOT)} differs from measured/proofs/sentences.json: python tools/proofs.py --pages"
+            )
     for sentence in SENTENCES:
         if judged(sentence, {}) != record["sentences"][sentence.id]["paths"]["the path"]:
             wrong.append(
-                f"measured/proofs.json, {sentence.id}: the engine gives other cases: python tools/proofs.py, then --replay"
+                f"measured/proofs/sentences.json, {sentence.id}: the engine gives other cases: python tools/proofs.py, then --replay"
             )
     for line in wrong:
         print(line, file=sys.stderr)
