@@ -133,6 +133,7 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
         encoding="utf-8",
     )
     shutil.copy(folder / "s.toml", folder / "t.toml")
+    shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", folder / "task.toml")
     return folder
 
 
