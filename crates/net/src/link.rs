@@ -40,7 +40,7 @@ use crate::transmitter::Transmitter;
 /// A unidirectional link. Its packets lie in a pool that it shares with others, the same one at every call; see
 /// [`SoleLink`] for a link with packets of its own.
 #[derive(Clone)]
-#[repr(C)] // in this order, so that a packet like the last one, that finds nobody waiting, touches the first 48 bytes only
+#[repr(C)] // in this order, so that a packet like the last one, that finds no packet waiting, touches the first 48 bytes only
 pub struct Link {
     kind: Kind,
     /// A card in front of it merges packets.
@@ -52,16 +52,16 @@ pub struct Link {
     delay: Span,
     transmitter: Transmitter,
     recipe: Arc<Recipe>,
-    /// Of a plain link, made when it is needed: not all access links of many flows ever need it.
+    /// Parts that a plain link makes when it needs them: not all access links of many flows ever do.
     rest: Option<Box<Rest>>,
 }
 
-/// What a packet must be asked on its way.
+/// Checks that a packet meets on its way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A fixed rate and delay behind a drop-tail queue.
     Plain,
-    /// The same behind a queue that holds its packets.
+    /// Checks behind a queue that holds its packets.
     Holding,
     /// Anything else.
     More,
@@ -74,7 +74,7 @@ impl Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
 
-    /// The same by a recipe that it shares with links that are alike.
+    /// A link by a recipe that it shares with links that are alike.
     pub fn made_by(recipe: &Arc<Recipe>, config: &LinkConfig, seed: u64) -> Link {
         let stream = |part: &str| component_stream(seed, &config.name, part);
         let extras = Extras::new(config, stream);
@@ -113,7 +113,7 @@ impl Link {
         self.crowd().backlog.store_single_packets();
     }
 
-    /// Its rate; infinite where it varies.
+    /// Rate of the link; infinite where it varies.
     pub fn rate(&self) -> Rate {
         match self.capacity() {
             None => self.recipe.rate,
@@ -191,7 +191,7 @@ impl Link {
         as_before || self.waits_as_nobody_before(now, load)
     }
 
-    /// The same for any packet.
+    /// `take` for any packet.
     #[inline(never)]
     fn waits_as_nobody_before(&mut self, now: Time, load: Load) -> bool {
         let Rest { queue, crowd, .. } = rest_of(&mut self.rest, &self.recipe);
@@ -318,7 +318,7 @@ impl Link {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.next)
     }
 
-    /// What whoever makes events of it noted last: the time of the entry in its queue; at first [`Time::NEVER`].
+    /// Time of this link's pending event in the event queue; [`Time::NEVER`] if there is none.
     #[inline]
     pub fn armed(&self) -> Time {
         self.rest.as_ref().map_or(Time::NEVER, |rest| rest.armed)
@@ -368,7 +368,7 @@ impl Link {
         id
     }
 
-    /// The same as long as [`Link::renew_next`] follows, before anything else is asked.
+    /// `take` for callers that call [`Link::renew_next`] before anything else of the link.
     #[inline(always)]
     pub fn pop_ahead(&mut self, pool: &mut Pool) -> PacketId {
         self.on_wire -= 1;

@@ -1,5 +1,5 @@
-//! What of a link may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so is a link
-//! that has it.
+//! Parts of a link's work that may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so
+//! is a link that has it.
 
 use ackclock_core::Span;
 
@@ -30,7 +30,7 @@ impl Ahead {
     /// No clock is looked at, nothing restarts, and no departure changes.
     const FIT: Ahead = Ahead { takes: true, passes: true };
 
-    /// Of a link with this configuration.
+    /// Answer for a link with this configuration.
     pub(super) fn of(config: &LinkConfig) -> Ahead {
         // no `..`: a new key has to be named here
         let LinkConfig {
@@ -102,7 +102,7 @@ impl Feature for QueueConfig {
 }
 
 impl Feature for LossConfig {
-    /// Its stream restarts where fetches begin.
+    /// Unfit: the random stream restarts where fetches begin.
     fn ahead(&self) -> Ahead {
         if *self == LossConfig::NONE {
             return Ahead::FIT;

@@ -1,4 +1,4 @@
-//! What a link is made of.
+//! Configuration of a link.
 
 use ackclock_core::schema::{Rules, Takes, DURATION_OR_ZERO, RATE};
 use ackclock_core::{table, Rate, Span};
@@ -160,7 +160,7 @@ impl LinkParams {
     }
 }
 
-/// What a link is made of.
+/// Configuration of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Name, unique in the network: random streams are derived from it.
@@ -189,7 +189,7 @@ pub struct LinkConfig {
     pub ecn_fault: Option<EcnFault>,
     /// When it transmits nothing.
     pub outage: Option<Outage>,
-    /// Of how many ACKs of a connection that wait only the newest stays; 1 = all stay.
+    /// Number of waiting ACKs of a connection of which only the newest stays; 1 = all stay.
     pub thin_acks: u32,
     /// The card in front of it that merges.
     pub merging: Option<Merging>,

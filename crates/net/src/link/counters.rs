@@ -1,4 +1,4 @@
-//! What a link counts.
+//! Counters of a link.
 
 use ackclock_core::{Span, Time};
 
@@ -11,7 +11,7 @@ use crate::pool::Pool;
 pub struct Counters {
     /// Packets offered.
     pub arrivals: u64,
-    /// Of these, by [`Class`](ackclock_core::packet::Class).
+    /// Arrivals by [`Class`](ackclock_core::packet::Class).
     pub arrivals_by_class: [u64; 4],
     /// Packets dropped by the queue, by [`Class`](ackclock_core::packet::Class).
     pub dropped_by_class: [u64; 4],
@@ -29,7 +29,7 @@ pub struct Counters {
     pub bytes_delivered: u64,
     /// Packets in the link: waiting, in transmission, in propagation, or at the far end and not yet taken.
     pub held: u64,
-    /// The same at the start of the counting.
+    /// Packets held at the start of the counting.
     pub held_before: u64,
     /// Time average since the start of the counting of the packets that wait.
     pub mean_packets: f64,
@@ -45,7 +45,7 @@ pub struct Counters {
     pub busy: Span,
     /// Delivery opportunities so far, on a link that follows a trace.
     pub opportunities: u64,
-    /// Those of which at least some was used, the ones already given to packets that wait included.
+    /// Opportunities of which at least some was used, those already given to waiting packets included.
     pub opportunities_used: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a link needs once a packet waits.
+//! State of a link that is needed once a packet waits.
 
 use ackclock_core::packet::Load;
 use ackclock_core::{Span, Time};
@@ -8,8 +8,8 @@ use crate::queue::backlog::Backlog;
 use crate::queue::instants::Instants;
 use crate::queue::DropTail;
 
-/// What a link needs from the moment on at which a packet has to wait, is marked or is lost: not all access links of many flows
-/// ever do.
+/// State of a link that is needed once a packet has to wait, is marked or is lost: not all access links of many flows
+/// ever come so far.
 #[derive(Clone, Default)]
 pub(super) struct Crowd {
     pub(super) backlog: Backlog,
@@ -23,7 +23,7 @@ pub(super) struct Crowd {
     rare: Option<Box<Rare>>,
 }
 
-/// What of these few links have.
+/// Counters that most links never touch.
 #[derive(Clone, Default)]
 pub(super) struct Rare {
     pub(super) dropped: [u64; 4],
@@ -44,7 +44,7 @@ impl Crowd {
         self.max_wait = self.max_wait.max(start - now);
     }
 
-    /// The same where no more than ever wait, and at no new whole second. There is room behind `queue`. False: something is new.
+    /// Fast form of `wait`. Returns false, and does nothing, if the queue would reach a new maximum or a second not yet counted.
     #[inline(always)]
     pub(super) fn wait_as_before(&mut self, queue: &DropTail, now: Time, start: Time, load: Load) -> bool {
         let as_before = queue.has_room_at_sight(load, &self.backlog) && !self.instants.lie_before(start);

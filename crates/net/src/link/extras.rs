@@ -1,4 +1,4 @@
-//! What few links have.
+//! Features that few links have.
 
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 

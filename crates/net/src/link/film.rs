@@ -1,4 +1,4 @@
-//! When each packet crossed a link, for whoever draws a path. A link that is filmed takes no short way, and carries what it would carry.
+//! Times at which each packet crossed a link, for a drawing of the path. A link that is filmed takes no short way, and carries what it would carry.
 
 use ackclock_core::packet::{Ecn, Header};
 use ackclock_core::{Packet, Time};
@@ -14,23 +14,23 @@ pub struct Leg {
     pub leaves: Time,
     /// When it reached the far end.
     pub delivery: Time,
-    /// Its flow.
+    /// Flow of the packet.
     pub flow: u32,
-    /// Its connection.
+    /// Connection of the packet.
     pub conn: u32,
     /// Whether it travels with the data.
     pub forward: bool,
-    /// Of data, the number of its segment or datagram, from 1; of what has none, 0.
+    /// Number of the segment or datagram, from 1; 0 for a packet without data.
     pub seg_no: u32,
     /// Which transmission of it: 0 is the first.
     pub rexmit: u8,
-    /// Of TCP without data, the acknowledgment number; else 0.
+    /// Acknowledgment number of a TCP packet without data; else 0.
     pub ack: u64,
     /// Whether it is marked.
     pub marked: bool,
 }
 
-/// What a link has seen since a time.
+/// Packets that crossed a link since a time.
 #[derive(Clone)]
 pub(super) struct Film {
     from: Time,
@@ -60,7 +60,7 @@ impl Link {
         self.ahead.takes = false;
     }
 
-    /// What was noted since the last call, in the order in which packets left.
+    /// Legs noted since the last call, in the order in which packets left.
     pub fn take_legs(&mut self) -> Vec<Leg> {
         let film = self.extras_mut().and_then(|extras| extras.film.as_mut());
         film.map(|film| std::mem::take(&mut film.legs)).unwrap_or_default()

@@ -41,7 +41,7 @@ table! {
 pub(super) struct Card {
     ring: Ring,
     due: Time,
-    /// What the link refused of what the card handed on.
+    /// Packets of the card that the link refused.
     refused: VecDeque<Dropped>,
 }
 
@@ -90,7 +90,7 @@ impl Link {
         self.renew_next(pool);
     }
 
-    /// What the link refused behind the card since the last call, the oldest first.
+    /// Packets that the link refused behind the card since the last call, the oldest first.
     pub(super) fn take_refused(&mut self) -> Option<Dropped> {
         self.card_mut()?.refused.pop_front()
     }

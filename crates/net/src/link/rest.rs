@@ -1,4 +1,4 @@
-//! What a link has besides what it is asked for each packet: what it shares with others like it, and what it needs once a packet waits.
+//! Parts of a link that not every packet needs: those shared with links like it, and those needed once a packet waits.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::capacity::Capacity;
 use crate::queue::{DropTail, DropTailParams, Queue, QueueConfig};
 use crate::wire::Wire;
 
-/// What links that are alike have in common.
+/// Parts that links with the same configuration share.
 #[derive(Clone)]
 pub struct Recipe {
     pub(super) rate: Rate,
@@ -20,7 +20,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// That of a link with this configuration.
+    /// Recipe of a link with this configuration.
     pub fn of(config: &LinkConfig) -> Arc<Recipe> {
         assert!(config.rate.0 > 0, "invariant: a link's rate is positive");
         let queue = match &config.queue {
@@ -31,7 +31,7 @@ impl Recipe {
     }
 }
 
-/// What a link needs from the moment on at which a packet has to wait, is marked or is lost, or needs an event; a link that is not plain,
+/// Parts that a plain link needs once a packet has to wait, is marked, is lost or needs an event; a link that is not plain has them
 /// from the beginning.
 #[derive(Clone)]
 pub(super) struct Rest {

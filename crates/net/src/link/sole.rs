@@ -1,4 +1,4 @@
-//! A link with packets of its own, for whoever has one link and no world around it.
+//! A link with packets of its own, for programs that have one link and no world around it.
 
 use ackclock_core::{Packet, Rate, Time};
 

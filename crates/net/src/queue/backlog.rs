@@ -16,7 +16,7 @@ struct Run {
     load: Load,
     /// When the transmission of the last one starts.
     last: Time,
-    /// Of a run that is one packet, a guess.
+    /// Interval between two transmission starts. Only a guess while the run holds a single packet.
     step: Span,
     packets: u32,
 }
@@ -28,7 +28,7 @@ impl Run {
         Span(start.0 - self.last.0)
     }
 
-    /// Those of them who still wait after `now`.
+    /// Packets of the run that still wait after `now`.
     fn waiting(&self, now: Time) -> u32 {
         match (self.last.since(now).0, self.step.0) {
             (0, _) => 0,
@@ -51,7 +51,7 @@ impl Run {
 pub(crate) struct Backlog {
     /// The run that ends with who came last.
     run: Run,
-    /// Those before it.
+    /// Runs before the newest one.
     earlier: VecDeque<Run>,
     /// Each packet is a run.
     single: bool,
@@ -97,7 +97,7 @@ impl Backlog {
         self.packets + segments <= self.max
     }
 
-    /// So many more are to wait from `now` on: there may be more than ever.
+    /// Add waiting packets from `now` on; the queue may reach a new maximum.
     #[inline]
     pub(crate) fn expect(&mut self, now: Time, segments: u32) {
         if !self.held_before(segments) {

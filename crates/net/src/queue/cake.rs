@@ -83,7 +83,7 @@ impl CakeParams {
     }
 }
 
-/// What a line adds to packets.
+/// Framing that a line adds to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of tc-cake(8)")]
 pub enum LineCode {
@@ -112,7 +112,7 @@ choice! {
 }
 
 impl CakeParams {
-    /// What the shaper charges for a packet.
+    /// Bytes that the shaper charges for a packet.
     fn charge(&self, packet: &Packet) -> u32 {
         let segments = packet.segments();
         let bytes = match self.overhead {
@@ -297,7 +297,7 @@ impl Cake {
                 self.found_empty(now, at);
                 continue;
             };
-            // it stays first of the list that it is in
+            // the queue stays first of the list that it is in
             let list = match self.queues[at as usize].set {
                 Set::Sparse => &mut self.fresh,
                 Set::Decaying => &mut self.decaying,
@@ -419,7 +419,7 @@ impl Cake {
         }
     }
 
-    /// What a queue may send in a turn; dithered, so that what a division leaves over is not lost.
+    /// Bytes that a queue may send in a turn; dithered, so that the remainder of a division is not lost.
     fn quantum_of(&mut self, at: u32) -> i64 {
         let hosts = self.queues[at as usize].hosts;
         let load = [0, 1].map(|side| self.bulk.get(hosts[side] as usize).map_or(0, |count| count[side]));

@@ -1,4 +1,4 @@
-//! CHOKe: RED that punishes whoever fills the queue. While the mean queue is above `min`, each arrival is compared with a
+//! CHOKe: RED that punishes the flows that fill the queue. While the mean queue is above `min`, each arrival is compared with a
 //! packet drawn at random from those that wait; if both are of one connection, both are dropped. A flow that holds a large
 //! share of the queue meets itself often, so no state for each flow is needed.
 //!
@@ -10,7 +10,7 @@
 //! | `avg` | mean queue, packets: an exponentially weighted moving average with weight `weight`, over arrivals |
 //! | `count` | packets since RED's last drop while `avg` is above `min` |
 //!
-//! Differs: an idle time does not shrink `avg` by itself, each arrival that finds nobody waiting does. Above `max` every
+//! Differs: an idle time does not shrink `avg` by itself, each arrival that finds no packet waiting does. Above `max` every
 //! arrival is dropped, as in the paper: RED here is not the gentle one.
 
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ pub(crate) struct Choke {
     stream: Stream,
     avg: f64,
     count: i64,
-    /// In order of arrival. What was dropped from the middle is a hole, so that nobody has to move; never at the head.
+    /// Packets in order of arrival. A packet dropped from the middle leaves a hole, so that no other has to move; never at the head.
     ring: VecDeque<Option<Held>>,
     holes: usize,
     packets: u32,
@@ -185,7 +185,7 @@ impl Choke {
         !self.drops.is_empty()
     }
 
-    /// When the packet at the head came; `None` if nobody waits.
+    /// Arrival time of the packet at the head; `None` if the queue is empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.ring.front()?.as_ref().map(|held| held.arrival)
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(kept.count(), 4, "the fifth finds four, more than max");
     }
 
-    /// Against a plain list, from which the same packets go: nobody is lost in a hole, and the order is kept.
+    /// Compared with a plain list, from which the same packets go: none is lost in a hole, and the order is kept.
     #[test]
     fn holes_are_not_seen() {
         let mut queue = choke(60, 5.0, 50.0, 0.1, 0.05);

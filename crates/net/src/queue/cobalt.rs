@@ -13,7 +13,7 @@
 
 use ackclock_core::{Span, Stream, Time};
 
-/// What holds for all queues.
+/// Parameters of all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CobaltParams {
     pub target: Span,
@@ -23,7 +23,7 @@ pub(crate) struct CobaltParams {
 }
 
 impl CobaltParams {
-    /// Of a round-trip time to expect, behind a shaper at which a full packet takes `mtu_time` (Linux `cake_set_rate`).
+    /// Parameters for an expected round-trip time, behind a shaper at which a full packet takes `mtu_time` (Linux `cake_set_rate`).
     pub(crate) fn new(rtt: Span, mtu_time: Span) -> CobaltParams {
         let wanted = rtt / 20;
         let target = wanted.max(Span(mtu_time.0 * 3 / 2));
@@ -32,7 +32,7 @@ impl CobaltParams {
     }
 }
 
-/// What COBALT says to a packet that is about to leave.
+/// Verdict of COBALT on a packet that is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,
@@ -82,7 +82,7 @@ impl Cobalt {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// What becomes of a packet that waited for `sojourn`.
+    /// Verdict on a packet that waited for `sojourn`.
     pub(crate) fn judge(
         &mut self,
         now: Time,

@@ -235,7 +235,7 @@ impl Codel {
         !self.head_drops.is_empty()
     }
 
-    /// When the packet at the head came; `None` if nobody waits.
+    /// Arrival time of the packet at the head; `None` if the queue is empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.queue.front().map(|h| h.arrival)
     }
@@ -255,14 +255,14 @@ impl Codel {
         self.bytes
     }
 
-    /// Take the packet at the head out, to be dropped by somebody else.
+    /// Take the packet at the head out, to be dropped by the caller.
     pub(crate) fn drop_head(&mut self, pool: &mut Pool, now: Time) -> Option<Packet> {
         let Held { arrival, load, id } = self.queue.pop_front()?;
         self.leaves(load, now - arrival);
         Some(pool.remove(id))
     }
 
-    /// Packets dropped from its head by somebody else count as its own signals (Linux `fq_codel_drop`).
+    /// Packets that the caller dropped from the head count as signals of this queue (Linux `fq_codel_drop`).
     pub(crate) fn add_to_count(&mut self, dropped: u32) {
         self.count = self.count.wrapping_add(dropped);
     }

@@ -26,7 +26,7 @@ use ackclock_core::{choice, table, Packet, Span, Stream, Time};
 use super::{ecn_capable, Classifier, Dropped, Refused};
 use crate::qdisc::{general, refused, us, Qdisc, ENOUGH};
 
-/// What happens where the coupled probability passes 1.
+/// Behaviour where the coupled probability passes 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overload {
     /// L loses packets as C does, and every packet that is left is marked.
@@ -214,7 +214,7 @@ impl DualPi2 {
         }
     }
 
-    /// What the coupled probability says of a packet.
+    /// Verdict of the coupled probability on a packet.
     fn verdict(&mut self, queue: usize, packet: &Packet) -> Verdict {
         let coupled = self.pi.p as u64 * self.params.coupling as u64;
         let overload = coupled > ONE;
@@ -255,7 +255,7 @@ impl DualPi2 {
         }
     }
 
-    /// When the older of the packets at the heads came; `None` if nobody waits.
+    /// Arrival time of the older packet at the two heads; `None` if both queues are empty.
     pub(crate) fn head_arrival(&self) -> Option<Time> {
         self.queues.iter().filter_map(|queue| queue.front()).map(|head| head.arrival).min()
     }
@@ -302,7 +302,7 @@ struct Pi {
     p: u32,
     last_qdelay: Span,
     target: Span,
-    /// What a nanosecond changes, of 2^32 - 1 and times 64.
+    /// Change for each nanosecond, of 2^32 - 1 and times 64.
     alpha: i128,
     beta: i128,
     most: u32,
@@ -324,7 +324,7 @@ impl Pi {
         }
     }
 
-    /// One update. True if the next one changes nothing, unless somebody comes.
+    /// One update. True if the next one changes nothing, unless a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let ahead = |of: Span| qdelay.0 as i128 - of.0 as i128;
         let change = ahead(self.target) * self.alpha + ahead(self.last_qdelay) * self.beta;
@@ -339,7 +339,7 @@ impl Pi {
 
 /// A probability of 1.
 const ONE: u64 = u32::MAX as u64;
-/// Of an Ethernet with its header, bytes.
+/// Largest frame of an Ethernet with its header, bytes.
 const MTU: i64 = 1514;
 
 #[cfg(test)]

@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of flows that always have packets, none gets ahead of another by more than a quantum and a packet each way,
+        /// Flows that always have packets share alike: none gets ahead of another by more than a quantum and a packet each way,
         /// and each keeps its order.
         #[test]
         fn shares_are_equal_whatever_the_sizes(
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn one_flow_alone_is_codel() {
-        // the same arrivals and departures through CoDel alone: the same packets are dropped
+        // CoDel alone, with the same arrivals and departures, drops the same packets
         let codel =
             CodelParams { limit: None, target: TARGET, interval: INTERVAL, ecn: false, ce_threshold: None };
         let (mut fair, mut alone) = (fq(None), Pooled::new(Codel::new(codel)));

@@ -20,7 +20,7 @@ impl Default for Instants {
 }
 
 impl Instants {
-    /// It is so from `from` up to, but not at, `to`. Calls come in order of `to`; they may overlap.
+    /// Record that the state holds from `from` up to, but not at, `to`. Calls come in order of `to`; they may overlap.
     #[inline]
     pub(crate) fn cover(&mut self, from: Time, to: Time) {
         if self.lie_before(to) {

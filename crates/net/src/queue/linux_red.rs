@@ -61,7 +61,7 @@ table! {
     rules LinuxRedParams::judge_thresholds
 }
 
-/// What `sch_red` is told.
+/// Options of `sch_red`.
 pub(super) struct LinuxRedOptions {
     pub limit: u32,
     pub min: u32,
@@ -327,7 +327,7 @@ impl LinuxRed {
     }
 }
 
-/// How the mean falls while nobody asks: a table over the idle time, of shifts (`tc`: `tc_red_eval_idle_damping`).
+/// Decay of the mean over an idle time: a table over the idle time, of shifts (`tc`: `tc_red_eval_idle_damping`).
 #[derive(Clone)]
 struct Damping {
     shifts: [u8; 256],

@@ -97,7 +97,7 @@ impl QueueConfig {
         }
     }
 
-    /// What it is in the kernel, on a link with this delay.
+    /// Queueing discipline of the kernel for it, on a link with this delay.
     pub fn qdisc(&self, delay: Span) -> Result<Qdisc, Refusal> {
         match self {
             QueueConfig::DropTail(params) => Ok(params.qdisc()),
@@ -149,7 +149,7 @@ pub(crate) struct Served {
 /// When a queue dropped a packet that it held, and why.
 pub(crate) type Dropped = (Time, Packet, Refused);
 
-/// What a discipline decides about a packet on arrival.
+/// Decision of a discipline about a packet on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Accept,
@@ -161,7 +161,7 @@ pub(crate) enum Admission {
 pub(crate) struct Arrival<'a> {
     pub now: Time,
     pub packet: &'a Packet,
-    /// Its transmission time.
+    /// Transmission time of the packet.
     pub tx: Span,
     /// The transmitter has work until then.
     pub busy_until: Time,
@@ -198,7 +198,7 @@ pub(crate) enum Queue {
     Cake(Box<Cake>),
 }
 
-/// What is asked of a queue that holds its packets; the other value for one that does not.
+/// Answer of a queue that holds its packets; the other value for one that does not.
 macro_rules! held {
     ($self:ident, $queue:ident => $asked:expr, $otherwise:expr) => {
         match $self {
@@ -274,7 +274,7 @@ impl Queue {
             _ => unreachable!("invariant: it holds packets"),
         };
         if accepted {
-            pool.release(id); // these have copies
+            pool.release(id); // packets of such queues have copies
         }
         accepted
     }
@@ -298,7 +298,7 @@ impl Queue {
         held!(self, queue => queue.head_arrival(), None)
     }
 
-    /// Whether there is a packet that it held and dropped, and that nobody was told of.
+    /// Whether the queue has dropped a packet that it held and has not reported yet.
     #[inline]
     pub(crate) fn has_head_drops(&self) -> bool {
         held!(self, queue => queue.has_head_drops(), false)
@@ -320,7 +320,7 @@ impl Queue {
         held!(self, queue => queue.forget_max(), ())
     }
 
-    /// What it counts of the packets that it holds: their integral over time up to `now`, most at a time, dropped, marked.
+    /// Counts of the packets that it holds: their integral over time up to `now`, most at a time, dropped, marked.
     pub(crate) fn figures(&self, now: Time) -> (u128, u32, u64, u64) {
         held!(self, queue => queue.figures(now), (0, 0, 0, 0))
     }

@@ -125,7 +125,7 @@ impl Pie {
         }
     }
 
-    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless somebody comes.
+    /// §4.2, §4.3, with the delay at this instant. True if the next one changes nothing, unless a packet arrives.
     fn update(&mut self, qdelay: Span) -> bool {
         let off = qdelay.as_secs() - self.params.target.as_secs();
         let growth = qdelay.as_secs() - self.qdelay_old.as_secs();

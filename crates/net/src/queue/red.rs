@@ -13,7 +13,7 @@
 //! | `q_time` | start of the idle time: here the end of the last transmission |
 //! | `s` | a typical transmission time: here that of the largest packet so far |
 //!
-//! Differs: the queue is idle when the transmitter is, not when nobody waits (the queue here excludes the packet in
+//! Differs: the queue is idle when the transmitter is, not when no packet waits (the queue here excludes the packet in
 //! transmission). A packet that finds the queue full is dropped after it has entered the average. With `ecn`, marks
 //! replace drops below 2 max_th only; beyond it packets are dropped (RFC 3168 §7).
 
@@ -89,7 +89,7 @@ pub(crate) struct Red {
     stream: Stream,
 }
 
-/// What the average asks for.
+/// Signal that the average asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     None,
