@@ -33,7 +33,7 @@ pub use ends::{ConnId, MAX_SLOTS};
 pub use hosted::{HOST_TICKS, MAX_HOSTS};
 pub use net::{Dropped, MAX_LINKS};
 
-/// What runs on the hosts. The world calls it after the protocol has answered.
+/// Application on the hosts. The world calls it after the protocol has answered.
 pub trait Application {
     /// Something arrived or expired at a watched end of `conn`.
     fn progress(&mut self, world: &mut World, conn: ConnId, flow: FlowId, host: usize);
@@ -43,7 +43,7 @@ pub trait Application {
     fn tick(&mut self, world: &mut World, what: u32);
 }
 
-/// What the world writes down of single packets.
+/// Records of single packets that the world makes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sinks {
     /// Every packet at the hosts.
@@ -68,9 +68,9 @@ pub struct World {
     captured: Option<Noted>,
     /// Packets are captured, or measured.
     takes_notes: bool,
-    /// What the packets of a train have in common, while they leave.
+    /// Fields that the packets of a train share, while they leave.
     common: Packet,
-    /// Where the present [`World::run`] ends, and when somebody looks at links.
+    /// End of the current call to [`World::run`]; next time at which link counters are read.
     until: Time,
     next_look: Time,
     /// Hosts that are not perfect, if there are any.
@@ -117,7 +117,7 @@ impl World {
         self.net.freight = freight.clone();
     }
 
-    /// What a stack of others reported that cannot be, if one did.
+    /// Impossible report of a stack of others, if one made it.
     pub fn fault(&self) -> Option<String> {
         self.net.freight.fault()
     }
@@ -127,7 +127,7 @@ impl World {
         self.net.freight.held()
     }
 
-    /// So many flows are to come, each with one connection at least: make room for them, and no more.
+    /// Make room for `flows` flows, each with one connection at least, and for no more.
     fn expect(&mut self, flows: usize) {
         self.ends.reserve_exact(2 * flows);
         self.slots.reserve_exact(flows);
@@ -180,7 +180,7 @@ impl World {
         self.now
     }
 
-    /// What has happened so far.
+    /// Digest of all packets so far.
     pub fn digest(&self) -> Digest {
         self.digest
     }

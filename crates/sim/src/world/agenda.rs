@@ -1,4 +1,4 @@
-//! What happens next: the event queue, and how its ids are made.
+//! The event queue, and how its ids are made.
 
 use ackclock_core::event::{Foresight, MAX_RANK};
 use ackclock_core::{EventQueue, Time};

@@ -67,7 +67,7 @@ impl World {
         self.net.agenda.share_wheels();
     }
 
-    /// It is no longer needed.
+    /// Give back the memory of a world that is no longer needed.
     pub fn give_back(self) {
         self.net.agenda.give_back();
     }

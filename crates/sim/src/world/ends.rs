@@ -82,7 +82,7 @@ impl World {
         self.free.push(slot);
     }
 
-    /// What the flow and its workload noted about a connection, so that neither has to search for it.
+    /// Note of the flow and its workload about a connection, so that neither has to search for it.
     #[inline]
     pub fn notes(&mut self, conn: ConnId) -> &mut Notes {
         &mut self.slots[(conn.0 & SLOT_MASK) as usize].notes
@@ -100,7 +100,7 @@ impl World {
         self.transport(conn, host).tcp().expect("invariant: asked by workloads that run over TCP only")
     }
 
-    /// Payload bytes that have verifiably arrived: those acknowledged, or, where nobody acknowledges, those received.
+    /// Payload bytes that have verifiably arrived: those acknowledged, or, in a transport without acknowledgments, those received.
     pub fn delivered(&self, conn: ConnId) -> u64 {
         Transport::delivered([SENDER, RECEIVER].map(|host| self.transport(conn, host)))
     }
@@ -175,7 +175,7 @@ pub(super) struct End {
     pub(super) ordinal: u32,
     /// The application is told of what happens here from this offset of the peer's data on (see [`World::watch_from`]), or never.
     told_from: u32,
-    /// What it is on a host that is not perfect.
+    /// State of the process that runs this end; `None` on a perfect host.
     pub(super) process: Option<Box<Process>>,
 }
 
@@ -223,7 +223,7 @@ impl End {
         }
     }
 
-    /// The same where packets are captured, or measured.
+    /// `receive` where packets are captured, or measured.
     #[inline(never)]
     pub(super) fn receive_noted(
         &mut self,

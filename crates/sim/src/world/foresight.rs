@@ -1,4 +1,4 @@
-//! What the next events need is brought into the processor's caches ahead of them. Nothing that happens depends on it.
+//! Lookahead: memory that the next events need is brought into the processor's caches. Nothing that happens depends on it.
 
 use ackclock_core::event::Foresight;
 use ackclock_core::prefetch::{prefetch, prefetch_all};
@@ -10,7 +10,7 @@ use super::ends::{End, SLOT_MASK};
 use super::net::{LinkSlot, Net, Origin};
 use super::{World, RECEIVER, SENDER};
 
-/// What events lead to.
+/// Places in memory to which events lead.
 struct Places<'a> {
     pool: &'a Pool,
     links: &'a [LinkSlot],
@@ -21,11 +21,11 @@ struct Places<'a> {
 /// Flows whose connections are too many for the caches. In tests every run looks ahead.
 const CROWD: usize = if cfg!(test) { 1 } else { 1000 };
 
-/// So many events of a crowd are processed between two looks ahead.
+/// Events of a crowd between two lookaheads.
 const STEP: u32 = 3;
 
 impl World {
-    /// After how many events somebody looks ahead; none: all that is needed is in the caches anyway.
+    /// Number of events between two lookaheads; `None` if everything fits into the caches.
     pub(super) fn foresees(&self) -> Option<u32> {
         (self.net.origins.len() >= CROWD && self.net.shortcuts.foresees).then_some(STEP)
     }

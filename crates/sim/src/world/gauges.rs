@@ -1,4 +1,4 @@
-//! What the network shows of each flow once the warm-up is over: round-trip times, one-way delays, data packets dropped and arrived. It takes the
+//! Measurements of each flow in the network once the warm-up is over: round-trip times, one-way delays, data packets dropped and arrived. It takes the
 //! same memory however long the run is: sums and two histograms for each flow.
 
 use std::collections::VecDeque;
@@ -39,15 +39,15 @@ impl Spread {
     }
 }
 
-/// What the network shows of each flow.
+/// Measurements of each flow in the network.
 #[derive(Clone)]
 pub struct Gauges {
-    /// What was before is a warm-up.
+    /// Start of the measurement: earlier packets belong to the warm-up.
     from: Time,
     pub(crate) flows: Vec<(Gauge, OnTheWay)>,
 }
 
-/// Of one flow.
+/// Measurements of one flow.
 #[derive(Clone, Default)]
 pub(crate) struct Gauge {
     pub(crate) rtt: Spread,

@@ -44,7 +44,7 @@ struct Slot {
 }
 
 impl Hosts {
-    /// What the end of `flow` at side `host` becomes.
+    /// Process of the end of `flow` at side `host`.
     pub fn process(&self, flow: FlowId, side: usize, transport: &mut Transport) -> Option<Box<Process>> {
         let host = self.of.get(flow as usize)?[side]?;
         let on = &self.slots[host as usize].host;
@@ -313,7 +313,7 @@ impl World {
         self.hosts_mut().suspended = suspended;
     }
 
-    /// What waits in the card of a host goes onto its line.
+    /// Put the packets that wait in the card of a host onto its line.
     fn hand_out(&mut self, at: usize) {
         let now = self.now;
         for _ in 0..self.hosts_mut().slots[at].host.hand_over(now, Direction::Out).0 {

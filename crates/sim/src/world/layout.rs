@@ -7,7 +7,7 @@ use crate::world::names::Names;
 /// The network of a run: links, and for each flow its way forward and back.
 #[derive(Default)]
 pub struct Layout {
-    /// What links are made of, without their names: of many links, most are alike.
+    /// Configurations of links, without their names: of many links, most are alike.
     kinds: Vec<LinkConfig>,
     /// Kinds of the links, in order of their numbers.
     links: Vec<u32>,
@@ -35,17 +35,17 @@ impl Layout {
             .map(|link| LinkConfig { name: self.name(link), ..self.kind(link).clone() })
     }
 
-    /// What a link is made of; its name is left out.
+    /// Configuration of a link, without its name.
     pub fn kind(&self, link: u32) -> &LinkConfig {
         &self.kinds[self.links[link as usize] as usize]
     }
 
-    /// Of the links, in order of their numbers: which of [`Layout::kinds`] they are made of.
+    /// Number in [`Layout::kinds`] of the configuration of each link, in order of the links.
     pub fn numbers_of_kinds(&self) -> impl Iterator<Item = u32> + '_ {
         self.links.iter().copied()
     }
 
-    /// What links are made of, each at least once; names are left out.
+    /// Configurations of links, each at least once, without names.
     pub fn kinds(&self) -> impl Iterator<Item = &LinkConfig> {
         self.kinds.iter()
     }
@@ -55,11 +55,11 @@ impl Layout {
         self.names.of(link as usize)
     }
 
-    /// The names of all links, which nobody asks here any more.
+    /// Names of all links, which are not asked for here any more.
     pub(crate) fn take_names(&mut self) -> Names {
         std::mem::take(&mut self.names)
     }
 }
 
-/// So many kinds are looked through for one that is alike: a flow has four links of its own, or six.
+/// Newest kinds that are searched for one that is alike: a flow has four links of its own, or six.
 const RECENT: usize = 8;

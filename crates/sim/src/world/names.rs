@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Names, by number of the link.
 #[derive(Clone, Default)]
 pub struct Names {
-    /// What stands before the number and behind it.
+    /// Text before the number and behind it.
     patterns: Vec<[Box<str>; 2]>,
     names: Vec<Name>,
     runs: Vec<Run>,
@@ -27,7 +27,7 @@ struct Run {
     link: u32,
     /// Where the first of them stands.
     at: u32,
-    /// So many stand there, and then come again, with the next number each time; 0: all stand there.
+    /// Number of names that stand there before they repeat, with the next number each time; 0: all stand there.
     period: u32,
 }
 
@@ -46,7 +46,7 @@ impl Run {
 
 const NO_NUMBER: u32 = u32::MAX;
 
-/// So many patterns are looked through for one that fits: a flow has four links of its own, or six.
+/// Newest patterns that are searched for one that fits: a flow has four links of its own, or six.
 const RECENT: usize = 8;
 
 impl Names {

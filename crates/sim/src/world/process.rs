@@ -10,27 +10,27 @@ pub(super) struct Process {
     pub host: u32,
     /// Packets that came and have not been looked at.
     pub inbox: VecDeque<Packet>,
-    /// It works until then.
+    /// End of its present work.
     pub free_at: Time,
     pub state: Blocked,
     /// There may be something to send.
     pub sends: bool,
-    /// What it did last was to send a packet, which took time.
+    /// Whether its last work was to send a packet, which took time.
     pub sent: bool,
     /// The application is to be told when all is sent.
     pub tell: bool,
-    /// It waits busily.
+    /// Whether it waits busily.
     pub busy: bool,
 }
 
-/// What a process with something to do waits for.
+/// Reason why a process with work waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Blocked {
     /// Nothing.
     No,
     /// A time.
     Until(Time),
-    /// Its turn.
+    /// Waits for its turn.
     InTurn,
 }
 

@@ -1,4 +1,4 @@
-//! What links and flows count, told and forgotten.
+//! Counters of links and flows, told and forgotten.
 
 use ackclock_core::Time;
 use ackclock_net::{Counters, Pool, Underway};
@@ -16,7 +16,7 @@ impl World {
         self.takes_notes = true;
     }
 
-    /// What was measured.
+    /// Measurements of the flows, if any were asked for.
     pub fn gauges(&self) -> Option<&Gauges> {
         self.net.gauges.as_deref()
     }
@@ -36,7 +36,7 @@ impl World {
         links.map(count).collect()
     }
 
-    /// Nobody asks for links any more: give back their room, which tables may need.
+    /// Give back the room of links, which are not asked for any more and which tables may need.
     pub fn forget_links(&mut self) {
         (self.net.links, self.net.names) = (Vec::new(), Names::default());
         (self.net.pool, self.net.agenda, self.net.junctions) =

@@ -1,4 +1,4 @@
-//! What a film of the network is made from: see `crate::runs::film`.
+//! Legs of packets of which a film of the network is made: see `crate::runs::film`.
 
 use ackclock_core::{FlowId, Time};
 use ackclock_net::Leg;
@@ -13,7 +13,7 @@ impl World {
         (self.net.knows_sources, self.net.horizon) = (false, Time::ZERO);
     }
 
-    /// What was noted since the last call: by link, in the order in which packets left.
+    /// Legs noted since the last call: by link, in the order in which packets left.
     pub fn take_legs(&mut self) -> Vec<Vec<Leg>> {
         self.net.links.iter_mut().map(|slot| slot.link.take_legs()).collect()
     }

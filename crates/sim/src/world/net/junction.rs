@@ -1,6 +1,6 @@
-//! Where ways meet: packets that several links bring to a plain link are gathered, and taken in the order of their coming.
+//! Merge point: packets that several links bring to a plain link are gathered, and taken in the order of their coming.
 //!
-//! Nobody sees what such a link does with a packet before the packet can have crossed it, unless somebody looks at links. So a packet
+//! The effect of such a link on a packet is invisible before the packet can have crossed it, unless link counters are read. So a packet
 //! on its way to that link needs no event of its own: it waits in a list, which is sorted as events are (see `agenda`) before
 //! packets are taken from it. One event takes all that arrived before it, 1 ns before the effect of the first could be seen.
 
@@ -72,7 +72,7 @@ impl Net {
         }
     }
 
-    /// See that the junction has an entry before anybody could see what comes at `at`.
+    /// See that the junction has an event before the effect of an arrival at `at` can be seen.
     #[inline(never)]
     fn arm_junction(&mut self, number: usize, at: Time) {
         let junction = &mut self.junctions[number];
@@ -165,20 +165,20 @@ impl Coming {
 #[derive(Clone)]
 pub(super) struct Junction {
     link: u32,
-    /// Its entry in the event queue comes before anybody could see what came at this time.
+    /// Arrival time that the pending event covers: the event fires before the effect of that arrival can be seen.
     armed: Time,
-    /// What it takes at least to cross the link.
+    /// Least time to cross the link.
     delay: Span,
     coming: Vec<Coming>,
-    /// What stands before has come.
+    /// Number of packets at the start of the list that have arrived.
     came: usize,
-    /// What stands before is in order.
+    /// Number of packets at the start of the list that are in order.
     sorted: usize,
-    /// What stands before has been foreseen, once and twice.
+    /// Number of packets at the start of the list that were foreseen, once and twice.
     foreseen: [usize; 2],
 }
 
-/// So many packets ahead they are foreseen, once and twice.
+/// Packets ahead of the present one that are foreseen, once and twice.
 const FORESEEN: [usize; 2] = [64, 32];
 
 impl Junction {
@@ -198,7 +198,7 @@ impl Junction {
         self.coming.get(self.came).is_some_and(|coming| coming.at < now)
     }
 
-    /// What comes next, for the first time or the second.
+    /// Next packets to foresee, for the first time or the second.
     #[inline]
     fn foresee(&mut self, time: usize) -> &[Coming] {
         let until = (self.came + FORESEEN[time]).min(self.coming.len());
@@ -206,7 +206,7 @@ impl Junction {
         self.coming.get(from..until).unwrap_or_default()
     }
 
-    /// The last instant at which nobody sees yet what the link did with a packet that comes at `at`.
+    /// Last instant at which the effect of a packet that arrives at `at` cannot be seen yet.
     #[inline]
     fn unseen_at(&self, at: Time) -> Time {
         Time(at.0 + self.delay.0 - 1)
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever comes and whenever it is taken, it leaves as it would from a queue of events.
+        /// A packet leaves as it would from a queue of events, whenever it is taken.
         #[test]
         fn packets_leave_in_the_order_of_events(
             steps in prop::collection::vec((0u64..40, 0u64..5, 0u32..4, any::<bool>()), 1..300),

@@ -13,7 +13,7 @@ pub(super) struct Next {
     pub(super) ends: bool,
     /// See [`Link::passes_ahead`](ackclock_net::Link::passes_ahead).
     pub(super) ahead: bool,
-    /// Its queue holds packets, and they go on to links that take them ahead of time: see `LinkSlot::due`.
+    /// Whether its queue holds packets, and these go on to links that take them ahead of time: see `LinkSlot::due`.
     pub(super) told_late: bool,
 }
 
@@ -34,7 +34,7 @@ impl Next {
         }
     }
 
-    /// It will be asked for `way`.
+    /// Bring `way`, which is asked for next, into the caches.
     #[inline]
     pub(super) fn prefetch(&self, way: usize, tables: &Tables) {
         let hop = self.table().and_then(|table| tables[table].get(way));
