@@ -45,7 +45,7 @@ pub struct Receiver {
     /// [`Receiver::on_data`] does itself (Linux `pred_flags`). Found out after every other segment: who sets `early` or `optimist`, or
     /// lets gaps open, anywhere but in [`Receiver::on_other_data`] must clear it.
     is_plain: bool,
-    /// It may be, sometimes.
+    /// Whether the receiver can be plain at times.
     predicts: bool,
     /// See [`Receiver::stamp_otherwise`].
     stamps_otherwise: bool,
@@ -60,13 +60,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What lies beside it will be read.
+    /// Bring the ranges that are read next into the caches.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.assembly.out_of_order.front().into_iter().for_each(prefetch_all);
     }
 
-    /// That of one end of a connection, before its handshake.
+    /// Receiver of one end of a connection, before its handshake.
     pub fn of_end(config: &Config, responder: bool) -> Receiver {
         let ticks = Ticks::of(config);
         match responder && config.switches.response_carries_ack {
@@ -134,7 +134,7 @@ impl Receiver {
         self.assembly.bytes()
     }
 
-    /// Of those received in order, bytes that a receiver that cheats never had.
+    /// Bytes counted as received in order that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
         self.cheats.optimist.as_ref().map_or(0, |optimist| optimist.concealed())
     }
@@ -218,7 +218,7 @@ impl Receiver {
         self.read_at_once::<true>(now, reads);
     }
 
-    /// The same where more is to be thought of than the next segment.
+    /// `on_data` for all segments that are not the next one of a plain receiver.
     #[inline(never)]
     fn on_other_data(&mut self, now: Time, seg: &Segment, srtt: Span, rto: Span) {
         let (start, end) = (seg.seq, seg.seq + seg.seq_len());
@@ -235,7 +235,7 @@ impl Receiver {
             }
             let next = start <= self.rcv_nxt && end > self.rcv_nxt;
             let full = seg.len == 0 && self.right_edge() <= self.rcv_nxt;
-            // Its ACK waits for the application's own FIN, if there is still one to come (Linux `tcp_fin`: pingpong mode).
+            // The ACK of a FIN waits for the application's own FIN, if there is still one to come (Linux `tcp_fin`: pingpong mode).
             fin_waits = self.acks.mode == DelayedAck::Linux && !self.acks.closing && next && !full;
             if !fin_waits && (next || full || self.acks.mode != DelayedAck::Linux) {
                 self.acks.now = true; // beyond a hole it is data like any other to Linux

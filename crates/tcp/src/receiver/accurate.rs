@@ -26,7 +26,7 @@ const MANY: u32 = 6;
 /// Room of options in a header, bytes.
 const ROOM: u32 = 40;
 
-/// What a receiver counts for its peer.
+/// Counters of a receiver for its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Accurate {
     rules: AccEcnRules,

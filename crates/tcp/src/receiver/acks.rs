@@ -21,7 +21,7 @@ const COMPRESS_SLACK: Span = Span::from_us(10);
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX: Span = Span::from_ms(200);
 
-/// What is to be acknowledged, and when.
+/// Data to be acknowledged, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Acknowledging {
     pub(super) mode: DelayedAck,
@@ -56,9 +56,9 @@ pub(crate) struct Acknowledging {
 #[derive(Clone, Debug)]
 struct Delay {
     at: Time,
-    /// What it was set to, before the wheel rounded it.
+    /// Deadline before the wheel rounded it.
     set: Time,
-    /// It runs until then: an ACK that left meanwhile does not stop it (Linux keeps the `timer_list`).
+    /// Time until which it runs: an ACK that left meanwhile does not stop it (Linux keeps the `timer_list`).
     runs: Time,
 }
 
@@ -220,7 +220,7 @@ impl Acknowledging {
             // A soft timer (HRTIMER_MODE_REL_PINNED_SOFT) takes all of its slack: an arrival meanwhile is no reason to look at it.
             held.until = now + Span(rtt.0 * COMPRESS_PERCENT / 100).min(COMPRESS_DELAY) + COMPRESS_SLACK;
             if self.timer.runs <= now {
-                self.timer.runs = Time::NEVER; // it went off and found nothing
+                self.timer.runs = Time::NEVER; // the timer went off and found nothing
             }
         }
     }
@@ -297,7 +297,7 @@ pub(super) fn delack_max(config: &Config) -> Span {
     }
 }
 
-/// What [`Acknowledging::adapt_delay`] comes to.
+/// Limit of [`Acknowledging::adapt_delay`] for steady data.
 fn steady_ato(delack_timeout: Span, ticks: Ticks) -> Span {
     let mut ato = delack_timeout;
     loop {
@@ -319,7 +319,7 @@ impl Receiver {
         self.acks.enter_quickack(&self.window, self.sizes.rcv_mss);
     }
 
-    /// What a segment with payload tells of the peer's segment size, and whether its ACK can wait for a reader (Linux
+    /// Segment size of the peer as a segment with payload tells it, and whether its ACK can wait for a reader (Linux
     /// `tcp_measure_rcv_mss`): a full one if it is pushed, a short one always.
     #[inline]
     pub(super) fn measure_mss<const PLAIN: bool>(&mut self, seg: &Segment) {

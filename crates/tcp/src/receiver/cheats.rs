@@ -8,7 +8,7 @@
 
 use crate::config::Config;
 
-/// What a receiver that cheats keeps.
+/// State of a receiver that cheats.
 #[derive(Clone, Debug)]
 pub(super) struct Cheats {
     /// ACKs in pieces.
@@ -52,7 +52,7 @@ impl Split {
 /// A receiver that acknowledges what has not arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Optimist {
-    /// Of what comes in a round trip, so much is acknowledged ahead, in 65536ths.
+    /// Share of the data of a round trip that is acknowledged ahead, in 65536ths.
     share: u64,
     /// Bytes that it acknowledged and never had. What comes late is counted, too.
     concealed: u64,

@@ -1,4 +1,4 @@
-//! What the receiver tells of marks: RFC 3168 §6.1.3, or each one exactly (RFC 8257 §3.2).
+//! Echo of marks by the receiver: RFC 3168 §6.1.3, or each one exactly (RFC 8257 §3.2).
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Flags, Segment};
@@ -15,7 +15,7 @@ pub(super) struct ExactEcho {
     pub(super) before: Option<(u64, bool)>,
 }
 
-/// What came marked, and what is to be told of it.
+/// Marks that came, and those still to be echoed.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
     /// ECT came: whatever comes without it was sent again (RFC 3168 §6.1.5).

@@ -1,4 +1,4 @@
-//! What the receiver writes into each header, and what it takes from a header without data.
+//! Fields that the receiver writes into each header, and those that it takes from a header without data.
 
 use ackclock_core::{Flags, Segment};
 
@@ -62,7 +62,7 @@ impl Receiver {
         plain & !self.stamps_otherwise & self.window.repeats()
     }
 
-    /// What the receiver says of marks, and the timestamp.
+    /// Echo of marks, and the timestamp.
     #[inline(always)]
     fn echo(&self, seg: &mut Segment) {
         if self.marks.echo_marks {
@@ -137,7 +137,7 @@ impl Receiver {
         self.window.has_echoed(seg.ts_ecr);
     }
 
-    /// What the handshake echoed does not count.
+    /// Forget the timestamp that the handshake echoed.
     pub fn forget_echo(&mut self) {
         self.window.has_echoed(0);
     }

@@ -55,7 +55,7 @@ impl Packet {
     }
 }
 
-/// What the application has not read: the queue of a receiver whose reads are calls.
+/// Data that the application has not read: the queue of a receiver whose reads are calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
@@ -146,7 +146,7 @@ impl Receiver {
         false
     }
 
-    /// What waited out of order is in order from `start` on, and waits for a read.
+    /// Queue a run that waited out of order, is in order from `start` on, and waits for a read.
     #[cold]
     pub(super) fn enqueue_run(&mut self, run: Run, mut start: u64) {
         let (len, memory) = run.packet();
@@ -202,7 +202,7 @@ impl Receiver {
         }
     }
 
-    /// What is copied together is all that follows one another, in whatever packets it lies.
+    /// Join all bytes that follow one another, whatever packets hold them.
     fn join_runs(&mut self) {
         let mut joined: VecDeque<Run> = VecDeque::with_capacity(self.assembly.out_of_order.len());
         for run in self.assembly.out_of_order.drain(..) {

@@ -12,7 +12,7 @@ use super::queues::Waiting;
 use super::Receiver;
 use crate::config::{Config, DelayedAck};
 
-/// What the application has, and what waits for it.
+/// Data that the application has, and data that waits for it.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     /// Reads are calls; how far they came.
@@ -107,7 +107,7 @@ impl Receiver {
         }
     }
 
-    /// The same if that was before `now`: nothing else was in its way.
+    /// Drain if the turn was before `now`: nothing else was in its way.
     #[inline]
     pub(super) fn drain_before(&mut self, now: Time) {
         if self.reader.drains.is_some_and(|(at, _)| at < now || !self.reader.waits) {
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    /// What was read in an RTT is measured (Linux `tcp_rcv_space_adjust`), buffer by buffer: what came first in this instant, or closed a
+    /// Measure the bytes read in an RTT (Linux `tcp_rcv_space_adjust`), buffer by buffer: first the buffer that came first in this instant, or closed a
     /// gap first. True: at the application's turn.
     #[inline(never)]
     fn measure_read(&mut self, now: Time, end: u64) -> bool {

@@ -1,4 +1,4 @@
-//! What arrived out of order, and how it is reported: SACK blocks (RFC 2018), the block of the latest arrival first.
+//! Data that arrived out of order, and their report: SACK blocks (RFC 2018), the block of the latest arrival first.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -21,7 +21,7 @@ const SACK_BLOCKS_EXPECTED: usize = 2;
 /// When nothing waits out of order any more, room for so many runs stays: of many flows most never need more.
 const MOST_KEPT: usize = 2;
 
-/// What waits out of order, and what is reported of it.
+/// Data that wait out of order, and the blocks that report them.
 #[derive(Clone, Debug)]
 pub(super) struct Reassembly {
     /// Received out of order: ascending, disjoint runs.
@@ -83,7 +83,7 @@ impl Reassembly {
 }
 
 impl Receiver {
-    /// What came out of order, counted anew: for tests and fuzzing.
+    /// Counts of the data out of order, made anew: for tests and fuzzing.
     ///
     /// # Panics
     ///
@@ -103,8 +103,8 @@ impl Receiver {
         assert!(!(self.is_plain && kept), "more is to be thought of than the next segment");
     }
 
-    /// What waited behind `seg`, which just arrived, is in order: where the first buffer of the application's queue ends, and the memory
-    /// of what waited. What finds room for all of its pieces in the last buffer joins that, and its own head goes (Linux
+    /// Take the data that waited behind `seg`, which just arrived and closes the gap: where the first buffer of the application's queue ends, and the memory
+    /// of the data that waited. A packet whose pieces all find room in the last buffer joins that, and its own head goes (Linux
     /// `tcp_ofo_queue`, `skb_try_coalesce`).
     pub(super) fn close_gaps(&mut self, seg: &Segment) -> (u64, u64) {
         let arrived = self.rcv_nxt;
@@ -116,7 +116,7 @@ impl Receiver {
                 break;
             }
             if start < arrived && self.assembly.dsack.is_none() && self.assembly.reports() {
-                self.assembly.dsack = Some((start, end.min(arrived))); // it came a second time (Linux `tcp_ofo_queue`)
+                self.assembly.dsack = Some((start, end.min(arrived))); // the bytes came a second time (Linux `tcp_ofo_queue`)
             }
             if self.reader.explicit {
                 self.enqueue_run(run, self.rcv_nxt);
@@ -144,7 +144,7 @@ impl Receiver {
         (first, memory)
     }
 
-    /// What arrives, right `behind` a run or alone: what it adds to that, or a run of its own.
+    /// Run of an arrival: its part of the run that it lies right `behind`, or a run of its own.
     #[inline]
     fn stored(&self, behind: Option<&Run>, start: u64, end: u64) -> Run {
         let len = (end - start) as u32;
@@ -196,7 +196,7 @@ impl Receiver {
         let mut j = i;
         let mut kept = true;
         let mut run = new;
-        // What it meets becomes one with it; where packets lie apart that is only what it brings again.
+        // Runs that it meets become one with it; where packets lie apart, only the bytes that it brings again.
         let meets = |r: &Run| r.start < end || (r.start == end && !apart);
         while let Some(known) = self.assembly.out_of_order.get(j).copied().filter(meets) {
             if known.start <= start && end <= known.end {
@@ -204,7 +204,7 @@ impl Receiver {
                 self.acks.now |= self.acks.mode != DelayedAck::Linux;
                 kept = false;
             }
-            // Of what came a second time one copy is kept.
+            // One copy is kept of bytes that came a second time.
             let twice = known.end.min(end).saturating_sub(known.start.max(start));
             if twice > 0 {
                 run.memory = run.memory.saturating_sub(new.memory * twice / len);

@@ -8,7 +8,7 @@ use super::Receiver;
 use crate::config::Config;
 use crate::rwnd::Edges;
 
-/// What makes such a receiver: it is woken by going through the same again.
+/// Inputs that make a resting receiver anew: waking it goes through them again.
 #[derive(Clone, Debug)]
 pub(crate) struct Resting {
     config: Rc<Config>,
@@ -32,7 +32,7 @@ pub(crate) struct Resting {
 }
 
 impl Receiver {
-    /// What makes it anew before the peer's SYN, if nobody has set anything.
+    /// Inputs that make it anew before the peer's SYN, if no option was set meanwhile.
     pub(crate) fn rest(&self, config: &Rc<Config>, responder: bool) -> Option<Resting> {
         let parts =
             self.marks.exact.is_some() || self.marks.accurate.is_some() || self.cheats.split.is_some();

@@ -95,8 +95,8 @@ impl Net {
         (0..self.junctions.len()).for_each(|number| self.take_what_came(number, at, since));
     }
 
-    /// The same before the present instant, where many packets come: sooner than need be, while what was freed of late is in the
-    /// processor's caches. What the next ones need is brought there.
+    /// `catch_up` before the present instant, where many packets come: sooner than need be, while recently freed memory is in the
+    /// processor's caches. Memory that the next packets need is brought there.
     pub(in crate::world) fn catch_up_soon(&mut self, now: Time) {
         for number in 0..self.junctions.len() {
             let junction = &mut self.junctions[number];
