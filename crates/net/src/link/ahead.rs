@@ -42,6 +42,8 @@ impl Ahead {
             jitter,
             netem_jitter,
             reorder,
+            duplicate,
+            corrupt,
             capacity,
             wifi,
             aggregate,
@@ -57,6 +59,8 @@ impl Ahead {
             order_kept(jitter),
             netem_jitter.ahead(),
             reorder.ahead(),
+            // copies and what tells of damaged packets come by the link's own events
+            if *duplicate > 0.0 || *corrupt > 0.0 { Ahead::UNFIT } else { Ahead::FIT },
             capacity.ahead(),
             wifi.ahead(),
             order_kept(aggregate),
@@ -171,6 +175,8 @@ mod tests {
             (LinkConfig { jitter, ..plain() }, Ahead::PASSES),
             (LinkConfig { aggregate: jitter, ..plain() }, Ahead::PASSES),
             (LinkConfig { thin_acks: 2, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { duplicate: 0.1, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { corrupt: 0.1, ..plain() }, Ahead::UNFIT),
             (LinkConfig { merging: merging.clone(), ..plain() }, Ahead::UNFIT),
             (LinkConfig { jitter, merging, ..plain() }, Ahead::UNFIT),
         ];
