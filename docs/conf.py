@@ -114,6 +114,7 @@ docs/reference/*
 docs/fidelity
 docs/evaluation
 docs/worst-cases
+docs/proofs
 docs/numbers
 docs/kernels
 docs/studies/README

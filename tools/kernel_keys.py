@@ -153,7 +153,7 @@ def rows() -> list[Row]:
         Row(
             key=STACK + "mtu_probing",
             value="after-timeouts",
-            given={LINK + "outage": {"at": "300 ms", "lasts": "4 s", "arrivals": "lost"}, "duration": "10 s"},
+            given={LINK + "outage": {"at": "300 ms", "lasts": "12 s", "arrivals": "lost"}, "duration": "20 s"},
         ),
         Row(key=STACK + "small_queues", value=False, given=OWN, network="qdisc"),
         Row(

@@ -192,6 +192,8 @@ LEFT_OUT = {
     "V2": "needs the window at the end of each recovery, which the kernel does not report",
     "V3": _EVENTS,
     "V4": _EVENTS,
+    "P27": "needs bursts of losses that pass in time, which the kernel's part does not run",
+    "P28": "the table of gains has RFC 6675 beside PRR",
 }
 
 

@@ -53,9 +53,9 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Whoever writes has more than went in.
-    pub fn is_waited_for(&self) -> bool {
-        self.left > 0
+    /// Neither a write nor a close is under way.
+    pub fn is_at_rest(&self) -> bool {
+        self.left == 0 && !self.closes
     }
 
     /// Whoever writes sleeps, because there is no room.
