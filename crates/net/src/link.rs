@@ -240,8 +240,10 @@ impl Link {
         }
         let taken = self.take_behind_card(pool, now, id, load)?;
         match taken {
-            // the copy comes behind it
-            Some(delivery) if self.extras().is_some_and(Extras::owes) => {
+            // the copy comes behind it; what is damaged is seen when it leaves
+            Some(delivery)
+                if self.extras().is_some_and(|extras| extras.owes() || extras.damage.is_some()) =>
+            {
                 self.put(pool, now, id, delivery);
                 Ok(None)
             }
@@ -311,14 +313,7 @@ impl Link {
             }
         }
         let (start, end) = self.transmit(now.max(busy_until), load);
-        let damaged = self.tells && self.damages(load);
         let rest = self.rest();
-        if damaged {
-            if start > now {
-                rest.crowd.wait(now, start, load);
-            }
-            return Err(Refused::Loss);
-        }
         if let Some(thinner) = rest.extras.as_mut().and_then(|extras| extras.thinner.as_mut()) {
             thinner.note(pool, now, id, start);
         }
@@ -383,7 +378,11 @@ impl Link {
         }
         // a card may want to be asked again at this very instant, so that all that comes at it is there
         let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
-        (due <= now && due != Time::NEVER).then(|| self.pop(pool))
+        let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
+        if self.tells {
+            return self.first_whole(pool, now, id);
+        }
+        Some(id)
     }
 
     /// The packet on the wire that leaves next, and when.

@@ -316,7 +316,7 @@ proptest! {
         prop_assert_eq!(out.counters.bytes_delivered, out.delivered.iter().map(|(_, p)| p.bytes as u64).sum::<u64>());
         let marks = out.delivered.iter().filter(|(_, p)| p.ecn == Ecn::Ce).count() as u64;
         if config.ecn_fault.is_none() {
-            prop_assert_eq!(out.counters.marked, marks);
+            prop_assert!(marks == out.counters.marked || config.corrupt > 0.0 && marks < out.counters.marked);
         }
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
         let overtake = config.reorder.is_some() || config.netem_jitter.is_some() && config.overtakes();

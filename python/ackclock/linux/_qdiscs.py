@@ -202,7 +202,7 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
         out.append(stage(netem(gemodel=model, **odd), loses=True))
     elif odd:
         out.append(stage(netem(**odd), loses=True))
-    if loss["kind"] not in ("none", "bernoulli"):
+    if loss["kind"] not in ("none", "bernoulli", "gilbert-elliott"):
         raise NotByQdiscError(f"{place}.loss.kind", quote(loss["kind"]))
 
     queue = link.get("queue") or {"kind": "drop-tail"}

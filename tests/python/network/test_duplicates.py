@@ -31,7 +31,8 @@ def over(flow: dict[str, Any], **link: Any) -> tuple[dict[str, Any], dict[str, A
 def test_copies_cost_capacity_and_no_transport_breaks(controller):
     flow, link = over({"congestion_control": controller}, duplicate="10 %")
     assert 0.05 < 1 - flow["sent_packets"] / link["arrivals"] < 0.15
-    assert 4e6 < flow["goodput_bps"] < 18.5e6
+    plain, _ = over({"congestion_control": controller})
+    assert 4e6 < flow["goodput_bps"] < plain["goodput_bps"]
 
 
 def test_damage_is_loss_that_has_used_the_link():
@@ -39,4 +40,4 @@ def test_damage_is_loss_that_has_used_the_link():
     _, whole = over(plain)
     _, damaged = over(plain, corrupt="20 %")
     assert damaged["dropped_loss"] / damaged["arrivals"] == pytest.approx(0.2, abs=0.02)
-    assert damaged["utilization"] == pytest.approx(whole["utilization"], rel=0.01)
+    assert damaged["busy_s"] == pytest.approx(whole["busy_s"], rel=0.01)

@@ -1,9 +1,10 @@
 //! A link whose packets come twice, or are damaged.
 
-use ackclock_core::packet::Load;
 use ackclock_core::{Packet, Time};
 
 use super::Link;
+use crate::faults::Chance;
+use crate::pool::{PacketId, Pool};
 use crate::queue::{Dropped, Refused};
 
 impl Link {
@@ -13,15 +14,24 @@ impl Link {
         self.extras_mut()?.doubler.as_mut()?.take()
     }
 
-    /// A packet has been transmitted: whether it is damaged, which is counted.
-    pub(super) fn damages(&mut self, load: Load) -> bool {
-        let damaged = self.extras_mut().and_then(|extras| extras.damage.as_mut()).is_some_and(|of| of.draw());
-        if damaged {
+    /// The first packet that is not damaged, of this one and those behind it that leave by `now`.
+    #[cold]
+    pub(super) fn first_whole(&mut self, pool: &mut Pool, now: Time, mut id: PacketId) -> Option<PacketId> {
+        loop {
+            if !self.extras_mut().and_then(|extras| extras.damage.as_mut()).is_some_and(Chance::draw) {
+                return Some(id);
+            }
+            let packet = pool.remove(id);
             let count = &mut self.crowd().rare().damaged;
-            count[0] += load.segments() as u64;
-            count[1] += load.bytes() as u64;
+            count[0] += packet.segments() as u64;
+            count[1] += packet.bytes as u64;
+            self.refused_unseen(now, packet, Refused::Loss);
+            let due = self.rest().wire.next(pool).0;
+            if due > now || due == Time::NEVER {
+                return None;
+            }
+            id = self.pop(pool);
         }
-        damaged
     }
 
     /// A packet is gone that whoever offered it has not got back.

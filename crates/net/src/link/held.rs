@@ -31,7 +31,7 @@ impl Link {
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
-    /// a card that merges, or damaged behind a queue that held it: when, which, and why. Offers and polls produce them; a link with neither has none.
+    /// a card that merges, or damaged: when, which, and why. Offers and polls produce them; a link with neither has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {
         if self.tells {
@@ -100,11 +100,6 @@ impl Link {
                 crowd.max_wait = crowd.max_wait.max(waited);
                 let arrived = Time(start.0.saturating_sub(waited.0));
                 let (start, end) = self.transmit(start, load);
-                if self.tells && self.damages(load) {
-                    let packet = pool.remove(id);
-                    self.refused_unseen(start, packet, Refused::Loss);
-                    continue;
-                }
                 if let Some(delivery) = self.send(pool, [arrived, start], id, end) {
                     self.put(pool, start, id, delivery);
                 }
