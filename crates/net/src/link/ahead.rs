@@ -119,7 +119,9 @@ impl Feature for CapacityConfig {
     fn ahead(&self) -> Ahead {
         match self {
             CapacityConfig::Schedule(_) | CapacityConfig::Random(_) => Ahead::PASSES,
-            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => Ahead::PASSES,
+            CapacityConfig::Mahimahi(_) => Ahead::PASSES,
+            // all that leaves at a tick meets what the hosts send at that tick
+            CapacityConfig::Dummynet(_) => Ahead::UNFIT,
             CapacityConfig::TokenBucket(_) => Ahead::PASSES,
         }
     }
