@@ -1,7 +1,7 @@
 //! What of a link may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so is a link
 //! that has it.
 
-use ackclock_core::Span;
+use ackclock_core::{Rate, Span};
 
 use super::{LinkConfig, Merging};
 use crate::capacity::CapacityConfig;
@@ -35,8 +35,8 @@ impl Ahead {
         // no `..`: a new key has to be named here
         let LinkConfig {
             name: _,
-            rate: _,
-            delay: _,
+            rate,
+            delay,
             queue,
             loss,
             jitter,
@@ -54,6 +54,8 @@ impl Ahead {
         } = config;
         let order_kept = |time: &Span| if *time > Span::ZERO { Ahead::PASSES } else { Ahead::FIT };
         let features = [
+            // what takes no time is over at the instant at which it began, and who is first there is known at that instant only
+            if *rate == Rate::INFINITE && *delay == Span::ZERO { Ahead::UNFIT } else { Ahead::FIT },
             queue.ahead(),
             loss.ahead(),
             order_kept(jitter),
@@ -119,9 +121,7 @@ impl Feature for CapacityConfig {
     fn ahead(&self) -> Ahead {
         match self {
             CapacityConfig::Schedule(_) | CapacityConfig::Random(_) => Ahead::PASSES,
-            CapacityConfig::Mahimahi(_) => Ahead::PASSES,
-            // all that leaves at a tick meets what the hosts send at that tick
-            CapacityConfig::Dummynet(_) => Ahead::UNFIT,
+            CapacityConfig::Mahimahi(_) | CapacityConfig::Dummynet(_) => Ahead::PASSES,
             CapacityConfig::TokenBucket(_) => Ahead::PASSES,
         }
     }
