@@ -362,6 +362,7 @@ SITES: dict[str, str] = {
     "_files.py": GATE,
     "_native/__init__.py": OURS,
     "_results/result.py": "JSON, Parquet",
+    "arena/_cell.py": "JSON, into a pipe of our own",
     "arena/_sealed.py": "JSON, into a pipe of our own",
     "arena/files.py": "HTML, JSON, CSV, TOML, and a copy of the user's own code",
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
