@@ -1,7 +1,8 @@
 //! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, lets the flows run in
 //! virtual time, writes the tables of the simulator, and switches the machine off.
 //!
-//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out. Or a
+//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out, and what programs of the user's
+//! leave (`programs`). Or a
 //! packet script is to be played: `script.json` in, `outcome.json` out. Or nothing is in: the report names the kernel's
 //! controllers.
 
@@ -15,6 +16,7 @@ mod network;
 mod observe;
 mod packet;
 mod performance;
+mod programs;
 mod qdisc;
 mod relay;
 mod script;
