@@ -33,6 +33,8 @@ pub struct Job {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
+    /// No flow runs beside them: the one of the scenario stands there because a scenario has one.
+    pub alone: bool,
     /// Pairs of hosts, with the way between them.
     pub pairs: Vec<Pair>,
     /// In order of start.

@@ -76,7 +76,10 @@ fn run() -> Result<()> {
     if asked() {
         return Ok(());
     }
-    let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
+    let mut job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
+    if job.live.as_ref().is_some_and(|live| live.alone) {
+        job.scenario.flows.clear();
+    }
     // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::job::{Exec, Job, Live};
 use crate::network::{host_ip, Wiring};
-use crate::sys::process::{self, Command, Ended, View};
+use crate::sys::process::{self, Command, Ended, View, Waiting};
 use crate::sys::{self};
 
 /// Folder of memory in which hosts keep what they write.
@@ -31,7 +31,6 @@ const GRACE: u64 = 1_000_000_000;
 /// All programs of the run.
 pub struct Programs<'a> {
     live: &'a Live,
-    hosts: Vec<Host>,
     children: OwnedFd,
     list: Vec<Running<'a>>,
     phase: Phase,
@@ -45,6 +44,7 @@ struct Host {
 
 struct Running<'a> {
     spec: &'a Exec,
+    waiting: Option<Waiting>,
     process: Option<i32>,
     started: Option<u64>,
     ended: Option<(u64, Ended)>,
@@ -94,11 +94,9 @@ impl<'a> Programs<'a> {
             fs::create_dir_all(format!("/out/{name}"))?;
             hosts.push(Host { view, network });
         }
-        let fresh =
-            |spec| Running { spec, process: None, started: None, ended: None, asked: false, failed: None };
         let quiet = Quiet { look: live.quiet_ns / 8, due: live.quiet_ns / 8, seen: 0, since: 0 };
-        let list = live.programs.iter().map(fresh).collect();
-        Ok(Programs { live, hosts, children: process::children()?, list, phase: Phase::Running, quiet })
+        let list = live.programs.iter().map(|spec| prepared(live, spec, &hosts)).collect::<Result<_>>()?;
+        Ok(Programs { live, children: process::children()?, list, phase: Phase::Running, quiet })
     }
 
     /// Readable when a process has ended.
@@ -184,21 +182,11 @@ impl<'a> Programs<'a> {
 
     fn start(&mut self, i: usize, now: u64) -> Result<()> {
         let one = &mut self.list[i];
-        let host = &self.hosts[one.spec.host];
-        let name = self.live.names().nth(one.spec.host).expect("invariant: hosts are named");
-        let output =
-            |kind: &str| File::create(format!("/out/{name}/{}.{kind}", one.spec.name)).map(OwnedFd::from);
-        let command = Command {
-            file: bytes(&one.spec.file)?,
-            arguments: one.spec.argv.iter().map(|text| bytes(text)).collect::<Result<_>>()?,
-            environment: one.spec.env.iter().map(|text| bytes(text)).collect::<Result<_>>()?,
-            folder: bytes(&self.live.folder)?,
-            outputs: [output("stdout")?, output("stderr")?],
-        };
         one.started = Some(now);
-        match process::start(&host.view, host.network, &command) {
-            Ok(process) => one.process = Some(process),
-            Err(error) => one.failed = Some(error.to_string()),
+        match one.waiting.take().map(process::start) {
+            Some(Ok(process)) => one.process = Some(process),
+            Some(Err(error)) => one.failed = Some(error.to_string()),
+            None => {}
         }
         self.tell(now)
     }
@@ -243,6 +231,22 @@ impl Running<'_> {
     fn waits(&self) -> bool {
         self.started.is_none()
     }
+}
+
+/// A program that waits for its start.
+fn prepared<'a>(live: &Live, spec: &'a Exec, hosts: &[Host]) -> Result<Running<'a>> {
+    let host = &hosts[spec.host];
+    let name = live.names().nth(spec.host).expect("invariant: hosts are named");
+    let output = |kind: &str| File::create(format!("/out/{name}/{}.{kind}", spec.name)).map(OwnedFd::from);
+    let command = Command {
+        file: bytes(&spec.file)?,
+        arguments: spec.argv.iter().map(|text| bytes(text)).collect::<Result<_>>()?,
+        environment: spec.env.iter().map(|text| bytes(text)).collect::<Result<_>>()?,
+        folder: bytes(&live.folder)?,
+        outputs: [output("stdout")?, output("stderr")?],
+    };
+    let waiting = Some(process::prepare(&host.view, host.network, &command)?);
+    Ok(Running { spec, waiting, process: None, started: None, ended: None, asked: false, failed: None })
 }
 
 /// Folders that a host writes into: what the machine has there it does not see, but for the names of folders.

@@ -187,7 +187,6 @@ def _job(
     host = {**host, "sysctl": sorted({**kept, **sysctls}.items())}
     made = _translate.job(compiled if flows else plain, seed, "relay", has)
     if not flows:
-        made["scenario"] = {**made["scenario"], "flows": []}
         made["hosts"] = []
     base = Path("/") if root is None else root.resolve()
     folder = os.getcwd() if root is None else "/"
@@ -211,6 +210,7 @@ def _job(
         raise InputError(f"--path: found {quote(path)}; allowed: {', '.join(ways) or 'none: the network has no paths'}")
     made["hosts"] = [*made["hosts"], host]
     made["live"] = {
+        "alone": not flows,
         "pairs": [{"names": HOSTS, "path": path or (ways[0] if ways else None)}],
         "programs": listed,
         "root": str(base),

@@ -2,7 +2,7 @@
 //! lock of.
 
 use std::ffi::CString;
-use std::io::{Error, Read, Result, Write};
+use std::io::{Error, PipeReader, PipeWriter, Read, Result, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, text};
@@ -103,18 +103,28 @@ fn inside(host: &str, network: RawFd, root: &str, lay: impl FnOnce() -> Result<(
     check(unsafe { libc::chdir(text("/").as_ptr()) }, "chdir").map(drop)
 }
 
-/// Start a program in a view and a network; its process, which leads a session.
-pub fn start(view: &View, network: RawFd, command: &Command) -> Result<i32> {
+/// A process that becomes a program when it is told. It is made before this process maps packets: a copy of such a map is no good to the kernel.
+pub struct Waiting {
+    child: i32,
+    go: PipeWriter,
+    told: PipeReader,
+}
+
+/// Prepare a program in a view and a network; it leads a session.
+pub fn prepare(view: &View, network: RawFd, command: &Command) -> Result<Waiting> {
     let pointers = |of: &[CString]| -> Vec<*const libc::c_char> {
         of.iter().map(|one| one.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(&command.arguments), pointers(&command.environment));
-    let (mut told, tell) = std::io::pipe()?; // closed by `exec`
+    let (told, tell) = std::io::pipe()?; // closed by `exec`
+    let (hold, go) = std::io::pipe()?;
     let null = text("/dev/null");
     let root = text("/");
     let child = check(unsafe { libc::fork() }, "fork")?;
     if child == 0 {
+        let mut byte = 0u8;
         let code = unsafe {
+            libc::read(hold.as_raw_fd(), std::ptr::from_mut(&mut byte).cast(), 1);
             become_it(view, network, command, &null, &root);
             libc::execve(command.file.as_ptr(), arguments.as_ptr(), environment.as_ptr());
             *libc::__errno_location()
@@ -124,7 +134,13 @@ pub fn start(view: &View, network: RawFd, command: &Command) -> Result<i32> {
             libc::_exit(127)
         };
     }
-    drop(tell);
+    Ok(Waiting { child, go, told })
+}
+
+/// Let it begin; its process.
+pub fn start(waiting: Waiting) -> Result<i32> {
+    let Waiting { child, mut go, mut told } = waiting;
+    go.write_all(&[0])?;
     let mut code = Vec::new();
     told.read_to_end(&mut code)?;
     match <[u8; 4]>::try_from(&code[..]) {
