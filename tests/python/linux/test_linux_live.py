@@ -32,6 +32,8 @@ def built() -> bool:
 
 real = pytest.mark.skipif(not built(), reason="the kernel or the guest program is not built")
 iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+SPINS = "0006-time-for-programs.patch"
+"""Without it the server of iperf3, which asks for the time until it has passed, never sleeps."""
 
 
 def live(*words: str) -> int:
