@@ -114,6 +114,7 @@ docs/reference/*
 docs/fidelity
 docs/evaluation
 docs/worst-cases
+docs/proofs
 docs/numbers
 docs/kernels
 docs/studies/README
@@ -125,7 +126,6 @@ docs/studies/README
 ARCHITECTURE
 docs/decisions/README
 CONTRIBUTING
-docs/performance-log
 docs/safety
 docs/stability
 CHANGELOG

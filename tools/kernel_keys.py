@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "how-to" / "run-in-the-linux-kernel.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
-TABLES = ("flows", "acks", "datagrams", "transactions", "fetches")
+TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
 """What hosts saw: the links' own tables may say what the scenario does."""
 
 Changes = dict[str, Any]
@@ -98,6 +98,7 @@ TICKS = {LINK + "capacity": {"kind": "dummynet", "tick": "10 ms"}}
 OUT = {LINK + "outage": {"at": "300 ms", "lasts": "100 ms", "arrivals": "wait"}}
 STRIPS = {**MARKS, STACK + "ecn": "ask", LINK + "ecn_fault": {"what": "strip-ce", "at": "after"}}
 LATE = {LINK + "reorder": {"probability": "2 %", "extra_delay": "5 ms"}}
+SAID = work("conversation", repeat=5, steps=[{"client": "200 bytes"}, {"server": "2 x 1 kB"}])
 EARLY = {LINK + "netem_jitter": {"deviation": "2 ms", "distribution": "normal"}}
 BUCKET = {LINK + "capacity": {"kind": "token-bucket", "burst": "20 kB"}}
 
@@ -144,6 +145,7 @@ def rows() -> list[Row]:
         Row(key=STACK + "receive_buffer", value="40000 bytes"),
         Row(key=STACK + "send_buffer", value="60000 bytes"),
         Row(key=STACK + "max_pacing_rate", value="5 Mbit/s"),
+        *(Row(key=STACK + key, value=True, given=SAID) for key in ("nodelay", "cork", "quickack")),
         Row(key=STACK + "pacing", value=True),
         Row(key=STACK + "reordering", value=20, given=LOSSY),
         Row(key=STACK + "initial_receive_window", value=3),
@@ -151,7 +153,7 @@ def rows() -> list[Row]:
         Row(
             key=STACK + "mtu_probing",
             value="after-timeouts",
-            given={LINK + "outage": {"at": "300 ms", "lasts": "4 s", "arrivals": "lost"}, "duration": "10 s"},
+            given={LINK + "outage": {"at": "300 ms", "lasts": "12 s", "arrivals": "lost"}, "duration": "20 s"},
         ),
         Row(key=STACK + "small_queues", value=False, given=OWN, network="qdisc"),
         Row(
@@ -253,6 +255,26 @@ def rows() -> list[Row]:
                 WORK + "count": 16,
                 WORK + "initial_window_mix": [{"segments": 3, "share": 0.5}, {"segments": 10, "share": 0.5}],
             },
+        ),
+        Row(key=WORK + "repeat", value=3, given=SAID),
+        Row(key=WORK + "think", value="30 ms", given=SAID),
+        Row(key=WORK + "streams", value=3, given=SAID),
+        *(
+            Row(
+                key=f"{WORK}steps",
+                value=[{"client": "200 bytes"}, step],
+                given=SAID,
+                label=f"flows.workload.steps.{key}",
+            )
+            for key, step in (
+                ("client", {"client": "2 x 1 kB"}),
+                ("server", {"server": "2 x 2 kB"}),
+                ("gap", {"server": "2 x 1 kB", "gap": "100 ms"}),
+                ("wait", {"server": "2 x 1 kB", "wait": "100 ms"}),
+                ("separate", {"server": "2 x 1 kB", "separate": True}),
+                ("together", {"server": "2 x 1 kB", "together": True}),
+                ("corked", {"server": "2 x 1 kB", "corked": True}),
+            )
         ),
         Row(key=WORK + "rate", value="1 Mbit/s", given=PLAIN),
         Row(key=WORK + "payload", value="1000 bytes", given=PLAIN),

@@ -1,33 +1,47 @@
-"""Sentences about short responses, proven or refuted by all patterns of losses, on a path and on its neighbours; and their page.
+"""Sentences about short responses, proven or refuted by all patterns of losses, on a path and on its neighbours; and their pages.
 
-`python tools/proofs.py` runs every sentence and writes `measured/proofs.json`; `python tools/proofs.py --replay` adds what the Linux kernel does
-in worst, median and drawn cases; `python tools/proofs.py --page` makes `docs/proofs.md` of what was written.
+    python tools/proofs.py            # look at every case, write measured/proofs/sentences.json and the pages
+    python tools/proofs.py --replay   # add what the Linux kernel does in worst, median and drawn cases of the path
+    python tools/proofs.py --pages    # only the pages: docs/proofs.md, and a table in the page of each study
+    python tools/proofs.py --check    # exit code 1 if a page differs from the record, or the path's cases from the engine
+
+In the page of a study the table stands between two comments: `<!-- proofs prr -->` and `<!-- . -->`. What the kernel did belongs to the cases
+of its day, and is dropped when these change.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ackclock import Scenario, prove
 from ackclock.prove.cases import pattern
 from ackclock.sweep.task import engine_identity
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "measured" / "proofs.json"
+RECORD = ROOT / "measured" / "proofs" / "sentences.json"
 PAGE = ROOT / "docs" / "proofs.md"
+STUDIES = ROOT / "docs" / "studies"
+TABLE = re.compile(r"<!-- proofs ([\w-]+) -->\n(.*?)<!-- \. -->", re.DOTALL)
 
 NEIGHBOURS: dict[str, dict[str, Any]] = {
     "the path": {},
     "Reno": {"controller": "reno"},
+    "5 segments": {"segments": 5},
     "9 segments": {"segments": 9},
     "11 segments": {"segments": 11},
     "12 segments": {"segments": 12},
+    "16 segments": {"segments": 16},
     "1 Mbit/s": {"rate": "1 Mbit/s"},
     "100 Mbit/s": {"rate": "100 Mbit/s"},
     "RTT 10 ms": {"delay": "5 ms"},
@@ -104,6 +118,31 @@ def timeouts(cases: Sequence[prove.Cases]) -> Any:
     return cases[0]["timeouts"] > 0
 
 
+def more_timeouts(cases: Sequence[prove.Cases]) -> Any:
+    """The first has more timeouts than the second."""
+    return cases[0]["timeouts"] > cases[1]["timeouts"]
+
+
+def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
+    """A case without one of its losses takes longer."""
+    took, answers = prove.numbers.times(cases[0]), cases[0]["answers"].astype("i8")
+    place = np.argsort(answers)
+    faster = np.zeros(len(took), dtype=bool)
+    for k in range(len(took).bit_length() - 1):
+        lost = answers >> k & 1 == 1
+        faster[lost] |= took[place[answers[lost] ^ (1 << k)]] > took[lost]
+    return faster
+
+
+def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
+    """Of cases with one loss: that of the segment before costs more."""
+    took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
+    single = single[np.argsort(cases[0]["answers"][single])]
+    broken = np.zeros(len(took), dtype=bool)
+    broken[single[1:]] = took[single[:-1]] > took[single[1:]]
+    return broken
+
+
 def last_is_not_worst(cases: Sequence[prove.Cases]) -> Any:
     """Of cases with one loss: it costs more than that of the last segment."""
     took, single = prove.numbers.times(cases[0]), cases[0].yes == 1
@@ -116,6 +155,26 @@ def compared(cases: Sequence[prove.Cases]) -> str:
     found = prove.compare(("a", "b"), cases[0], cases[1])
     assert found is not None
     return f"faster in {found.faster}, slower in {found.slower} of {found.cases}, by up to {found.most_faster_s * 1e3:.4g} and {found.most_slower_s * 1e3:.4g} ms"
+
+
+def counted(cases: Sequence[prove.Cases]) -> str:
+    """How many cases of each have a timeout."""
+    return (
+        f"timeouts in {(cases[0]['timeouts'] > 0).sum()} and in {(cases[1]['timeouts'] > 0).sum()} of {len(cases[0])}"
+    )
+
+
+def by_one(cases: Sequence[prove.Cases]) -> str:
+    """In how many cases one loss less takes longer."""
+    return f"in {one_more_is_faster(cases).sum()} of {len(cases[0])} some loss less takes longer"
+
+
+def singles(cases: Sequence[prove.Cases]) -> str:
+    """What a single loss costs by its place."""
+    took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
+    single = single[np.argsort(cases[0]["answers"][single])]
+    none = took[cases[0].yes == 0][0]
+    return "a loss costs, by its place: " + ", ".join(f"{(took[at] - none) / 1e6:.4g}" for at in single) + " ms"
 
 
 def spread(cases: Sequence[prove.Cases]) -> str:
@@ -188,6 +247,22 @@ SENTENCES = [
         without=("no TLP", "no RACK"),
     ),
     Sentence(
+        study="prr",
+        id="P7",
+        text="One loss more never makes a response faster (PRR).",
+        arms=(PRR,),
+        breaks=one_more_is_faster,
+        magnitude=by_one,
+    ),
+    Sentence(
+        study="prr",
+        id="P8",
+        text="Rate halving is never faster than RFC 6675.",
+        arms=(HALVING, RFC),
+        breaks=faster,
+        magnitude=compared,
+    ),
+    Sentence(
         study="iw10",
         id="W1",
         text="An initial window of 10 is never slower than one of 3, whatever is lost.",
@@ -209,41 +284,67 @@ SENTENCES = [
         without=("initial window 3", "no TLP", "no RACK"),
     ),
     Sentence(
-        study="slow_start",
+        study="iw10",
+        id="W3",
+        text="An initial window of 10 never has more timeouts than one of 3, whatever is lost.",
+        arms=(("window 10", {"initial_window": 10}), ("window 3", {"initial_window": 3})),
+        breaks=more_timeouts,
+        magnitude=counted,
+        without=("initial window 3",),
+    ),
+    Sentence(
+        study="slow-start",
         id="S1",
         text="Of all single losses, that of the last segment costs most.",
         arms=(("CUBIC", {}),),
         breaks=last_is_not_worst,
-        magnitude=spread,
+        magnitude=singles,
     ),
     Sentence(
-        study="slow_start",
+        study="slow-start",
         id="S2",
         text="Of all single losses, that of the last segment costs most, with the stack of Linux 3.2.",
         arms=(("CUBIC", {"profile": "linux-3.2"}),),
         breaks=last_is_not_worst,
-        magnitude=spread,
+        magnitude=singles,
         without=("no TLP", "no RACK"),
     ),
+    Sentence(
+        study="slow-start",
+        id="S3",
+        text="A single loss never costs less than that of the segment before.",
+        arms=(("CUBIC", {}),),
+        breaks=earlier_costs_more,
+        magnitude=singles,
+    ),
 ]
+
+
+@functools.cache
+def _cases(scenario: str, segments: int) -> prove.Cases:
+    target = prove.Target(name="x", scenario=prove.certificate.parsed(scenario))
+    return prove.prove([target], prove.Adversary(name="losses", first=segments), jobs=os.cpu_count() or 1).cases[0]
 
 
 def judged(sentence: Sentence, change: dict[str, Any]) -> dict[str, Any]:
     """A sentence on one path."""
     segments = change.get("segments", 10)
-    targets = [prove.Target(name=name, scenario=path({**change, **arm})) for name, arm in sentence.arms]
-    made = prove.prove(targets, prove.Adversary(name="losses", first=segments), jobs=os.cpu_count() or 1)
-    broken = sentence.breaks(made.cases)
-    holds = not broken.any()
-    simplest = None if holds else made.cases[0].answers(prove.numbers.simplest(made.cases[0], broken))
+    cases = [_cases(path({**change, **arm}).to_toml(), segments) for _, arm in sentence.arms]
+    broken = sentence.breaks(cases)
+    simplest = cases[0].answers(prove.numbers.simplest(cases[0], broken)) if broken.any() else None
     return {
-        "holds": holds,
-        "cases": len(made.cases[0]),
+        "holds": simplest is None,
+        "cases": len(cases[0]),
         "broken": int(broken.sum()),
         "simplest": None if simplest is None else pattern(simplest, segments),
-        "numbers": sentence.magnitude(made.cases),
-        "roots": [cases.root for cases in made.cases],
+        "numbers": sentence.magnitude(cases),
+        "roots": [one.root for one in cases],
     }
+
+
+def of_a_kernel(sentence: Sentence) -> bool:
+    """Whether a kernel that builds has the stack that it is about."""
+    return all(arm.get("profile", "linux-6") == "linux-6" for _, arm in sentence.arms)
 
 
 def replayed(sentence: Sentence) -> list[dict[str, Any]]:
@@ -254,73 +355,144 @@ def replayed(sentence: Sentence) -> list[dict[str, Any]]:
     return [one.to_json() for row in rows for one in row]
 
 
-def measure(*, replay: bool) -> None:
-    """Run every sentence, and write what came of it."""
-    record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+def measure() -> None:
+    """Look at every case of every sentence."""
+    before = read() if RECORD.exists() else {"sentences": {}}
+    record: dict[str, Any] = {"engine": engine_identity(), "sentences": {}}
+    record.update({key: before[key] for key in before if key not in record})
     for sentence in SENTENCES:
-        one = record.setdefault(sentence.id, {})
-        if replay:
-            if all(arm.get("profile", "linux-6") == "linux-6" for _, arm in sentence.arms):
-                one["kernel"] = replayed(sentence)
-        else:
-            one.update(
-                study=sentence.study,
-                text=sentence.text,
-                arms=[name for name, _ in sentence.arms],
-                engine=engine_identity(),
-            )
-            one["paths"] = {
-                name: judged(sentence, change) for name, change in NEIGHBOURS.items() if name not in sentence.without
-            }
-        broken = [name for name, found in one.get("paths", {}).items() if not found["holds"]]
-        print(sentence.id, "proven" if not broken else f"breaks on {', '.join(broken)}", flush=True)
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        changes = {name: change for name, change in NEIGHBOURS.items() if name not in sentence.without}
+        one: dict[str, Any] = {
+            "study": sentence.study,
+            "text": sentence.text,
+            "arms": [name for name, _ in sentence.arms],
+            "paths": {name: judged(sentence, change) for name, change in changes.items()},
+        }
+        known = before["sentences"].get(sentence.id, {})
+        if known.get("kernel") and known["paths"]["the path"]["roots"] == one["paths"]["the path"]["roots"]:
+            one["kernel"] = known["kernel"]
+        record["sentences"][sentence.id] = one
+        print(sentence.id, sentence.text, verdict(one["paths"]), flush=True)
+    write(record)
 
 
-def page() -> str:
-    """The page of the record."""
-    record = json.loads(RECORD.read_text())
-    lines = [
-        "# Sentences that are proven",
-        "",
-        "Each sentence is about all patterns of losses among the first transmissions of a response: ten segments at 10 Mbit/s and 50 ms behind a deep",
-        "queue, CUBIC, the stack of Linux 6 where nothing else is said. Evidence: all patterns; there is no interval. A sentence is looked at on the neighbours of the path, too:",
-        "Reno; 9, 11 and 12 segments; a tenth of the rate and ten times it; 10 and 200 ms; an initial window of 3; without TLP; without RACK. `python tools/proofs.py` makes this page;",
-        "[how to prove a sentence of your own](how-to/prove.md).",
-        "",
-        "| sentence | verdict | on the path | the kernel |",
-        "|---|---|---|---|",
-    ]
-    for id, one in record.items():
-        paths = one["paths"]
-        broken = {name: found for name, found in paths.items() if not found["holds"]}
-        if not broken:
-            verdict = f"**proven**, in all patterns on all {len(paths)} paths"
-        elif "the path" in broken:
-            verdict = f"**refuted** by pattern {broken['the path']['simplest']}; holds on {len(paths) - len(broken)} of {len(paths)} paths"
-        else:
-            where = "; ".join(
-                f"{name} ({found['broken']} of {found['cases']}, the simplest {found['simplest']})"
-                for name, found in broken.items()
+def replay() -> None:
+    """Ask the kernel about each sentence that it can say something of."""
+    for sentence in SENTENCES:
+        if of_a_kernel(sentence):
+            record = read()
+            record["sentences"][sentence.id]["kernel"] = replayed(sentence)
+            print(sentence.id, kernel(sentence, record["sentences"][sentence.id]), flush=True)
+            write(record)
+
+
+def read() -> dict[str, Any]:
+    """What was written."""
+    found: dict[str, Any] = json.loads(RECORD.read_text())
+    return found
+
+
+def write(record: dict[str, Any]) -> None:
+    """Keep it."""
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def so_many(count: int) -> str:
+    """So many, in words."""
+    return "1 case" if count == 1 else f"{count:,} cases"
+
+
+def verdict(paths: dict[str, Any]) -> str:
+    """Of a sentence, in words."""
+    broken = {name: found for name, found in paths.items() if not found["holds"]}
+    where = "; ".join(
+        f"{name}: {found['simplest']}, {so_many(found['broken'])}"
+        for name, found in broken.items()
+        if name != "the path"
+    )
+    if not broken:
+        return f"**proven**: in all patterns on all {len(paths)} paths"
+    if "the path" not in broken:
+        return f"**proven** on the path and on {len(paths) - len(broken) - 1} of its {len(paths) - 1} neighbours; breaks with {where}"
+    found = paths["the path"]
+    here = f"**refuted** by pattern {found['simplest']}, in {found['broken']:,} of {found['cases']:,}"
+    if len(broken) == len(paths):
+        return f"{here}, and on all {len(paths) - 1} neighbours"
+    holds = ", ".join(name for name, found in paths.items() if found["holds"])
+    return f"{here}; holds with {holds}"
+
+
+def kernel(sentence: Sentence, one: dict[str, Any]) -> str:
+    """What the kernel did, in words."""
+    if not of_a_kernel(sentence):
+        return "no kernel that builds has this stack: none replays it"
+    rows = one.get("kernel")
+    if not rows:
+        return "not replayed"
+    equal = sum(row["equal"] for row in rows)
+    timed = sum(row["simulator_s"] == row["kernel_s"] for row in rows)
+    return f"Linux {rows[0]['kernel']}: {equal} of {len(rows)} cases equal, segment by segment; {timed} complete in the same ns"
+
+
+def table(record: dict[str, Any], study: str | None = None) -> str:
+    """The sentences, of one study or of all."""
+    lines = ["| sentence | verdict | on the path | the kernel |", "|---|---|---|---|"]
+    for sentence in SENTENCES:
+        one = record["sentences"][sentence.id]
+        if study in (None, sentence.study):
+            here = one["paths"]["the path"]["numbers"]
+            lines.append(
+                f"| {sentence.id}: {sentence.text} | {verdict(one['paths'])} | {here} | {kernel(sentence, one)} |"
             )
-            verdict = f"**proven** on the path; breaks with {where}"
-        kernel = one.get("kernel")
-        if kernel:
-            equal = sum(row["equal"] for row in kernel)
-            said = f"Linux {kernel[0]['kernel']}: {equal} of {len(kernel)} cases equal, segment by segment"
-        elif kernel is None:
-            said = "no kernel that builds has this stack"
-        else:
-            said = "not replayed"
-        lines.append(f"| {one['study']} {id}: {one['text']} | {verdict} | {paths['the path']['numbers']} | {said} |")
     return "\n".join([*lines, ""])
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replay", action="store_true", help="Ask the Linux kernel, too.")
-    parser.add_argument("--page", action="store_true", help="Only make the page.")
+def pages(record: dict[str, Any]) -> dict[Path, str]:
+    """Each page as the record wants it."""
+    made = {PAGE: TABLE.sub(lambda _: f"<!-- proofs all -->\n{table(record)}<!-- . -->", PAGE.read_text())}
+    for place in sorted(STUDIES.glob("*.md")):
+        made[place] = TABLE.sub(
+            lambda found: f"<!-- proofs {found[1]} -->\n{table(record, found[1])}<!-- . -->", place.read_text()
+        )
+    return made
+
+
+def check() -> int:
+    """Hold pages against the record, and the cases of the path against the engine."""
+    record, wrong = read(), []
+    for place, text in pages(record).items():
+        if place.read_text() != text:
+            wrong.append(
+                f"{place.relative_to(ROOT)} differs from measured/proofs/sentences.json: python tools/proofs.py --pages"
+            )
+    for sentence in SENTENCES:
+        if judged(sentence, {}) != record["sentences"][sentence.id]["paths"]["the path"]:
+            wrong.append(
+                f"measured/proofs/sentences.json, {sentence.id}: the engine gives other cases: python tools/proofs.py, then --replay"
+            )
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    """Do what is asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_mutually_exclusive_group()
+    for option in ("replay", "pages", "check"):
+        which.add_argument(f"--{option}", action="store_true")
     options = parser.parse_args()
-    if not options.page:
-        measure(replay=options.replay)
-    PAGE.write_text(page())
+    if options.check:
+        return check()
+    if options.replay:
+        replay()
+    elif not options.pages:
+        measure()
+    for place, text in pages(read()).items():
+        if place.read_text() != text:
+            place.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -106,7 +106,7 @@ def typed(takes: Mapping[str, Any]) -> str:
             return f"Literal[{', '.join(literal(name) for name in takes['names'])}]"
         case "drawn":
             return members("distributions")
-        case "drawn or" | "duration or drawn":
+        case "drawn or" | "writes" | "duration or drawn":
             return f"str | {members('distributions')}"
         case "options":
             return "dict[str, bool | float | str]"

@@ -540,8 +540,10 @@ def _remove_unheld(rest: Path) -> None:
 
 
 def _remove(part: Path | None) -> None:
+    """Ctrl-C waits: whoever stops a command just then keeps nothing half."""
     if part is not None:
-        shutil.rmtree(part, ignore_errors=True)
+        with _uninterrupted():
+            shutil.rmtree(part, ignore_errors=True)
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)

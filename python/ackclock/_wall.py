@@ -155,13 +155,20 @@ class Page:
         """The child hears a signal."""
         struct.pack_into("<Q", self._memory, HEARD, self.heard + 1)
 
-    def use(self) -> None:
-        """Let this process, the child, note its calls here from now on, and end with its parent."""
+    def use(self, *, watches: bool = True) -> None:
+        """Let this process, the child, note its calls here from now on, and end with its parent.
+
+        Parameters
+        ----------
+        watches
+            A thread looks from time to time whether the parent is there; without, somebody else sees to that.
+        """
         global _page  # noqa: PLW0603 - a process has one
         from ackclock import _engine
 
         _page = self
-        _engine.end_with_parent()
+        if watches:
+            _engine.end_with_parent()
         _engine.share_calls(self._memory)
 
     def where(self) -> str:

@@ -211,6 +211,16 @@ def planned(own: Iterable[OwnClass]) -> str:
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
+def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
+    """Another process has found out what this code reads: its hash, and the content of each file. `planned` then runs none of it here."""
+    _wholes[one.file, one.name, one.options, one.digest] = (whole, dict(read))
+
+
+def remembered(one: OwnClass) -> dict[str, str | None]:
+    """The content of each file that this code reads, as it was when it was planned."""
+    return dict(_wholes[one.file, one.name, one.options, one.digest][1])
+
+
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
     """What the engine calls, by the name that the compiled scenario has for it."""
     return {one.key: one.load() for one in own}

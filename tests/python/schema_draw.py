@@ -151,6 +151,11 @@ class _Drawn:
                 if self.random() < 0.5:
                     return self.family("distributions", unit)
                 return self.size(1, 10**6) if unit == "size" else self.duration(takes.get("least", 0))
+            case "writes":
+                if self.random() < 0.3:
+                    return self.family("distributions", "size")
+                one = self.size(1, 10**6)
+                return one if self.random() < 0.5 else f"{1 + self.below(9)} x {one}"
             case "one of":
                 return self.family(takes["family"])
             case "table":

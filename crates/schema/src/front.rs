@@ -168,6 +168,7 @@ impl<'a> Front<'a> {
             Takes::Amount => Ok(Value::Flag(true)),
             Takes::Drawn(unit) => return self.drawn(written, unit, false),
             Takes::DrawnOr(unit, least) => return self.drawn_or(written, unit, least),
+            Takes::Writes => return self.writes(written),
             Takes::DurationOr(_) => match written {
                 Written::Table(_) => return self.drawn(written, Unit::Duration, true),
                 _ => {
@@ -318,6 +319,25 @@ impl<'a> Front<'a> {
         self.either(read.map(constant), written)
     }
 
+    /// A size, several of one size, or a distribution of sizes.
+    fn writes(&mut self, written: &Written) -> Option<Value> {
+        let several = written.text().and_then(|text| text.split_once(TIMES));
+        let Some((times, each)) = several else { return self.drawn_or(written, Unit::Size, 1) };
+        let times = times.trim().parse().ok().filter(|times| (1..=MOST_TIMES).contains(times));
+        let each = exact(&Written::Text(each.to_string()), &[&SIZE], false).ok();
+        let (Some(times), Some(each)) = (times, each) else {
+            let allowed = format!("a size, or 1 to {MOST_TIMES} times one, e.g. \"2 x 1 kB\"");
+            self.refuse_as(quote(written), allowed);
+            return None;
+        };
+        let constant = ("kind", Value::Text("constant".into()));
+        Some(Value::table([
+            constant,
+            ("value", Value::Number(each.to_f64())),
+            ("times", Value::Whole(times)),
+        ]))
+    }
+
     /// A distribution of this unit, whose values may be zero or not.
     fn drawn(&mut self, written: &Written, unit: Unit, zero: bool) -> Option<Value> {
         let before = self.wrong.len();
@@ -446,6 +466,10 @@ fn whole(written: &Written, dimension: &[&'static Dimension], zero: bool) -> Res
     exact(written, dimension, zero).map(|number| Value::Whole(number.half_up() as u64))
 }
 
+/// Between a number of writes and the size of each.
+const TIMES: &str = " x ";
+const MOST_TIMES: u64 = 1_000_000;
+
 /// A size within bounds.
 fn bytes(written: &Written, low: u64, high: u64) -> Result<Value, Refusal> {
     let number = exact(written, &[&SIZE], low == 0)?;
@@ -501,7 +525,9 @@ pub fn expected(takes: &Takes) -> String {
         Takes::Choice(names) => names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "),
         Takes::Drawn(_) => expected(&Takes::OneOf(DISTRIBUTIONS)),
         Takes::Amount => "an amount with its unit written out".to_string(),
-        Takes::DrawnOr(..) | Takes::DurationOr(_) | Takes::ListOr(..) => "a value, or a table".to_string(),
+        Takes::DrawnOr(..) | Takes::Writes | Takes::DurationOr(_) | Takes::ListOr(..) => {
+            "a value, or a table".to_string()
+        }
         Takes::OneOf(family) => {
             let kinds: Vec<&str> = family.tables.iter().map(|table| table.kind).collect();
             format!("{TAGGED} ({})", kinds.join(", "))

@@ -36,7 +36,7 @@ impl Takes {
                     None => written,
                 }
             }
-            (Takes::Drawn(_) | Takes::DrawnOr(..) | Takes::DurationOr(_), _) => {
+            (Takes::Drawn(_) | Takes::DrawnOr(..) | Takes::Writes | Takes::DurationOr(_), _) => {
                 Takes::OneOf(DISTRIBUTIONS).ordered(written)
             }
             (Takes::List(of, _) | Takes::ListOr(of, _), Written::List(_)) => {
@@ -58,6 +58,10 @@ impl Takes {
             (Takes::Rate(_), _) => whole(rate),
             (Takes::Size(..), _) => whole(size),
             (Takes::Packets, _) => whole(|n| format!("{n} packets")),
+            (Takes::Writes, _) => match (value.get("value"), value.get("times")) {
+                (Some(Value::Number(_)), Some(Value::Whole(_))) => Value::Text(crate::words::writes(value)),
+                _ => Takes::DrawnOr(Unit::Size, 1).shown(value),
+            },
             (Takes::DrawnOr(unit, _), _) => match (unit, value.get("value")) {
                 (Unit::Size, Some(Value::Number(x))) => Value::Text(size(libm::rint(*x) as u64)),
                 (_, Some(Value::Number(x))) => Value::Text(duration(libm::rint(*x * 1e9) as u64)),

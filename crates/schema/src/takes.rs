@@ -41,6 +41,8 @@ pub enum Takes {
     Drawn(Unit),
     /// The same, or one value: always the same. The least, in the base unit of the scenario.
     DrawnOr(Unit, u64),
+    /// A size, "2 x 1 kB" for several of one size, or a distribution of sizes. Several are compiled as one, with `times`.
+    Writes,
     /// A length of time that may be zero; or a distribution, which is compiled under this key, in s.
     DurationOr(&'static str),
     /// An amount of a distribution: the key that holds the distribution says of what.
@@ -183,7 +185,8 @@ impl Takes {
                 Value::List(entries) if entries.len() as u64 >= least => None,
                 _ => Some(format!("a list of at least {least}")),
             },
-            Takes::DrawnOr(_, least) => {
+            Takes::DrawnOr(..) | Takes::Writes => {
+                let least = if let Takes::DrawnOr(_, least) = *self { least } else { 1 };
                 let below = |value: &Value| f64::read(value).is_ok_and(|x| x < least as f64);
                 let values = match (value.get("value"), value.get("values")) {
                     (Some(one), _) => std::slice::from_ref(one),
@@ -256,6 +259,7 @@ impl Takes {
             }
             Takes::Drawn(u) => of("drawn", vec![unit(u)]),
             Takes::DrawnOr(u, least) => of("drawn or", vec![unit(u), ("least", Value::Whole(least))]),
+            Takes::Writes => of("writes", vec![]),
             Takes::DurationOr(_) => of("duration or drawn", vec![]),
             Takes::Amount => of("amount", vec![]),
             Takes::Trace => of("trace", vec![]),

@@ -178,6 +178,7 @@ fn with_unit(value: &Value, takes: Takes) -> String {
             (_, Some(n)) => whole(n).map(size),
             _ => None,
         },
+        Takes::Writes if value.get("value").is_some() => Some(writes(value)),
         Takes::DrawnOr(unit, _) => match (unit, value.get("value")) {
             (Unit::Duration, Some(Value::Number(s))) => Some(duration(libm::rint(s * 1e9) as u64)),
             (Unit::Size, Some(Value::Number(n))) => Some(size(libm::rint(*n) as u64)),
@@ -186,6 +187,18 @@ fn with_unit(value: &Value, takes: Takes) -> String {
         _ => None,
     };
     text.map_or_else(|| plain(value), |text| quoted(&text))
+}
+
+/// A size, or several of one size, as they are written.
+pub(crate) fn writes(value: &Value) -> String {
+    let each = match value.get("value") {
+        Some(Value::Number(each)) => size(libm::rint(*each) as u64),
+        _ => String::new(),
+    };
+    match value.get("times") {
+        Some(Value::Whole(times)) => format!("{times} x {each}"),
+        _ => each,
+    }
 }
 
 /// A length of time in the largest unit of which it is a whole number.

@@ -4,6 +4,7 @@
 mod arrivals;
 mod bulk;
 mod bursts;
+pub mod conversation;
 mod datagrams;
 mod fetch;
 pub mod flow;
@@ -32,6 +33,7 @@ use crate::world::{ConnId, World, SENDER};
 pub use arrivals::{Arrivals, ArrivalsConfig};
 use bulk::{Bulk, BulkParams};
 use bursts::{Bursts, BurstsParams};
+pub use conversation::{Conversation, ConversationParams};
 use datagrams::{ConstantRateParams, Datagrams, OnOffParams, VoiceParams};
 pub use fetch::{Fetch, FetchParams, Pace};
 use media::{Media, MediaParams};
@@ -116,10 +118,12 @@ workloads! {
     params
         Bulk(BulkParams), Transfer(TransferParams), Fetch(FetchParams), Throttled(ThrottledParams),
         Population(PopulationParams), ConstantRate(ConstantRateParams), OnOff(OnOffParams), Voice(VoiceParams),
-        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams), Writes(WritesParams);
+        Transactions(TransactionsParams), Video(VideoParams), Bursts(BurstsParams), Media(MediaParams), Writes(WritesParams),
+        Conversation(ConversationParams);
     drivers
         Bulk(Bulk), Transfer(Transfer), Fetch(Box<Fetch>), Throttled(Box<Throttled>), Datagrams(Datagrams),
-        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>), Writes(Box<Writes>);
+        Transactions(Box<Transactions<ConnId>>), Video(Box<Video>), Bursts(Box<Bursts>), Media(Box<Media>), Writes(Box<Writes>),
+        Conversation(Box<Conversation<ConnId>>);
 }
 
 /// The contract of a workload's parameters: what they mean for a run.

@@ -80,7 +80,7 @@ impl Receiver {
         Receiver {
             rcv_nxt: 0,
             is_plain: false,
-            predicts: config.predicts,
+            predicts: config.predicts && !config.switches.quickack,
             stamps_otherwise: config.controller.needs().exact_ecn
                 || config.switches.ack_splits > 1
                 || config.optimistic_acks.is_some(),

@@ -268,7 +268,7 @@ impl Sender {
             snd_nxt: 1,
             snd_wnd: 0,
             snd_wl1: responder as u64, // what made the connection: the ACK of its SYN-ACK, or the SYN-ACK
-            stream: Stream::default(),
+            stream: Stream::new(config.switches.nodelay, config.switches.cork),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers, Ticks::of(config)))),
             buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
             sack: config.sack,

@@ -29,7 +29,7 @@ pub const RECEIVER_PORT: u16 = 20_000;
 pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
     for flow in &shared.flows {
         let spec = &job.scenario.flows[flow.group];
-        if let WorkloadConfig::Transactions(_) = spec.workload {
+        if matches!(spec.workload, WorkloadConfig::Transactions(_) | WorkloadConfig::Conversation(_)) {
             continue; // they need no threads
         }
         let end = End {
@@ -41,6 +41,7 @@ pub fn launch(job: &Job, wiring: &Wiring, shared: &Arc<Shared>) -> Result<()> {
             controller: job.hosts[flow.group].congestion_control.clone(),
             mss: job.hosts[flow.group].mss,
             max_pacing_rate: job.hosts[flow.group].max_pacing_rate,
+            pushing: [job.hosts[flow.group].nodelay, job.hosts[flow.group].cork],
             send_buffer: job.hosts[flow.group].send_buffer,
             namespace: [wiring.hosts[flow.group][0].fd(), wiring.hosts[flow.group][1].fd()],
             shared: shared.clone(),
@@ -85,6 +86,16 @@ fn thread(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(run).map(drop)
 }
 
+/// What an application sets of what leaves when: TCP_NODELAY, TCP_CORK.
+pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
+    for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
+        if on {
+            sys::set_option(fd, libc::IPPROTO_TCP, name, &1i32)?;
+        }
+    }
+    Ok(())
+}
+
 const STACK: usize = 128 << 10;
 /// Bytes of one write of a sender that always has data.
 const WRITE: usize = 256 << 10;
@@ -101,6 +112,8 @@ struct End {
     controller: String,
     mss: u32,
     max_pacing_rate: u64,
+    /// TCP_NODELAY, TCP_CORK.
+    pushing: [bool; 2],
     send_buffer: u32,
     namespace: [RawFd; 2],
     shared: Arc<Shared>,
@@ -118,6 +131,7 @@ impl End {
         if self.max_pacing_rate > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &self.max_pacing_rate)?;
         }
+        set_pushing(raw, self.pushing)?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
             // it takes twice as much

@@ -212,6 +212,10 @@ pub struct Host {
     pub send_buffer: u32,
     /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = none.
     pub max_pacing_rate: u64,
+    /// What applications set on every socket: TCP_NODELAY, TCP_CORK, and TCP_QUICKACK each time they have read.
+    pub nodelay: bool,
+    pub cork: bool,
+    pub quickack: bool,
 }
 
 /// What a device does with packets.

@@ -397,6 +397,7 @@ impl World<'_> {
             output::transactions(&log.rows),
             output::transaction_summary(&log.tallies),
             output::transaction_times(&log.tallies),
+            output::conversations(&log.messages),
             output::datagrams(&mut datagrams),
             output::intervals(&mut intervals),
         ]);

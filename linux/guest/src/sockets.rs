@@ -37,6 +37,8 @@ pub struct Owner {
     pub flow: u32,
     /// Place among the workload's connections.
     pub place: u32,
+    /// Its applications set TCP_QUICKACK each time they have read.
+    pub quickack: bool,
 }
 
 /// The sending host's end, which accepts.
@@ -62,6 +64,8 @@ struct Socket {
     fd: OwnedFd,
     seen: End,
     unsent: u64,
+    /// TCP_CORK is to be cleared behind what is unsent.
+    uncork: bool,
     shut: bool,
 }
 
@@ -158,6 +162,9 @@ impl Sockets {
                     break; // emptied; the next arrival is another event
                 }
             }
+            if pair.owner.quickack {
+                sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_QUICKACK, &1i32)?;
+            }
         }
         self.flush(id, host);
         Ok(true)
@@ -179,7 +186,7 @@ impl Sockets {
         let id = self.seat();
         self.poll.watch(fd, id.token(CLIENT))?;
         self.by_peer.insert(peer, id);
-        let client = Socket { fd: socket, seen: End::default(), unsent: 0, shut: false };
+        let client = Socket { fd: socket, seen: End::default(), unsent: 0, uncork: false, shut: false };
         let ends = [None, Some(client)];
         let pair = Pair { serial: id.serial, owner, peer, ends, syns: None, base: Info::default() };
         self.pairs[id.at as usize] = Some(pair);
@@ -194,7 +201,7 @@ impl Sockets {
     /// A connection that has no ends.
     pub fn nothing(&mut self) -> Id {
         let id = self.seat();
-        let owner = Owner { driver: 0, flow: u32::MAX, place: 0 };
+        let owner = Owner { driver: 0, flow: u32::MAX, place: 0, quickack: false };
         self.pairs[id.at as usize] = Some(Pair {
             serial: id.serial,
             owner,
@@ -216,16 +223,17 @@ impl Sockets {
     }
 
     /// Take one in of those who wait at the listener of a flow: it says so again while there are more.
-    pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<()> {
+    pub fn accept(&mut self, listener: RawFd, flow: u32) -> Result<Option<Id>> {
         if let Some((fd, ip, port)) = sys::accept_now(listener)? {
-            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(()) }; // has given up
+            let Some(&id) = self.by_peer.get(&(flow, ip[3], port)) else { return Ok(None) }; // has given up
             let pair = self.pairs[id.at as usize].as_mut().expect("invariant: known by its address");
             pair.base = Info::of(fd.as_raw_fd())?;
             self.poll.watch(fd.as_raw_fd(), id.token(SERVER))?;
             let seen = End { established: true, ..End::default() };
-            pair.ends[SERVER] = Some(Socket { fd, seen, unsent: 0, shut: false });
+            pair.ends[SERVER] = Some(Socket { fd, seen, unsent: 0, uncork: false, shut: false });
+            return Ok(Some(id));
         }
-        Ok(())
+        Ok(None)
     }
 
     fn pair(&self, id: Id) -> &Pair {
@@ -261,6 +269,16 @@ impl Sockets {
         self.flush(id, host);
     }
 
+    /// Set or clear TCP_CORK, behind what was written.
+    pub fn cork(&mut self, id: Id, host: usize, on: bool) -> Result<()> {
+        let Some(socket) = self.socket(id, host) else { return Ok(()) };
+        socket.uncork = !on && socket.unsent > 0;
+        match socket.uncork {
+            true => Ok(()),
+            false => sys::set_option(socket.fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CORK, &(on as i32)),
+        }
+    }
+
     /// Close behind what was written.
     pub fn close(&mut self, id: Id, host: usize) {
         if let Some(socket) = self.socket(id, host) {
@@ -284,6 +302,10 @@ impl Sockets {
                     return;
                 }
             }
+        }
+        if std::mem::take(&mut socket.uncork) {
+            // an error says that it was reset, which the next event says, too
+            let _ = sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_CORK, &0i32);
         }
         if socket.seen.closing && !socket.shut {
             socket.shut = true;

@@ -1,4 +1,4 @@
-//! Clients who come and go: the simulator's own transactions (what clients do, when they come, what they draw) over sockets
+//! Clients who come and go, and conversations: the simulator's own (what clients do, when they come, what they draw) over sockets
 //! of this kernel. All of them live in the one loop of the run; no thread waits for anything.
 //!
 //! The initial window that a connection begins with is a metric of the server's route to the client: each window of a
@@ -6,6 +6,7 @@
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 
 use ackclock_core::rng::Family;
 use ackclock_core::{FlowId, Stream, Time};
@@ -14,15 +15,15 @@ use ackclock_sim::scenario::spec::WorkloadConfig;
 use ackclock_sim::tables::tally::{Counts, TransactionLog};
 use ackclock_sim::transport::{Freight, TransportConfig};
 use ackclock_sim::workload::transactions::{Carrier, End, Offered, Plan, Start};
-use ackclock_sim::workload::{Arrivals, Transactions};
+use ackclock_sim::workload::{conversation, Arrivals, Conversation, Transactions};
 
-use crate::flows::{Shared, SENDER_PORT};
+use crate::flows::{set_pushing, Shared, SENDER_PORT};
 use crate::job::{Host, Job};
 use crate::network::{client_ip, host_ip, Wiring};
 use crate::sockets::{Event, Id, Owner, Sockets, CLIENT, SERVER};
 use crate::{sys, DRAWS};
 
-/// Everything about transactions.
+/// Everything about transactions and conversations.
 pub struct Clients {
     pairs: Vec<Pair>,
     sockets: Sockets,
@@ -33,9 +34,41 @@ pub struct Clients {
 
 /// One flow: a client's host and its server.
 struct Pair {
-    work: Transactions<Id>,
+    work: Work,
     side: Side,
     started: bool,
+}
+
+/// What it does.
+enum Work {
+    Transactions(Transactions<Id>),
+    Conversation(Conversation<Id>),
+}
+
+impl Work {
+    fn start(&mut self, cx: &mut Now) {
+        match self {
+            Work::Transactions(work) => work.start(cx),
+            Work::Conversation(work) => work.start(cx),
+        }
+    }
+    fn wake(&mut self, cx: &mut Now) {
+        match self {
+            Work::Transactions(work) => work.wake(cx),
+            Work::Conversation(work) => work.wake(cx),
+        }
+    }
+    fn progress(&mut self, cx: &mut Now, conn: Id, host: usize) {
+        match self {
+            Work::Transactions(work) => work.progress(cx, conn, host),
+            Work::Conversation(work) => work.progress(cx, conn, host),
+        }
+    }
+    fn finish(&mut self, cx: &mut Now) {
+        if let Work::Transactions(work) = self {
+            work.finish(cx);
+        }
+    }
 }
 
 /// What carries it.
@@ -48,6 +81,9 @@ struct Side {
     namespaces: [RawFd; 2],
     controller: String,
     mss: u32,
+    /// TCP_NODELAY, TCP_CORK.
+    pushing: [bool; 2],
+    quickack: bool,
     /// Initial windows of the mix, in the order of the clients' addresses.
     windows: Vec<u32>,
     listener: OwnedFd,
@@ -66,21 +102,41 @@ impl Clients {
         let mut clients = Clients { pairs: Vec::new(), sockets: Sockets::new()?, log, error: None };
         let mut offered = Offered::default();
         for (index, group) in job.scenario.flows.iter().enumerate() {
-            let WorkloadConfig::Transactions(params) = &group.workload else { continue };
+            if !matches!(group.workload, WorkloadConfig::Transactions(_) | WorkloadConfig::Conversation(_)) {
+                continue;
+            }
             let config = match hosts::transport(group, index, &[], &Customs::new(), &Freight::default())
                 .map_err(refused)?
             {
                 TransportConfig::Tcp(config) => config,
-                _ => return Err(Error::other("transactions need TCP")),
+                _ => return Err(Error::other("transactions and conversations need TCP")),
             };
             let place = job.scenario.place(index);
             let tallies = &mut clients.log.tallies;
-            let (plan, process) =
-                Plan::of_tcp(params, &place, &config, tallies, &mut offered).map_err(refused)?;
+            let (seed, mut windows) = (job.seed, Vec::new());
+            let make: Box<dyn Fn(FlowId, u64) -> Work> = match &group.workload {
+                WorkloadConfig::Conversation(params) => {
+                    let start = Start { threshold: u64::MAX, config, tally: 0 };
+                    let plan = Rc::new(conversation::Plan::new(params, start));
+                    Box::new(move |flow, _| {
+                        let draws = Family::new(seed, &format!("conversation.{flow}"));
+                        Work::Conversation(Conversation::new(plan.clone(), draws))
+                    })
+                }
+                WorkloadConfig::Transactions(params) => {
+                    windows = params.initial_window_mix.iter().map(|entry| entry.segments).collect();
+                    let (plan, process) =
+                        Plan::of_tcp(params, &place, &config, tallies, &mut offered).map_err(refused)?;
+                    Box::new(move |flow, start| {
+                        let arrivals = Stream::new(seed, &format!("transactions.{flow}.arrivals"));
+                        let arrivals = Arrivals::new(process.clone(), arrivals, Time(start));
+                        let draws = Family::new(seed, &format!("transactions.{flow}"));
+                        Work::Transactions(Transactions::new(plan.clone(), arrivals, draws))
+                    })
+                }
+                _ => unreachable!("invariant: seen above"),
+            };
             for flow in shared.flows.iter().filter(|f| f.group == index) {
-                let arrivals = Stream::new(job.seed, &format!("transactions.{}.arrivals", flow.id));
-                let arrivals = Arrivals::new(process.clone(), arrivals, Time(flow.start));
-                let draws = Family::new(job.seed, &format!("transactions.{}", flow.id));
                 let namespaces = [0, 1].map(|side| wiring.hosts[index][side].fd());
                 let host = &job.hosts[index];
                 let number = clients.pairs.len();
@@ -95,10 +151,12 @@ impl Clients {
                     namespaces,
                     controller: host.congestion_control.clone(),
                     mss: host.mss,
-                    windows: params.initial_window_mix.iter().map(|entry| entry.segments).collect(),
+                    pushing: [host.nodelay, host.cork],
+                    quickack: host.quickack,
+                    windows: windows.clone(),
                     listener,
                 };
-                let work = Transactions::new(plan.clone(), arrivals, draws);
+                let work = make(flow.id, flow.start);
                 clients.pairs.push(Pair { work, side, started: false });
             }
         }
@@ -139,8 +197,13 @@ impl Clients {
             for event in events {
                 match event {
                     Event::Listener(number) => {
-                        let side = &self.pairs[number].side;
-                        self.sockets.accept(side.listener.as_raw_fd(), side.flow)?;
+                        let Clients { pairs, sockets, log, error } = self;
+                        let Pair { work, side, .. } = &mut pairs[number];
+                        let taken = sockets.accept(side.listener.as_raw_fd(), side.flow)?;
+                        if let (Some(id), Work::Conversation(_)) = (taken, &work) {
+                            // the server may be the first to speak
+                            work.progress(&mut Now { now, side, sockets, log, shared, error }, id, SERVER);
+                        }
                     }
                     Event::End(id, host) => {
                         let Some(owner) = self.sockets.owner(id) else { continue };
@@ -176,19 +239,20 @@ impl Clients {
 }
 
 /// A socket as every connection of a group has it, in the namespace of the calling thread.
-fn socket(controller: &str, mss: u32) -> Result<OwnedFd> {
+fn socket(controller: &str, mss: u32, pushing: [bool; 2]) -> Result<OwnedFd> {
     let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     sys::set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;
     sys::set_option_text(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, controller)?;
     if mss > 0 {
         sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mss)?;
     }
+    set_pushing(fd.as_raw_fd(), pushing)?;
     Ok(fd)
 }
 
 fn listener(host: &Host, namespace: RawFd, group: usize, flow: FlowId) -> Result<OwnedFd> {
     sys::enter(namespace)?;
-    let fd = socket(&host.congestion_control, host.mss)?;
+    let fd = socket(&host.congestion_control, host.mss, [host.nodelay, host.cork])?;
     sys::bind(fd.as_raw_fd(), host_ip(0, group), SENDER_PORT + flow as u16)?;
     sys::listen(fd.as_raw_fd())?;
     Ok(fd)
@@ -209,8 +273,8 @@ impl Now<'_> {
         let Side { flow, group, number, .. } = *self.side;
         let window = self.side.windows.iter().position(|&w| w == iw);
         sys::enter(self.side.namespaces[1])?;
-        let socket = socket(&self.side.controller, self.side.mss)?;
-        let owner = Owner { driver: number, flow, place: 0 };
+        let socket = socket(&self.side.controller, self.side.mss, self.side.pushing)?;
+        let owner = Owner { driver: number, flow, place: 0, quickack: self.side.quickack };
         let to = (host_ip(0, group), SENDER_PORT + flow as u16);
         let id = self.sockets.connect(owner, socket, client_ip(group, window), to)?;
         if self.side.controller.ends_with("_drawn") {
@@ -272,6 +336,11 @@ impl Carrier for Now<'_> {
     }
     fn write(&mut self, conn: Id, host: usize, bytes: u64) {
         self.sockets.write(conn, host, bytes);
+    }
+    fn cork(&mut self, conn: Id, host: usize, on: bool) {
+        if let Err(error) = self.sockets.cork(conn, host, on) {
+            self.error.get_or_insert(error);
+        }
     }
     fn close(&mut self, conn: Id, host: usize) {
         self.sockets.close(conn, host);

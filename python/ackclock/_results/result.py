@@ -52,6 +52,7 @@ TABLES = (
     "transactions",
     "transaction_summary",
     "transaction_times",
+    "conversations",
     "messages",
 )
 """Every table that a run can leave."""
@@ -195,6 +196,11 @@ class _Result:
     def transactions(self) -> pl.DataFrame:
         """One row per transaction (unless `record.transactions` is "summary"): times since the client arrived."""
         return self._frame("transactions")
+
+    @cached_property
+    def conversations(self) -> pl.DataFrame:
+        """One row per message of a conversation: who wrote it, in which step and round, its size, and how long it took to arrive."""
+        return self._frame("conversations")
 
     @cached_property
     def transaction_summary(self) -> pl.DataFrame:

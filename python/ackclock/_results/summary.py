@@ -41,6 +41,7 @@ def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> d
     if any(group.workload.kind in FETCHING for group in groups):
         made["fetches"] = fetches(rows("fetches"))
     for name, found in (
+        ("conversations", messages(rows("conversations"))),
         ("transactions", rows("transaction_summary")),
         ("datagrams", rows("datagrams")),
         ("video", players(rows("chunks"))),
@@ -60,6 +61,20 @@ def fetches(rows: Sequence[Row]) -> dict[str, Any]:
     total: dict[str, Any] = {name: quantile(took, share) for name, share in shares.items()}
     total["mean"] = math.fsum(took) / len(took) if took else None
     return {"started": len(rows), "done": len(took), "total_s": nanoseconds(total, every=True)}
+
+
+def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Of each step of each flow's conversations: messages begun and arrived, and their latency."""
+    steps: dict[tuple[int, int, str], list[Row]] = {}
+    for row in rows:
+        steps.setdefault((row["flow"], row["step"], row["writer"]), []).append(row)
+    made = []
+    for (flow, step, writer), of_step in sorted(steps.items()):
+        took = sorted(row["latency_s"] for row in of_step if row["done"])
+        shares = {f"latency_p{100 * share:.0f}_s": quantile(took, share) for share in (0.5, 0.95, 0.99)}
+        counts = {"messages": len(of_step), "arrived": len(took), "bytes": sum(row["bytes"] for row in of_step)}
+        made.append({"flow": flow, "step": step, "writer": writer, **counts, **shares})
+    return made
 
 
 def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:

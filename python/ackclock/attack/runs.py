@@ -150,7 +150,10 @@ class Runs:
                     failed = failed or (None if refused is None else InputError(refused))
                     unfinished = True
                 else:
-                    self.known.update(zip(part, self._read(part, done), strict=True))
+                    try:
+                        self.known.update(zip(part, self._read(part, done), strict=True))
+                    except InputError as error:  # once the others are back
+                        failed = failed or error
         if failed is not None:
             raise failed
         if unfinished or self.stopped():

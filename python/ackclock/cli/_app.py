@@ -53,7 +53,7 @@ commands = Branch(
 )
 SECTIONS = {
     "Run a scenario": ("run", "live", "compare", "report", "lab", "check", "sweep"),
-    "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "study"),
+    "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "arena", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
@@ -67,6 +67,7 @@ study = Branch(
         "register": "_study:register",
         "artefact": "_study:artefact",
         "run": "_study:run",
+        "edges": "_study:edges",
     }
 )
 linux = Branch(
@@ -81,6 +82,14 @@ stack = Branch(
         "check": "_stack:check",
     }
 )
+arena = Branch(
+    {
+        "list": "_arena:tasks",
+        "run": "_arena:run",
+        "rerun": "_arena:rerun",
+        "scenarios": "_arena:scenarios",
+    }
+)
 sweep = Branch(
     {
         "run": "_sweep:run",
@@ -92,6 +101,7 @@ sweep = Branch(
         "plot": "_sweep:plot",
     }
 )
+commands.add("arena", arena, help="Controllers of anybody, scored on scenarios that none of them has seen.")
 commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
 commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
 commands.add("stack", stack, help="Transport stacks that others have written, in libraries.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,18 +12,32 @@ from ackclock.cli import _terminal
 from ackclock.cli._options import file_name
 from ackclock.errors import InputError, one_of, quote
 
-KINDS = ("tc",)
+if TYPE_CHECKING:
+    from ackclock.formats.path_import import ImportedPath
+    from ackclock.formats.tc_import import Imported
+
+KINDS = ("tc", "path")
 
 LARGEST = 2**20
 """Bytes of a script."""
 
+LARGEST_RECORDING = 2**26
+"""Bytes of a recording."""
+
 
 def import_(
-    kind: Annotated[str, typer.Argument(metavar="tc", help="What the script is written for.", show_default=False)],
-    script: Annotated[
-        Path,
+    kind: Annotated[
+        str,
         typer.Argument(
-            metavar="SCRIPT", help="Script with lines of tc, or program for Mininet with TCLink.", show_default=False
+            metavar="tc|path", help="A script of tc or Mininet, or recordings of a path.", show_default=False
+        ),
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="With tc: a script with lines of tc, or a program for Mininet with TCLink. With path: recordings of rates, delays and losses.",
+            show_default=False,
         ),
     ],
     out: Annotated[
@@ -31,20 +45,55 @@ def import_(
         typer.Option(parser=file_name, metavar="FILE", help="File to write; otherwise the scenario is printed."),
     ] = None,
     forward: Annotated[
-        str | None, typer.Option(metavar="DEV", help="Device of the way there; otherwise the first with a discipline.")
+        str | None,
+        typer.Option(metavar="DEV", help="tc: device of the way there; otherwise the first with a discipline."),
     ] = None,
     backward: Annotated[
-        str | None, typer.Option(metavar="DEV", help="Device of the way back; otherwise the second, if there is one.")
+        str | None,
+        typer.Option(metavar="DEV", help="tc: device of the way back; otherwise the second, if there is one."),
+    ] = None,
+    upward: Annotated[
+        bool, typer.Option("--upward", help="path: data goes from the user into the network; otherwise to the user.")
+    ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="path: one step each so long, e.g. 100ms; otherwise one for each measurement."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(metavar="FORM", help="path: form of the files; otherwise each one's content shows it."),
     ] = None,
 ) -> None:
-    """Make a scenario of a script of tc, or of a program for Mininet, and say what it could not keep."""
-    from ackclock.formats import tc_import
-
+    """Make a scenario of a script of tc or Mininet, or of recordings of a path, and say what it could not keep."""
     if kind not in KINDS:
         raise InputError(f"import: found {quote(kind)}; allowed: {one_of(kind, KINDS)}")
-    text = _files.contents(script, LARGEST)
+    for name, value, of in (
+        ("--forward", forward, "tc"),
+        ("--backward", backward, "tc"),
+        ("--upward", upward, "path"),
+        ("--every", every, "path"),
+        ("--form", form, "path"),
+    ):
+        if value and kind != of:
+            raise InputError(f"{name}: found it with import {kind}; allowed: with import {of}")
+    if kind == "tc" and len(files) > 1:
+        raise InputError(f"import tc: found {len(files)} files; allowed: one")
     if out is not None:
         _terminal.writable_file(out, "--out")
+    made = _script(files[0], forward, backward) if kind == "tc" else _path(files, upward, every, form)
+    if out is None:
+        _terminal.show(made.to_toml().rstrip("\n"))
+        return
+    _files.write(out, made.to_toml(), f"--out {out}")
+    _terminal.show(f"written: {out}")
+
+
+def _script(script: Path, forward: str | None, backward: str | None) -> Imported:
+    from ackclock.formats import tc_import
+
+    text = _files.contents(script, LARGEST)
     try:
         made = tc_import.read_script(text, forward=forward, backward=backward)
     except InputError as error:
@@ -52,8 +101,29 @@ def import_(
         raise InputError(told if told.startswith("--") else f"{script}: {told}") from None
     for line in made.missing:
         _terminal.warn(f"not kept: {line}")
-    if out is None:
-        _terminal.show(made.to_toml().rstrip("\n"))
-        return
-    _files.write(out, made.to_toml(), f"--out {out}")
-    _terminal.show(f"written: {out}")
+    return made
+
+
+def _path(files: list[Path], upward: bool, every: str | None, form: str | None) -> ImportedPath:
+    from ackclock import units
+    from ackclock.formats import _recordings, path_import
+
+    every_ns = 0
+    if every is not None:
+        try:
+            every_ns = units.whole(every, units.DURATION)
+        except ValueError as error:
+            raise InputError(f"--every: {error}") from None
+    read = []
+    for file in files:
+        try:
+            read.append((file, _recordings.read(_files.contents(file, LARGEST_RECORDING), form, name=file.name)))
+        except InputError as error:
+            told = str(error)
+            raise InputError(told if told.startswith(("--", str(file))) else f"{file}: {told}") from None
+    made = path_import.make(read, upward=upward, every_ns=every_ns)
+    for line in made.about:
+        _terminal.warn(line)
+    for line in made.missing:
+        _terminal.warn(f"not recorded: {line}")
+    return made

@@ -5,13 +5,12 @@ Length: the options of its commands are declared here, each once, with what refu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -84,6 +83,8 @@ class Options:
         Run the part of each study that the real kernel can run, too.
     registered
         A plan that was written before; the seeds follow from its hash.
+    held_out
+        A text that was fixed before, from which the seeds follow.
     """
 
     scale: str
@@ -96,6 +97,7 @@ class Options:
     record: bool = False
     kernel: bool = False
     registered: Path | None = None
+    held_out: str = ""
 
     def check(self) -> None:
         """Refuse what cannot be, before anything is run."""
@@ -174,6 +176,13 @@ def run(
             parser=file_name, metavar="FILE", help="Run as planned in FILE (study register); its hash gives the seeds."
         ),
     ] = None,
+    held_out: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Seeds from this text, fixed before: how many words stand. --record keeps them beside the record.",
+        ),
+    ] = "",
     decide: Annotated[
         list[str],
         typer.Option(metavar="ID", help="More runs for this claim, or all, if it is undecided. Repeatable."),
@@ -208,7 +217,12 @@ def run(
         record=record,
         kernel=backend == "both",
         registered=registered,
+        held_out=held_out,
     )
+    if held_out and (registered is not None or seeds is not None or len(names) != 1):
+        raise InputError(
+            "--held-out: found it beside --registered, --seeds or several names; allowed: one study with the runs of its scale"
+        )
     if decide:
         if len(names) != 1:
             raise InputError(f"--decide: found {len(names)} names; allowed: one study")
@@ -261,6 +275,8 @@ def specification_line(curve: Curve) -> str:
 
 def _compare(result: StudyResult, options: Options, head: str) -> int:
     """Hold a result against its record, or record it; the exit code."""
+    if options.held_out:
+        return _held_out(result, options)
     for line in result.unexpected:
         _terminal.warn(f"ackclock: {head}not as recorded: {line}")
     for line in result.drifted:
@@ -270,6 +286,27 @@ def _compare(result: StudyResult, options: Options, head: str) -> int:
     path = result.record(**_taken())
     _terminal.warn(f"ackclock: {head}recorded in {path}")
     return 0
+
+
+def _held_out(result: StudyResult, options: Options) -> int:
+    """How many words stand with other seeds; the exit code."""
+    from ackclock.study import held_out
+    from ackclock.study.record import Record
+
+    words: dict[str, Any] = {
+        o.claim.id: {half: {"verdict": word.value, "evidence": {}} for half, word in o.verdicts.items()}
+        for o in result.outcomes
+    }
+    found = list(held_out.halves(result.study, result.scale, {options.held_out: Record(claims=words)}))
+    for half in found:
+        if not half.kept:
+            _terminal.warn(
+                f"ackclock: {half.claim}, {half.half}: {half.others[options.held_out]}, recorded {half.recorded}"
+            )
+    _terminal.warn(f"ackclock: {held_out.told(found) if found else 'nothing is recorded at this scale'}")
+    if options.record and (path := held_out.take(result, options.held_out, **_taken())) is not None:
+        _terminal.warn(f"ackclock: kept in {path}")
+    return 0 if all(half.kept for half in found) else 1
 
 
 def _taken() -> dict[str, str]:
@@ -372,7 +409,8 @@ def _run(found: Study, options: Options, progress: _terminal.Progress, executor:
         jobs=options.workers.jobs or _terminal.cpus(),
         progress=progress,
         readings=options.readings,
-        registered=_registered(found, options.registered),
+        registered=options.held_out or _registered(found, options.registered),
+        held_out=bool(options.held_out),
     )
     if options.store is None:
         return _with_kernel(asked(), options, progress)
@@ -470,6 +508,45 @@ def artefact(
     _terminal.say(f"written: {written.write(found, out, wheel=wheel)}")
 
 
+def edges(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    scale: Annotated[str, typer.Option(metavar="quick|paper", help="How many repetitions.")] = "quick",
+    only: Annotated[
+        list[str],
+        typer.Option("--only", metavar="CONSTANT", help="Vary this constant alone, such as path.DELAY. Repeatable."),
+    ] = NOTHING,
+    jobs: Jobs = None,
+    record: Annotated[bool, typer.Option("--record", help="Keep what turned beside the study's record.")] = False,
+) -> int:
+    """Vary the constants that a study adopted. Each alone, with the same seeds: which verdicts turn."""
+    from ackclock.study import SCALES, Plan
+    from ackclock.study import edges as varied
+
+    found = _get(name)
+    if scale not in SCALES:
+        raise InputError(f"--scale: found {quote(scale)}; allowed: {one_of(scale, SCALES)}")
+    known = [e.constant for e in found.edges]
+    for constant in only:
+        if constant not in known:
+            raise InputError(
+                f"--only: found {quote(constant)}; allowed: {one_of(constant, known) if known else 'none, for the study declares none'}"
+            )
+    if record and only:
+        raise InputError("--record: found it beside --only; allowed: all constants")
+    chosen = [e for e in found.edges if not only or e.constant in only]
+    with _terminal.progress() as progress:
+        plan = Plan(scale=scale, jobs=jobs or _terminal.cpus(), progress=progress, name=found.name)
+        turned = _terminal.interruptible(lambda: varied.vary(found, plan, chosen))
+    for one in turned:
+        _terminal.say(
+            f"{one.edge} {one.neighbour} in place of {one.adopted}: {one.claim}, {one.half}: {one.before} to {one.after}"
+        )
+    _terminal.say(f"{len(chosen)} constants varied, {len({(t.claim, t.half) for t in turned})} verdicts turn")
+    if record and (path := varied.write(found, turned, scale=scale, **_taken())) is not None:
+        _terminal.warn(f"ackclock: recorded in {path}")
+    return 0
+
+
 def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> int:
     """More runs for undecided claims."""
     from ackclock.study import Plan, Verdict
@@ -507,7 +584,7 @@ def _decide(name: str, ids: list[str], options: Options, *, minutes: float) -> i
                     "verdict": r.outcome.verdict.value,
                     "times": r.times,
                     "asked": r.asked,
-                    "needed": r.needed if math.isfinite(r.needed) else None,
+                    "needed": r.needed if r.needed <= more.BEYOND else None,
                 }
                 for r in results
             ]

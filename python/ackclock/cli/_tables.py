@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ackclock._results.summary import dropped, failures, players, quantile, warmed_up, without_limit
+from ackclock._results.summary import dropped, failures, messages, players, quantile, warmed_up, without_limit
 from ackclock.cli import _terminal
 from ackclock.cli._sheet import SHOWN, Sheet
 from ackclock.errors import shown
@@ -29,6 +29,7 @@ def tables(result: Run) -> list[Sheet]:
         ("performance", _performance),
         ("fetches", _fetches),
         ("transaction_summary", _transactions),
+        ("conversations", _conversations),
         ("chunks", _video),
         ("datagrams", _datagrams),
     ):
@@ -36,6 +37,8 @@ def tables(result: Run) -> list[Sheet]:
         if rows:
             found.append(make(result, rows))
     found.append(_links(result))
+    if result.rows("fetches") and len(result.rows("flows")) > TOLD:
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # of many that fetch, what matters is how long they took
     return found
 
 
@@ -129,6 +132,18 @@ def _transactions(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     ]
     table = _more(table, rows)
     table.say(", ".join(more))
+    return table
+
+
+def _conversations(_: Run, rows: list[dict[str, Any]]) -> Sheet:
+    made = messages(rows)
+    table = _table("conversations", ["flow", "step", "from", "messages", "arrived", "median", "95 %", "99 %"])
+    for row in made[:SHOWN]:
+        times = (seconds(row[f"latency_p{part}_s"]) for part in (50, 95, 99))
+        counts = (f"{row['messages']:,}", f"{row['arrived']:,}")
+        table.add_row(f"{row['flow']}", f"{row['step']}", row["writer"], *counts, *times)
+    table = _more(table, made)
+    table.say("from the first write to the last byte read at the other end")
     return table
 
 

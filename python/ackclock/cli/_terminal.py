@@ -299,7 +299,9 @@ def writable_file(path: Path, option: str) -> None:
             with path.open("ab"):
                 return
         place = resolved(path, f"{option} {path}")
-        with scratch(place.parent) as part:  # not under its own name: a command that is killed leaves no empty file of it
+        with scratch(
+            place.parent
+        ) as part:  # not under its own name: a command that is killed leaves no empty file of it
             (part / place.name).touch()
     except (OSError, ValueError) as error:
         raise refused(error, f"{option} {path}", instead="a file that can be written") from None

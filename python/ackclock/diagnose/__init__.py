@@ -28,7 +28,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
-from ackclock.diagnose._seen import seen
+from ackclock.diagnose._seen import beyond, seen
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
@@ -279,6 +279,8 @@ def diagnose(
 
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
     # Length: one look after the other, each of what the ones before have left
+    import polars as pl
+
     assert found.packets is not None
     server = row["way"] == "server"
     other = found.connections.filter(
@@ -317,6 +319,8 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
         why = (
             "the capture was taken on the way" if at == "between" else "nothing in the capture tells where it was taken"
         )
+        if packets.filter(pl.col("from_server") != server).is_empty():
+            why = "the capture holds packets of one direction only"
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
@@ -325,7 +329,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=f"No conclusion: {refused}.",
+            sentence=beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,
@@ -351,7 +355,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             at=at,
             missed=missed,
             refused=refused,
-            sentence=f"No conclusion: {refused}.",
+            sentence=beyond(refused, where),
             mss=mss,
             notes=asked.notes + facts,
             answer=where,

@@ -14,13 +14,51 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["seen"]
+__all__ = ["beyond", "seen"]
+
+SURE, LIKELY = 0.6, 0.4
+"""Share of the time without anything to send, from which on the application is surely, and likely, the limit."""
+
+TRIPS = 2
+"""Round trips of the handshake within which data may still follow an ACK that has just passed."""
+
+STEADY, NEAR = 0.8, 0.15
+"""Share of the time in which data came at one rate, and how near that is, from which on it came steadily."""
+
+WINDOW = 10
+"""Segments over which a rate is taken."""
+
+PIECES = 3
+"""Times of a segment at that rate, above which a gap is one between bursts."""
+
+LONG_TRIPS = 10
+"""Round trips of the handshake that a steady rate must last."""
+
+SHORT_TRIPS = 8
+"""Round trips of the handshake within which a transfer without losses was in slow start."""
+
+FULL_SEGMENTS = 0.95
+"""Share of full segments, below which a program may have set the pace."""
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
 """A time without data that is no round trip: at least so long, and so many round trips of the handshake."""
 
 SHUT = 0.5
 """Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
+
+
+def beyond(refused: str, where: Answer) -> str:
+    """The sentence beside the answer.
+
+    Parameters
+    ----------
+    refused
+        Why a sender's waits cannot be read.
+    where
+        The answer.
+    """
+    head = "No conclusion" if where.where == "not told" else "What held the sender back while it sent is not told"
+    return f"{head}: {refused}."
 
 
 def seen(
@@ -77,11 +115,44 @@ def seen(
     made.append(
         f"Sent again: {row['retransmitted']:,} of {row['segments']:,} segments; first flight: {row['first_flight']:,} bytes."
     )
+    quiet, asked, pauses, holes = _quiet(packets, server=server, mss=mss, trip=row["handshake_rtt_s"])
+    if pauses:
+        made.append(
+            f"All data was acknowledged, the window was open, and nothing was sent for {told_seconds(quiet)} ({share(quiet / life)} of the time), in {pauses:,} pauses; for "
+            f"{told_seconds(asked)} of it the {receiver} had not sent what the {sender} then answered."
+        )
     if shut > SHUT * life:
         return tuple(made), Answer(
             where=receiver,
             what=f"its application reads too slowly, and its window was shut for {share(min(shut / life, 1.0))} of the time",
             helps="a reader that takes the data faster",
+            sure="likely",
+        )
+    if quiet > LIKELY * life:
+        asker = asked > quiet / 2
+        return tuple(made), Answer(
+            where="application",
+            what=f"the {sender} had nothing to send for {share(quiet / life)} of the time: all was acknowledged and the window was open"
+            + (f"; it waited for the {receiver} to ask for more" if asker else ""),
+            helps=f"a {receiver} that asks sooner, or for more at once"
+            if asker
+            else "a program that writes sooner or more",
+            sure="sure" if quiet > SURE * life else "likely",
+        )
+    pace = _pace(own, mss=mss, trip=row["handshake_rtt_s"])
+    if pace is not None and row["most_window"] > 2 * pace / 8 * row["handshake_rtt_s"]:
+        return tuple(made), Answer(
+            where="network",
+            what=f"full segments came at a steady {told_rate(pace)} of payload, as they do behind a bottleneck",
+            helps="nothing at either end would make it faster, unless the sender paces at that rate itself (a capture at the sender tells)",
+            sure="likely",
+        )
+    trip = row["handshake_rtt_s"]
+    if trip and life <= SHORT_TRIPS * trip and not (holes or row["retransmitted"]) and row["bytes"] > 10 * mss:
+        return tuple(made), Answer(
+            where=sender,
+            what=f"all data came within {life / trip:.1f} round trips of {told_seconds(trip)}, as slow start sends it",
+            helps="a higher initial window, or a shorter way",
             sure="likely",
         )
     if idle > SHUT * life:
@@ -98,3 +169,58 @@ def seen(
         helps="a capture at the sender tells",
         sure="not told",
     )
+
+
+def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None) -> tuple[float, float, int, int]:
+    """Time in which the sender had nothing to send, the part of it before the other end sent something, the number of such pauses, and of holes in the data.
+
+    When everything that passed has been acknowledged and the window has room, a sender with data sends at once; its data passes here a round trip
+    after that ACK at the latest. Nothing but the place's own round trip is taken from a pause, and no timer runs in it.
+    """
+    least = PAUSE_S if trip is None else TRIPS * trip + 1e-3
+    nxt = una = 1
+    since: float | None = None
+    said: float | None = None
+    room = mss
+    quiet = asked = 0.0
+    pauses = holes = 0
+    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window")
+    for t, from_server, kind, seq, length, ack, window in rows.iter_rows():
+        if kind in ("sack", "dsack"):
+            continue
+        if from_server != server:
+            if length:
+                said = t
+            if ack is not None and ack == ack:
+                una = max(una, int(ack))
+                room = int(window)
+        elif length and kind != "syn":
+            if since is not None and seq + length > nxt and t - since > least and room >= min(mss, length):
+                quiet += t - since - (trip or 0.0)
+                asked += max(min(said, t) - since - (trip or 0.0), 0.0) if said is not None and said > since else 0.0
+                pauses += 1
+            holes += seq > nxt > 1
+            nxt = max(nxt, seq + length)
+            since = None
+        if una >= nxt > 1 and since is None:
+            since = t
+    return quiet, min(asked, quiet), pauses, holes
+
+
+def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:
+    """The rate of payload at which data came nearly all the time, bit/s; None if it did not."""
+    import numpy as np
+
+    t, length = own["t_s"].to_numpy(), own["length"].to_numpy()
+    if len(t) < 10 * WINDOW or not trip or (length % mss == 0).mean() < FULL_SEGMENTS:
+        return None
+    total = np.cumsum(length)
+    rates = 8 * (total[WINDOW:] - total[:-WINDOW]) / np.maximum(t[WINDOW:] - t[:-WINDOW], 1e-9)
+    lasts = np.diff(t)[WINDOW - 1 :]
+    order = np.argsort(rates, kind="stable")
+    middle = float(rates[order][np.searchsorted(np.cumsum(lasts[order]), lasts.sum() / 2)])
+    even = lasts <= PIECES * 8 * np.maximum(length[WINDOW:], length[WINDOW - 1 : -1]) / middle  # no bursts with gaps
+    steady = float(lasts[even & (np.abs(rates - middle) <= NEAR * middle)].sum())
+    if steady < STEADY * float(t[-1] - t[0]) or steady < LONG_TRIPS * trip:
+        return None
+    return middle

@@ -24,7 +24,7 @@ SAMPLE_INTERVAL = "10 ms"
 HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
-CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches"}
+CLIENTS = {"transactions": "transactions", "fetch": "fetches", "population": "fetches", "conversation": "conversations"}
 """Workload of clients -> table of their requests."""
 
 
@@ -178,7 +178,7 @@ def compare(
     Parameters
     ----------
     scenario
-        What to run: streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions, population) by the times of
+        What to run: streams (bulk, transfer, throttled) are compared ACK by ACK, clients (fetch, transactions, population, conversation) by the times of
         their requests.
     seed
         Seed of both.

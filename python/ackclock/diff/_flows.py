@@ -27,7 +27,10 @@ EXACT = 1e-5
 CLIENT_TIMES = {
     "transactions": ("arrival_s", "connect_s", "first_byte_s", "total_s"),
     "fetches": ("start_s", "connect_s", "first_byte_s", "total_s"),
+    "conversations": ("start_s", "first_byte_s", "latency_s"),
 }
+KEYS = {"transactions": ["batch", "idx"], "fetches": ["idx"], "conversations": ["stream", "round", "step", "message"]}
+"""Columns that tell the rows of a flow apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,11 +122,10 @@ def numbers(first: Run, second: Run, flow: int, events: int, difference: str) ->
 
 
 def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
-    """Transactions or fetches of a flow that are equal, and the first that is not, in order of arrival and request."""
+    """Transactions, fetches or messages of a flow that are equal, and the first that is not, in order of arrival and request."""
     import polars as pl
 
-    key = ["batch", "idx"] if table == "transactions" else ["idx"]
-    a, b = (_rows(getattr(run, table).filter(pl.col("flow") == flow), key) for run in (first, second))
+    a, b = (_rows(getattr(run, table).filter(pl.col("flow") == flow), KEYS[table]) for run in (first, second))
     equal, text = 0, ""
     for mine, its in zip(a, b, strict=False):
         wrong = [name for name in CLIENT_TIMES[table] if not _near_s(mine[name], its[name])]
@@ -132,7 +134,8 @@ def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple
         elif not text:
             name = wrong[0]
             request = f", request {mine['request']}" if "request" in mine else ""
-            text = f"{table.removesuffix('s')} {mine['idx']}{request}, {name.removesuffix('_s')}: "
+            which = mine["idx"] if "idx" in mine else ".".join(str(mine[key]) for key in KEYS[table])
+            text = f"{table.removesuffix('s')} {which}{request}, {name.removesuffix('_s')}: "
             text += f"{_time(mine[name])}, {other} {_time(its[name])}"
     if not text and len(a) != len(b):
         text = f"{len(a)} {table}, {other} {len(b)}"

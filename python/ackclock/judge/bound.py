@@ -11,21 +11,33 @@ class Verdict(StrEnum):
     """What a measurement says about a claim.
 
     "negligible" is a result, not a lack of one: the effect is proven smaller than what was declared, beforehand, to count.
+    "refuted" is one, too: what the claim asks is excluded, and only whether the effect is negligible or the other way round is open.
+    "depends" is said of a sentence over several cells, some of which lie significantly on the one side and some on the other.
     """
 
     HOLDS = "holds"
     NEGLIGIBLE = "negligible"
+    REFUTED = "refuted"
     FAILS = "fails"
+    DEPENDS = "depends"
     UNDECIDED = "undecided"
     NOT_COMPARABLE = "not comparable"
 
     @property
     def symbol(self) -> str:
         """One character, so that no reader depends on colour."""
-        return {"holds": "✓", "negligible": "≈", "fails": "✗", "undecided": "?", "not comparable": "–"}[self.value]
+        return {
+            "holds": "✓",
+            "negligible": "≈",
+            "refuted": "≠",
+            "fails": "✗",
+            "depends": "±",
+            "undecided": "?",
+            "not comparable": "–",
+        }[self.value]
 
 
-AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE)
+AGAINST = (Verdict.FAILS, Verdict.NEGLIGIBLE, Verdict.REFUTED)
 """Verdicts that decide against a claim."""
 
 
@@ -109,12 +121,13 @@ class Bound:
     def judge(self, low: float, high: float) -> Verdict:
         """The verdict on a claim that asks for this bound, of which the interval is known.
 
-        Wholly where the claim asks: holds. Wholly within the margin: negligible. Wholly on the other side: fails. Otherwise
-        undecided. An exact value is an interval of no width, and is never undecided.
+        Wholly where the claim asks: holds. Wholly within the margin: negligible. Wholly on the other side: fails. Partly there and
+        partly within the margin: refuted, for nothing of it is where the claim asks. Otherwise undecided. An exact value is an
+        interval of no width, and is never undecided.
         """
         places = self.places(low, high)
         if places not in _ALONE:
-            return Verdict.UNDECIDED
+            return Verdict.UNDECIDED if self.asked in places else Verdict.REFUTED
         if places is self.asked:
             return Verdict.HOLDS
         return Verdict.NEGLIGIBLE if places is Place.WITHIN else Verdict.FAILS

@@ -5,17 +5,19 @@ Every interval is at 95 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ackclock.judge.intervals import Estimate, quantile_interval
+from ackclock.judge.intervals import Estimate, mean_interval, quantile_interval
 
 Z95 = 1.959963984540054
 """97.5 % quantile of the normal distribution; every cell has dozens of independent runs."""
 
 Array = NDArray[np.float64]
+Parts = Mapping[str, Array]
+"""Stream of runs -> influence of each run: the error of an estimate is the sum over streams of the mean of these."""
 
 
 NOTHING = Estimate(value=math.nan, low=math.nan, high=math.nan, level=0.95, n=0)
@@ -33,27 +35,200 @@ def _positive(value: float, half: float, n: int) -> Estimate:
     return Estimate(value=value, low=value / factor, high=value * factor, level=0.95, n=n)
 
 
-def ratio(numerator: Array, denominator: Array) -> Estimate:
+ALIKE = 3.84
+"""Runs that differ, added to those that do where others are alike: 95 % of samples without any come from where at most so many are expected.
+It is the square of the normal quantile, as in Wilson's interval."""
+
+
+def spread(influence: Array, alike: NDArray[np.bool_], one: float) -> float:
+    """Standard deviation of the influences; where runs are alike, as if a few more had differed.
+
+    Parameters
+    ----------
+    influence
+        A value per run.
+    alike
+        Runs in which nothing differs, such as a pair of equal values, or a count of zero.
+    one
+        Influence of a run that differs, if none does.
+
+    Notes
+    -----
+    Of n runs that are all alike no spread is seen, and yet one of three runs in n may differ. With few that differ Student's t is as wrong:
+    it knows the size of the sum, and not how many might have made it.
+    """
+    n = influence.size
+    apart = influence[~alike]
+    each = float((apart**2).mean()) if apart.size else one**2
+    share = float(alike.mean())
+    return math.sqrt((float((influence**2).sum()) + ALIKE * share * each) / (n - 1))
+
+
+CARRIES, INDEX, TAIL = 0.5, 1.5, 40
+"""Share of the variance that one run in fifty may carry, tail index (Hill), and the fewest runs for which both are looked at: with the first above and
+the second below, however deep the tail is taken, there is no interval. An index below 2 is a variance that has no finite value."""
+
+
+def heavy(influence: Array) -> bool:
+    """Whether a few runs carry the estimate, so that the runs at hand do not tell how far it may be off.
+
+    Notes
+    -----
+    Of exponential backoffs that outlast a loss each doubles the wait with a probability of more than a half: the mean has no finite value, and an
+    interval of Student's t covers it in half of the cases.
+
+    Differences of two scales, such as of a timeout in one pair of a hundred beside some packets' time in the others, look alike where the one ends
+    and the other begins. So the index is taken at three depths, over the largest five, the largest fiftieth, and as many as the root of their number:
+    a tail without a finite variance has it at each.
+    """
+    n = influence.size
+    if n < TAIL:  # too few to look at a tail; where most runs are alike, `spread` widens instead
+        return False
+    size = np.sort(np.abs(influence - np.median(influence)))[::-1]  # the mean is where the few have drawn it
+    total = float((size**2).sum())
+    few = math.ceil(n / 50)
+    if total == 0 or float((size[:few] ** 2).sum()) / total <= CARRIES:
+        return False
+    return all(_tail_index(size, max(k, 5)) < INDEX for k in (5, few, int(math.sqrt(n))))
+
+
+def _tail_index(size: Array, k: int) -> float:
+    """Hill's index of the `k` largest of sizes in falling order; infinite where so many do not lie above the rest."""
+    size = size[size > 0]  # counts differ from their median in a few runs, by one or two
+    k = min(k, size.size - 1)
+    logs = float(np.log(size[:k] / size[k]).mean()) if k > 0 else 0.0
+    return 1 / logs if logs > 0 else math.inf
+
+
+def _stretched(skew: float, t: float) -> tuple[float, float]:
+    """How many times as far down and up as Student's t the interval of a skewed mean reaches; 1 or more.
+
+    Parameters
+    ----------
+    skew
+        Of the mean (the skewness of a run over the square root of their number).
+    t
+        Quantile.
+
+    References
+    ----------
+    Hall: On the Removal of Skewness by Transformation, J. R. Statist. Soc. B 54, 1992.
+    """
+    if abs(skew) < 1e-9:
+        return 1.0, 1.0
+
+    def back(y: float) -> float:
+        return 3 / skew * (float(np.cbrt(1 + skew * (y - skew / 6))) - 1)
+
+    return max(back(t) / t, 1.0), max(-back(-t) / t, 1.0)
+
+
+def _known(
+    value: float,
+    parts: Parts,
+    *,
+    positive: bool = False,
+    alike: NDArray[np.bool_] | None = None,
+    one: float = 0.0,
+    ties: float = 0.0,
+) -> Estimate:
+    """An estimate with the interval that the influences of its runs give: Student's t, as far again as Hall's transformation where they are
+    skewed, and none where a few of them carry it.
+    """
+    from scipy.special import stdtrit
+
+    n = min(part.size for part in parts.values())
+    if n < 2 or not math.isfinite(value):
+        return NOTHING
+    if alike is not None and any(
+        heavy(part[~alike]) for part in parts.values()
+    ):  # made of others: these were looked at
+        return Estimate(
+            value=value, low=0.0 if positive else -math.inf, high=math.inf, level=0.95, n=n, parts=dict(parts)
+        )
+    seen = sum(float(part.var(ddof=1)) / part.size for part in parts.values())
+    if alike is not None:
+        ties += max(sum(spread(part, alike, one) ** 2 / part.size for part in parts.values()) - seen, 0.0)
+    se = math.sqrt(seen + ties)
+    if se == 0:
+        return Estimate(value=value, low=value, high=value, level=0.95, n=n, parts=dict(parts))
+    skew = sum(float((((part - part.mean()) / se) ** 3).mean()) / part.size**2 for part in parts.values())
+    t = float(stdtrit(n - 1, 0.975))
+    down, up = _stretched(skew, t)
+    low, high = _ends(value, t * se * down, t * se * up, positive=positive)
+    return Estimate(value=value, low=low, high=high, level=0.95, n=n, parts=dict(parts), ties=ties)
+
+
+def _ends(value: float, down: float, up: float, *, positive: bool) -> tuple[float, float]:
+    """Ends of an interval; of what cannot be negative, on the scale of logarithms."""
+    if not positive:
+        return value - down, value + up
+    if value <= 0:
+        return 0.0, value + up
+    return value / math.exp(min(down / value, 700.0)), value * math.exp(min(up / value, 700.0))
+
+
+def mean_over_runs(values: Array, *, runs: str = "", one: float | None = None, chance: bool = True) -> Estimate:
+    """Mean over independent runs, as `ratio` has it: with an interval even where all runs are alike.
+
+    Parameters
+    ----------
+    values
+        A value per run.
+    runs
+        Stream of the runs, if the estimate is compared with others of the same runs.
+    one
+        How much a run that differs would differ, if none does; None: as much as a value is large, or 1.
+    chance
+        Whether anything is drawn in a run. Where nothing is, the runs of all seeds are one run, and the mean is exact.
+    """
+    n = values.size
+    if n < 2:
+        return mean_interval(values)
+    value = float(values.mean())
+    influence = values - value
+    if not chance:
+        return _known(value, {runs: influence})
+    same, count = np.unique(values, return_counts=True)
+    mode = same[int(count.argmax())] if count.max() > 1 else math.nan
+    size = one if one is not None else _typical(values) or 1.0
+    return _known(value, {runs: influence}, alike=values == mode, one=size)
+
+
+def ratio(numerator: Array, denominator: Array, *, runs: str = "") -> Estimate:
     """Ratio of two sums over the same independent runs (delta method on the logarithm, Student's t).
 
     Where one of the values is negative, so may the ratio be, and its interval is symmetric.
+
+    Parameters
+    ----------
+    numerator, denominator
+        A value per run.
+    runs
+        Stream of the runs: estimates of one stream are compared run by run (`minus`, `quotient`, `mean_of`).
 
     Notes
     -----
     With one pair of values per run this is the ratio of two paired means; with counts per run it is a share among
     events that are not independent within a run.
     """
-    from scipy.special import stdtrit
-
     n = numerator.size
     total = float(denominator.sum())
     if n < 2 or total == 0:
         return NOTHING
     r = float(numerator.sum()) / total
-    residual = numerator - r * denominator
-    se = float(np.sqrt((residual**2).sum() * n / (n - 1))) / total
-    around = _positive if bool((numerator >= 0).all() and (denominator >= 0).all()) else _around
-    return around(r, float(stdtrit(n - 1, 0.975)) * se, n)
+    scale = n / total
+    influence = (numerator - r * denominator) * scale
+    alike = (numerator == denominator) | (influence == 0)
+    one = max(_typical(numerator), _typical(denominator)) * scale
+    positive = bool((numerator >= 0).all() and (denominator >= 0).all())
+    return _known(r, {runs: influence}, positive=positive, alike=alike, one=one)
+
+
+def _typical(values: Array) -> float:
+    """Size of a value: the root of the mean square of those that are not zero."""
+    own = values[values != 0]
+    return math.sqrt(float((own**2).mean())) if own.size else 0.0
 
 
 def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Estimate:
@@ -64,8 +239,6 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
     first, second
         Numerators and denominators, a value per run; entry i of all four comes from the same seed.
     """
-    from scipy.special import stdtrit
-
     n = first[0].size
     if n < 2 or not (first[1].sum() and second[1].sum()) or second[0].size != n:
         return NOTHING
@@ -74,20 +247,28 @@ def ratios_apart(first: tuple[Array, Array], second: tuple[Array, Array]) -> Est
         r = float(numerator.sum() / denominator.sum())
         values.append(r)
         influences.append((numerator - r * denominator) / denominator.mean())
-    se = float((influences[0] - influences[1]).std(ddof=1)) / math.sqrt(n)
-    return _around(values[0] - values[1], float(stdtrit(n - 1, 0.975)) * se, n)
+    influence = influences[0] - influences[1]
+    alike = (first[0] == second[0]) & (first[1] == second[1])
+    one = float(max(1.0 / first[1].mean(), 1.0 / second[1].mean()))
+    return _known(values[0] - values[1], {"": influence}, alike=alike, one=one)
 
 
-def gain(base: Array, other: Array) -> Estimate:
+def scaled(e: Estimate, factor: float, shift: float = 0.0) -> Estimate:
+    """`shift + factor * e`."""
+    low, high = sorted((shift + factor * e.low, shift + factor * e.high))
+    parts = {name: factor * part for name, part in e.parts.items()}
+    ties = factor**2 * e.ties
+    return Estimate(value=shift + factor * e.value, low=low, high=high, level=e.level, n=e.n, parts=parts, ties=ties)
+
+
+def gain(base: Array, other: Array, *, runs: str = "") -> Estimate:
     """How much less `other` is than `base`, in percent of `base`; paired."""
-    r = ratio(other, base)
-    return Estimate(value=100 * (1 - r.value), low=100 * (1 - r.high), high=100 * (1 - r.low), level=r.level, n=r.n)
+    return scaled(ratio(other, base, runs=runs), -100, 100)
 
 
-def percent_more(x: Array, base: Array) -> Estimate:
+def percent_more(x: Array, base: Array, *, runs: str = "") -> Estimate:
     """How much more the sum of `x` is than that of `base`, in percent of `base`; paired."""
-    r = ratio(x, base)
-    return Estimate(value=100 * (r.value - 1), low=100 * (r.low - 1), high=100 * (r.high - 1), level=r.level, n=r.n)
+    return scaled(ratio(x, base, runs=runs), 100, -100)
 
 
 def remaining(with_it: tuple[Array, Array], without: tuple[Array, Array], *, joint: bool = True) -> Estimate:
@@ -137,23 +318,49 @@ def _remaining_apart(
     return Estimate(value=point, low=float(low), high=float(high), level=0.95, n=min(n, m))
 
 
+def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
+    """An estimate that others make, each with the weight of its error, run by run where they share streams; None if a run of one is not known."""
+    if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
+        return None  # of one of them nothing is known of the runs, or no interval
+    parts: dict[str, Array] = {}
+    for weight, e in of:
+        for name, part in e.parts.items():
+            if name in parts and parts[name].size != part.size:
+                return None
+            own = weight * part
+            # a stream without a name is one of its own
+            key = name or f"#{len(parts)}"
+            parts[key] = parts[key] + own if key in parts else own
+    return _known(value, parts, positive=positive, ties=sum(weight**2 * e.ties for weight, e in of))
+
+
 def minus(a: Estimate, b: Estimate) -> Estimate:
-    """Difference of two independent estimates."""
+    """Difference of two estimates: run by run where both know their runs and share them, else as of independent ones."""
+    found = _together(a.value - b.value, ((1.0, a), (-1.0, b)))
+    if found is not None:
+        return found
     half = float(np.hypot((a.high - a.low) / 2, (b.high - b.low) / 2))
     return _around(a.value - b.value, half, min(a.n, b.n))
 
 
 def mean_of(each: Sequence[Estimate]) -> Estimate:
-    """Mean of independent estimates."""
+    """Mean of estimates: run by run where they share runs, else as of independent ones."""
+    value = float(np.mean([e.value for e in each]))
+    found = _together(value, [(1 / len(each), e) for e in each])
+    if found is not None:
+        return found
     half = float(np.sqrt(sum(((e.high - e.low) / 2) ** 2 for e in each))) / len(each)
-    return _around(float(np.mean([e.value for e in each])), half, min(e.n for e in each))
+    return _around(value, half, min(e.n for e in each))
 
 
 def quotient(a: Estimate, b: Estimate) -> Estimate:
-    """Ratio of two independent estimates of positive quantities (delta method on the logarithm)."""
+    """Ratio of two estimates of positive quantities (delta method on the logarithm): run by run where they share runs, else as of independent ones."""
     if a.n == 0 or b.n == 0 or b.value == 0:
         return NOTHING
     value = a.value / b.value
+    found = _together(value, ((1 / b.value, a), (-value / b.value, b)), positive=value > 0)
+    if found is not None:
+        return found
     half = value * float(np.hypot((a.high - a.low) / 2 / a.value, (b.high - b.low) / 2 / b.value))
     return _positive(value, half, min(a.n, b.n))
 

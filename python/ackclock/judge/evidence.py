@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ackclock.errors import InputError
-from ackclock.judge.bound import Bound, Place, Verdict, interval, number, same
-from ackclock.judge.estimates import Array
+from ackclock.judge.bound import AGAINST, Bound, Place, Verdict, interval, number, same
+from ackclock.judge.estimates import Array, scaled
 from ackclock.judge.intervals import Estimate, quantile_interval
 from ackclock.judge.trend import Settling
 
@@ -84,6 +84,10 @@ class Evidence:
         When those runs ended; of their values we only know that they are greater.
     trend
         As for `Quantity`.
+    cell
+        Of a number of one cell: what names it, such as {"rate": "64 Kb/s"}; so a claim can say what parts its cells.
+    estimate
+        The estimate behind it, which knows its runs.
     """
 
     label: str
@@ -98,6 +102,8 @@ class Evidence:
     not_reached: int = 0
     cap: float = math.inf
     trend: Estimate | Settling | None = None
+    cell: Mapping[str, object] = field(default_factory=dict, compare=False)
+    estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
         """Refuse what somebody's measure has put in the place of a text or a number.
@@ -128,6 +134,7 @@ class Evidence:
         factor: float = 1.0,
         weighs: bool = True,
         key: str = "",
+        cell: Mapping[str, object] | None = None,
     ) -> Evidence:
         """Make evidence of an estimate.
 
@@ -135,17 +142,14 @@ class Evidence:
         ----------
         estimate
             Value, interval and number of independent observations.
-        label, bound, unit, weighs, key
+        label, bound, unit, weighs, key, cell
             As for the class.
         factor
             Multiplies value and interval, to change the unit; above zero.
 
-        Runs that all gave the same number have no chance in them: they count once, and the number is exact.
+        Runs that all gave the same number are no certainty: the number keeps its runs and its interval, however narrow. Exact is what is
+        computed without chance, and is given as a plain number.
         """
-        if estimate.n > 1 and estimate.low == estimate.value == estimate.high:
-            return cls(
-                label=label, value=factor * estimate.value, bound=bound, unit=unit, seeds=1, weighs=weighs, key=key
-            )
         return cls(
             label=label,
             value=factor * estimate.value,
@@ -156,6 +160,8 @@ class Evidence:
             seeds=estimate.n,
             weighs=weighs,
             key=key,
+            cell=cell or {},
+            estimate=scaled(estimate, factor),
         )
 
     @classmethod
@@ -215,23 +221,34 @@ class Evidence:
         """Verdict on this number alone."""
         return self.judge()
 
-    def judge(self, among: int = 1) -> Verdict:
+    def judge(self, among: int = 1, *, always: bool = False, looks: int = 1) -> Verdict:
         """Verdict on this number as one of several.
 
         Parameters
         ----------
         among
             How many numbers a claim asks for at once. Their number makes it likelier that one misses by chance, so one that
-            misses, or is negligible, has to be so at 1 - 0.05 / among (Bonferroni; Holm's first step is the same). For all of
+            decides against the claim has to do so at 1 - 0.05 / among (Bonferroni; Holm's first step is the same). For all of
             them to hold by mistake, each has to: that needs no correction.
+        always
+            Correct what holds, too: where one that holds is asked for among others that need not.
+        looks
+            How often the numbers are looked at, with more runs each time: every look has an equal part of the 5 % (Bonferroni), so that a mistake over all
+            of them is as rare as in one.
         """
         low, high = self.interval or (self.value, self.value)
+        if looks > 1 and self.interval is not None:
+            factor = wider(looks, self.seeds)
+            low, high = self.value - factor * (self.value - low), self.value + factor * (high - self.value)
         verdict = self._at(low, high)
-        if verdict in (Verdict.FAILS, Verdict.NEGLIGIBLE) and among > 1 and self.interval is not None:
-            factor = wider(among, self.seeds)
+        if always and among > 1 and self.interval is not None:
+            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
+            return self._at(self.value - factor * (self.value - low), self.value + factor * (high - self.value))
+        if verdict in AGAINST and among > 1 and self.interval is not None:
+            factor = wider(among * looks, self.seeds) / wider(looks, self.seeds)
             apart = (self.value - low, high - self.value)
-            if self._at(self.value - factor * apart[0], self.value + factor * apart[1]) is not verdict:
-                return Verdict.UNDECIDED
+            corrected = self._at(self.value - factor * apart[0], self.value + factor * apart[1])
+            return corrected if corrected in AGAINST else Verdict.UNDECIDED
         return verdict
 
     def _at(self, low: float, high: float) -> Verdict:
@@ -292,20 +309,26 @@ def wider(among: int, seeds: int) -> float:
     return wide / plain
 
 
-ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.NEGLIGIBLE, Verdict.HOLDS)
-"""The verdict on several numbers at once is the first of these that one of them has. Undecided stands before negligible: with
-more runs that number may still fail, and what is decided must not change."""
+ORDER = (Verdict.FAILS, Verdict.REFUTED, Verdict.NEGLIGIBLE, Verdict.UNDECIDED, Verdict.HOLDS)
+"""The number that settles the verdict on several at once is the first with the first of these verdicts that one of them has: a claim that
+asks for all falls with the first of them that is excluded, whatever is open of the others."""
 
 
-def conjunction(evidence: Sequence[Evidence]) -> Verdict:
-    """Verdict on several numbers at once: that of the number that settles it."""
+def conjunction(evidence: Sequence[Evidence], looks: int = 1) -> Verdict:
+    """Verdict on several numbers at once: that of the number that settles it; `looks` as for `Evidence.judge`.
+
+    Where one is negligible and another open, the claim is refuted: it cannot hold, and with more runs the other may still fail.
+    """
     weighing = [e for e in evidence if e.weighs]
-    verdicts = {e.judge(len(weighing)) for e in weighing}
-    return next((verdict for verdict in ORDER if verdict in verdicts), Verdict.UNDECIDED)
+    verdicts = {e.judge(len(weighing), looks=looks) for e in weighing}
+    found = next((verdict for verdict in ORDER if verdict in verdicts), Verdict.UNDECIDED)
+    if found is Verdict.NEGLIGIBLE and Verdict.UNDECIDED in verdicts:
+        return Verdict.REFUTED
+    return found
 
 
 def decisive(evidence: Sequence[Evidence]) -> Evidence | None:
-    """The number that settles the verdict: the first that fails, else the first undecided, negligible, or that holds."""
+    """The number that settles the verdict: the first that decides against the claim, else the first undecided, or that holds."""
     weighing = [e for e in evidence if e.weighs]
     verdicts = [e.judge(len(weighing)) for e in weighing]
     for verdict in ORDER:

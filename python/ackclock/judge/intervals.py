@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ackclock.judge.bound import Place, same
@@ -44,6 +44,11 @@ class Estimate:
         Confidence level.
     n
         Independent observations.
+    parts
+        Stream of runs -> how much each run moves the estimate (its influence), where the estimator knows them: so two estimates of the
+        same runs are compared run by run. The streams are independent of one another.
+    ties
+        Variance that stands for runs that were all alike, and might have differed: no influence shows it.
     """
 
     value: float
@@ -51,6 +56,8 @@ class Estimate:
     high: float
     level: float
     n: int
+    parts: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    ties: float = field(default=0.0, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

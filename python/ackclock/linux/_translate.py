@@ -69,8 +69,10 @@ RECORDED = (
 RECORD_DEFAULTS = {"controller": "none"}
 """What of `record` the guest carries out, and what the rest of it must be."""
 
-WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions")
+WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
 """Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
+BY_EVENTS = ("transactions", "conversation")
+"""Of these, workloads whose ends live in one loop; those of the others are threads that block."""
 MOST_CLIENTS = 1000
 """Flows of a group of fetches, whose ends are threads."""
 LEAST_PAYLOAD = 12
@@ -304,7 +306,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "net/ipv4/tcp_wmem": "4096 16384 67108864",
         "net/ipv4/tcp_no_metrics_save": "1",
     }
-    if workload == "transactions":
+    if workload in BY_EVENTS:
         sysctl["net/ipv4/tcp_max_syn_backlog"] = "4096"  # clients who come at once are not the attack that it is for
     cubic = group["congestion_control"] == "cubic"
     usual = HyStart(kind="hystart") if cubic else ClassicSlowStart(kind="classic")
@@ -324,18 +326,21 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         allowed = f"at least {LEAST_WINDOW:,} bytes, the window of the least receive buffer that the kernel takes"
         raise refuse("stack.receive_buffer", Stack.shown("receive_buffer", window), allowed)
     memory = stack.pop("send_buffer", 0)
-    if memory and (workload == "transactions" or memory % 2 or not LEAST_SEND_BUFFER <= memory <= MOST_SEND_BUFFER):
+    if memory and (workload in BY_EVENTS or memory % 2 or not LEAST_SEND_BUFFER <= memory <= MOST_SEND_BUFFER):
         allowed = f"an even number of {LEAST_SEND_BUFFER:,} to {MOST_SEND_BUFFER:,} bytes"
-        allowed = "no send_buffer" if workload == "transactions" else allowed
+        allowed = "no send_buffer" if workload in BY_EVENTS else allowed
         raise refuse("stack.send_buffer", Stack.shown("send_buffer", memory), allowed)
     pacing_rate = stack.pop("max_pacing_rate", 0)
-    if pacing_rate and workload == "transactions":
+    if pacing_rate and workload in BY_EVENTS:
         raise refuse("stack.max_pacing_rate", Stack.shown("max_pacing_rate", pacing_rate), "no max_pacing_rate")
     if paces := stack.pop("pacing", False):
-        if workload == "transactions":
+        if workload in BY_EVENTS:
             raise refuse("stack.pacing", paces, "no pacing")
         pacing_rate = pacing_rate or 8 * UNBOUNDED  # never reached: the socket paces at the rate of its window
     small_queues = stack.pop("small_queues", True)
+    nodelay, cork, quickack = (stack.pop(key, False) for key in ("nodelay", "cork", "quickack"))
+    if quickack and workload not in BY_EVENTS:
+        raise refuse("stack.quickack", "true", f"false unless the workload is {' or '.join(BY_EVENTS)}")
     if "reordering" in stack:
         sysctl["net/ipv4/tcp_reordering"] = str(stack.pop("reordering"))
     initrwnd = stack.pop("initial_receive_window", 0)
@@ -363,6 +368,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "window_clamp": min(window, 2**31 - 1),
         "send_buffer": memory,
         "max_pacing_rate": max(pacing_rate // 8, 1) if pacing_rate else 0,
+        "nodelay": nodelay,
+        "cork": cork,
+        "quickack": quickack,
         "small_queues": small_queues,
     }
 
@@ -485,5 +493,8 @@ def _datagram_host(group: Mapping[str, Any], refuse: Callable[[str, object, str]
         "window_clamp": 0,
         "send_buffer": 0,
         "max_pacing_rate": 0,
+        "nodelay": False,
+        "cork": False,
+        "quickack": False,
         "small_queues": True,
     }

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ackclock._files import parquet
-from ackclock.plot.style import saved, styled
+from ackclock.plot.style import plain, saved, styled
 from ackclock.text import csv
 
 CSV_ROWS = 20_000
@@ -55,7 +55,7 @@ class Figure:
         """Draw once, and return the file in each of these formats, some of "pdf", "png", "svg"."""
         files = {}
         with styled(self.rc):
-            drawn = self.draw()
+            drawn = plain(self.draw())
             for kind in (one for one in FORMATS if one in formats):
                 files[kind] = saved(drawn, kind)
                 # The layout is computed by the first format, and stays.
@@ -65,7 +65,7 @@ class Figure:
     def svg(self) -> str:
         """Draw it as SVG, to stand in a page: without the lines that begin a file."""
         with styled(self.rc):
-            text = saved(self.draw(), "svg").decode()
+            text = saved(plain(self.draw()), "svg").decode()
         return text[text.index("<svg") :]
 
     def _repr_html_(self) -> str:

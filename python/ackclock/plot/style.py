@@ -81,6 +81,19 @@ RC: dict[str, Any] = {
 }
 
 
+def plain(drawn: Any) -> Any:
+    """A figure whose logarithmic axes have plain numbers: matplotlib writes powers of ten as TeX, which is shown as it stands where dollar signs are signs."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
+
+    for ax in drawn.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            if isinstance(axis.get_major_formatter(), LogFormatter):
+                axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            if isinstance(axis.get_minor_formatter(), LogFormatter):
+                axis.set_minor_formatter(NullFormatter())
+    return drawn
+
+
 WIDTHS = {"single": 3.3, "double": 7.2}
 """Inches: one column of a paper in two columns, or both."""
 

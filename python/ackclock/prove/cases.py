@@ -96,7 +96,7 @@ class Cases:
             raise InputError(
                 f"{place}: found bytes that are not compressed ({error}); allowed: what prove wrote"
             ) from None
-        if len(raw) != rows * size:
+        if len(raw) != rows * size or not unpacker.eof:
             raise InputError(f"{place}: found {len(raw)} bytes of cases; allowed: {rows * size}, those of {rows} cases")
         columns, at = {}, 0
         for name, kind in FIELDS.items():

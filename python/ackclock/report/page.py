@@ -291,6 +291,10 @@ class Page:
         The figure that shows it.
     findings
         What to take home, one sentence each.
+    distrust
+        What a reader should not rely on, as short sentences.
+    terms
+        Codes and words of the page that need an explanation, with it.
     publications
         What is reproduced.
     claims
@@ -312,6 +316,8 @@ class Page:
     conclusion: str = ""
     opening: Figure | None = None
     findings: tuple[str, ...] = ()
+    distrust: tuple[str, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
     publications: tuple[str, ...] = ()
     claims: tuple[ClaimRow, ...] = ()
     sections: tuple[Section, ...] = ()
@@ -352,5 +358,5 @@ def _count(halves: Sequence[HalfRow]) -> list[tuple[str, str, int]]:
     for half in halves:
         key = (half.verdict, half.symbol)
         counts[key] = counts.get(key, 0) + 1
-    order = ["holds", "negligible", "fails", "undecided", "not comparable"]
+    order = ["holds", "negligible", "refuted", "fails", "depends", "undecided", "not comparable"]
     return sorted(((v, s, n) for (v, s), n in counts.items()), key=lambda row: order.index(row[0]))

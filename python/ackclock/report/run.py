@@ -531,6 +531,7 @@ def _application(run: Run) -> list[Section]:
     for name, title, keys in (
         ("fetches", "Fetches", ("connect_s", "first_byte_s", "total_s")),
         ("transactions", "Transactions", ("connect_s", "first_byte_s", "total_s")),
+        ("conversations", "Conversations", ("first_byte_s", "latency_s")),
         ("chunks", "Video", ("bitrate_bps", "buffer_s", "stall_s")),
         ("datagrams", "Datagrams", ("mean_delay_s", "p95_delay_s", "jitter_s")),
     ):

@@ -148,7 +148,7 @@ def seen(value: Any, takes: Mapping[str, Any]) -> Any:
                 return made[takes["family"], value["kind"]].of(value)
             case "table":
                 return made[None, takes["table"]].of(value)
-            case "drawn" | "drawn or" | "duration or drawn":
+            case "drawn" | "drawn or" | "writes" | "duration or drawn":
                 return made["distributions", value["kind"]].of(value)
         return dict(value)
     if value is None and takes["takes"] == "options":

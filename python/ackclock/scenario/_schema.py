@@ -100,6 +100,9 @@ def of_value(takes: Mapping[str, Any]) -> dict[str, Any]:
             size = takes.get("unit") == "size"
             one = quantity(units.SIZE if size else units.DURATION, zero=kind != "drawn or" or takes["least"] == 0)
             return {"anyOf": [one, kinds("distributions")]}
+        case "writes":
+            several = {"type": "string", "pattern": r"^\s*[0-9]+ x .+$"}
+            return {"anyOf": [quantity(units.SIZE, zero=False), several, kinds("distributions")]}
         case "options":
             return {"type": "object", "additionalProperties": {"type": ["boolean", "number", "string"]}}
         case "one of":

@@ -852,6 +852,31 @@ class Writes(Table):
         writes: tuple[Write, ...],
     ) -> None: ...
 
+class Conversation(Table):
+    """A client at the receiving end and a server at the sending one write to each other, step by step, over one connection.
+
+    The client connects, and closes when everything is said. A step begins when the one before it has arrived. Each message leaves a row in the table `conversations`. What a step draws depends only on the seed, the flow and its number, so scenarios that are compared hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
+    """
+
+    kind: Literal["conversation"]
+    steps: tuple[Turn, ...]
+    """Who writes what, in order."""
+    repeat: int | None
+    """Number of times that the steps are gone through. Default: again and again, until the flow stops."""
+    think: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time from the arrival of the last step to the first one of the next round: a duration, or a distribution of durations."""
+    streams: int
+    """Number of conversations at a time on the connection, whose messages share its stream of bytes, in the order of the writes."""
+    def __init__(
+        self,
+        *,
+        kind: Literal["conversation"],
+        steps: tuple[Turn, ...],
+        repeat: int | None = ...,
+        think: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        streams: int = ...,
+    ) -> None: ...
+
 class Constant(Table):
     """Always the same value."""
 
@@ -1503,6 +1528,7 @@ class Flows(FlowsBase):
         | Bursts
         | Media
         | Writes
+        | Conversation
     )
     """What the application sends, and when."""
     start: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1528,7 +1554,7 @@ class Flows(FlowsBase):
         congestion_control_options: dict[str, bool | float | str] = ...,
         recovery: str | None = ...,
         stack: Stack = ...,
-        workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes = ...,
+        workload: Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes | Conversation = ...,
         start: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stagger: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
         stop: str | None = ...,
@@ -1628,6 +1654,12 @@ class Stack(Table):
     """Send packets of several segments, sized and deferred as Linux does for TCP segmentation offload. Unless a host's NIC splits them, they also arrive whole, as between virtual machines."""
     send_buffer: str | None
     """Maximum memory of written data; when it is full, the application waits. Counted as in Linux: payload plus 832 bytes per packet (456 in `linux-3.0` and `linux-2.6`). Without `tso` each segment is a packet."""
+    nodelay: bool | None
+    """Both applications set TCP_NODELAY: a segment that is not full need not wait for the ACK of another one (Nagle's algorithm off)."""
+    cork: bool | None
+    """Both applications set TCP_CORK: only full segments leave, up to the FIN or for 200 ms."""
+    quickack: bool | None
+    """Both applications set TCP_QUICKACK each time they have read: what was read is acknowledged at once, and exchanges of requests and answers do not delay ACKs."""
     metrics_cache: MetricsCache | None
     """Hosts remember ssthresh from one connection to the next. Default: they do not."""
     def __init__(
@@ -1677,6 +1709,9 @@ class Stack(Table):
         limit_output_bytes: str | None = ...,
         tso: bool | None = ...,
         send_buffer: str | None = ...,
+        nodelay: bool | None = ...,
+        cork: bool | None = ...,
+        quickack: bool | None = ...,
         metrics_cache: MetricsCache | None = ...,
     ) -> None: ...
 
@@ -1895,11 +1930,40 @@ class Write(Table):
         bytes: str,
     ) -> None: ...
 
+class Turn(Table):
+    """A step of a conversation: one end writes a message, in one write or several."""
+
+    client: str | Constant | Uniform | Lognormal | Exponential | Choice | None
+    """What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes."""
+    server: str | Constant | Uniform | Lognormal | Exponential | Choice | None
+    """What the server writes. A step has one of the two."""
+    gap: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time from one write to the next: a duration, or a distribution of durations."""
+    wait: str | Constant | Uniform | Lognormal | Exponential | Choice
+    """Time that passes before the first write: the writer thinks, or works."""
+    separate: bool
+    """Whether each write is a message of its own."""
+    together: bool
+    """The step begins together with the one before it, and does not wait for the arrival of that."""
+    corked: bool
+    """TCP_CORK is set before the first write and cleared after the last one."""
+    def __init__(
+        self,
+        *,
+        client: str | Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        server: str | Constant | Uniform | Lognormal | Exponential | Choice | None = ...,
+        gap: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        wait: str | Constant | Uniform | Lognormal | Exponential | Choice = ...,
+        separate: bool = ...,
+        together: bool = ...,
+        corked: bool = ...,
+    ) -> None: ...
+
 Queue: TypeAlias = DropTail | NetemLimit | Codel | FqCodel | Pie | Threshold | Red | LinuxRed | Choke | Dualpi2 | Cake
 Loss: TypeAlias = NoLoss | Bernoulli | GilbertElliott | GilbertElliottInTime | Periodic | Listed | Scripted | Policer
 Capacity: TypeAlias = Schedule | Random | Mahimahi | Dummynet | TokenBucket
 Workload: TypeAlias = (
-    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes
+    Bulk | Transfer | Fetch | Throttled | Population | ConstantRate | OnOff | Voice | Transactions | Video | Bursts | Media | Writes | Conversation
 )
 Distribution: TypeAlias = Constant | Uniform | Lognormal | Exponential | Choice
 
@@ -1916,6 +1980,7 @@ __all__ = [
     "Codel",
     "Constant",
     "ConstantRate",
+    "Conversation",
     "Drop",
     "DropTail",
     "Dualpi2",
@@ -1974,6 +2039,7 @@ __all__ = [
     "TokenBucket",
     "Transactions",
     "Transfer",
+    "Turn",
     "Uniform",
     "Video",
     "Voice",

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ackclock.errors import InputError
-from ackclock.judge.bound import Bound, Verdict
+from ackclock.judge.bound import AGAINST, Bound, Verdict
 from ackclock.judge.evidence import Evidence, Quantity, conjunction, decisive, finite
+from ackclock.judge.over_cells import GENERAL, general
 from ackclock.study import answer
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class Criterion:
     needs
         The fewest independent runs with which it can be decided, such as six for a median (`judge.intervals.least_for_quantile`).
         A study whose plan has fewer is refused when it is loaded.
+    over
+        "each": every number that weighs has to hold. "general": the numbers that weigh are cells of a general sentence, judged by the rule of
+        `ackclock.judge.over_cells`. "turns": of a cause, whose numbers are those of its claim without the cause: it holds if the claim's criterion
+        does not hold any more.
     """
 
     measure: Callable[[Tables], Sequence[Evidence]] = field(repr=False)
@@ -98,19 +103,36 @@ class Criterion:
     printed: str = ""
     reads: tuple[Reading, ...] = ()
     needs: int = 2
+    over: Literal["each", "general", "turns"] = "each"
 
-    def judge(self, tables: Tables) -> Judged:
-        """Measure and decide."""
+    def judge(self, tables: Tables, looks: int = 1) -> Judged:
+        """Measure and decide; `looks` as for `Evidence.judge`."""
         with answer.of(self.measure):
             evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
             for e in evidence:
                 answer.checked(self.measure, e.check)
-            verdict = conjunction(evidence)
+            if self.over == GENERAL:
+                found = general(evidence, looks)
+                verdict, evidence = found.verdict, found.evidence
+            else:
+                verdict = conjunction(evidence, looks)
+                if self.over == TURNS:
+                    verdict = _turned(verdict)
         labels = [e.label for e in evidence]
         if len(set(labels)) < len(labels):
             twice = next(text for text in labels if labels.count(text) > 1)
             raise InputError(f"evidence: found two numbers called {twice!r}; allowed: one of each name")
         return Judged(criterion=self, verdict=verdict, evidence=evidence)
+
+
+TURNS = "turns"
+
+
+def _turned(verdict: Verdict) -> Verdict:
+    """The word on a cause: what its claim's criterion says without it, turned over."""
+    if verdict is Verdict.HOLDS:
+        return Verdict.FAILS
+    return Verdict.HOLDS if verdict in AGAINST else verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,6 +154,7 @@ class Judged:
         interval = shown.interval if shown else None
         return {
             "verdict": self.verdict.value,
+            "over": self.criterion.over,
             "bound_by": self.criterion.bound,
             "printed": self.criterion.printed,
             "reading": self.criterion.reading,
@@ -225,9 +248,9 @@ class Claim:
         for cause in self.causes:
             yield cause.name, cause.criterion
 
-    def judge(self, tables: Tables) -> Outcome:
-        """Measure and decide."""
-        return Outcome(claim=self, halves={name: criterion.judge(tables) for name, criterion in self.halves})
+    def judge(self, tables: Tables, looks: int = 1) -> Outcome:
+        """Measure and decide; `looks` as for `Evidence.judge`."""
+        return Outcome(claim=self, halves={name: criterion.judge(tables, looks) for name, criterion in self.halves})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

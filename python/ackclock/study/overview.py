@@ -14,7 +14,7 @@ from ackclock.study.claim import Outcome
 from ackclock.study.result import StudyResult
 from ackclock.study.study import Headline
 
-_VERDICTS = (Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)
+_VERDICTS = tuple(Verdict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from ackclock.judge.bound import Bound
+from ackclock.judge.bound import Bound, Verdict
 from ackclock.judge.estimates import NOTHING, Array
 from ackclock.judge.evidence import Evidence
 from ackclock.judge.intervals import Estimate, proportion_interval
@@ -122,6 +122,33 @@ def share(holds: Array) -> Estimate:
     return Estimate(value=100 * found.value, low=100 * found.low, high=100 * found.high, level=found.level, n=found.n)
 
 
+def ways(each: Sequence[Estimate], bound: Bound) -> Array:
+    """Of each path, what its interval says of a bound: 1 it is so, -1 the other way round, 0 no difference that counts, NaN not known.
+
+    Parameters
+    ----------
+    each
+        An estimate a path, with the interval over its own runs.
+    bound
+        What the sentence asks for.
+    """
+    words = {Verdict.HOLDS: 1.0, Verdict.FAILS: -1.0, Verdict.NEGLIGIBLE: 0.0}
+    return np.array([words.get(bound.judge(e.low, e.high), math.nan) for e in each])
+
+
+def class_share(way: Array, value: float) -> Estimate:
+    """Share of all paths in a class, percent; the paths that are not known may all be in it, or none of them.
+
+    The interval is Wilson's from the paths that are known to be in the class, up to that of these and all that are not known: it holds the error of each
+    path as well as that of the draw.
+    """
+    n, own, unknown = way.size, int((way == value).sum()), int(np.isnan(way).sum())
+    if not n:
+        return NOTHING
+    least, most = proportion_interval(own, n), proportion_interval(min(own + unknown, n), n)
+    return Estimate(value=100 * own / n, low=100 * least.low, high=100 * most.high, level=least.level, n=n)
+
+
 def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
     """How much of the variance of an outcome over paths each property alone explains.
 
@@ -169,7 +196,7 @@ class OnPaths:
     text
         The sentence.
     way
-        For each path 1 if it is so, -1 if it is the other way round, 0 if there is no difference that counts, NaN if it is not known.
+        For each path 1 if it is so, -1 if it is the other way round, 0 if there is no difference that counts, NaN if it is not known (`ways`).
     properties
         Of the paths: name in words -> values.
     """
@@ -180,31 +207,33 @@ class OnPaths:
     properties: Mapping[str, Array] = field(repr=False)
 
     @property
-    def shares(self) -> tuple[Estimate, Estimate]:
-        """Shares of the paths on which it holds, and on which it is the other way round, percent."""
-        known = np.isfinite(self.way)
-        return share(np.where(known, self.way > 0, np.nan)), share(np.where(known, self.way < 0, np.nan))
+    def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
+        """Shares of the paths on which it holds, is the other way round, makes no difference, and is not known, percent."""
+        n = self.way.size
+        unknown = proportion_interval(int(np.isnan(self.way).sum()), n) if n else NOTHING
+        return (
+            class_share(self.way, 1),
+            class_share(self.way, -1),
+            class_share(self.way, 0),
+            Estimate(value=100 * unknown.value, low=100 * unknown.low, high=100 * unknown.high, level=0.95, n=n),
+        )
 
     @property
     def explained(self) -> pl.DataFrame:
-        """How much of the way each property explains (`explains`)."""
+        """How much of the way each property explains (`explains`), of the paths that are known."""
         return explains(self.way, self.properties)
 
     @property
     def verdict(self) -> str:
         """On most of the paths, at 95 %: "holds", "fails" (on fewer than half of them), or "undecided"."""
-        holds, _ = self.shares
+        holds = self.shares[0]
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
         """Shares, and the three properties that explain most of where it holds. None of it weighs."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
-            for e, (what, name) in zip(
-                self.shares,
-                (("paths on which it is so", "holds_on"), ("paths on which it is the other way round", "reverse_on")),
-                strict=True,
-            )
+            for e, (what, name) in zip(self.shares, CLASSES, strict=True)
         ]
         return found + [
             Evidence(
@@ -219,6 +248,13 @@ class OnPaths:
         ]
 
 
+CLASSES = (
+    ("paths on which it is so", "holds_on"),
+    ("paths on which it is the other way round", "reverse_on"),
+    ("paths on which there is no difference that counts", "none_on"),
+    ("paths of which it is not known", "unknown_on"),
+)
+"""The four classes of paths, and their keys."""
 HALF = 50
 """Percent of the paths."""
 PLACES = ("first", "second", "third")
@@ -229,10 +265,19 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
     """Each sentence over the population."""
     return Table(
         caption=(
-            "Each sentence over the population: on which share of the paths it is so, and the other way round, with 95 % intervals; whether it is so on most of them; and the three "
-            "properties of a path that alone explain most of the variance of where it is so."
+            "Each sentence over the population: on which share of the paths it is so, the other way round, without a difference that counts, and not known, as the interval of "
+            "each path says. The intervals of the shares are those of the draw and of the paths that are not known. Then whether it is so on most of them; and the three "
+            "properties of a path that alone explain most of the variance of where it is so, of the paths that are known."
         ),
-        header=("sentence", "so on", "the other way round on", "on most paths", "explained by"),
+        header=(
+            "sentence",
+            "so on",
+            "the other way round on",
+            "no difference on",
+            "not known",
+            "on most paths",
+            "explained by",
+        ),
         rows=tuple(
             (
                 TableCell(text=s.text, kind="head"),
@@ -257,7 +302,8 @@ def recorded(record: Record, claims: Iterable[str]) -> str:
         }
         for key in (key.removesuffix("_holds_on") for key in evidence if key.endswith("_holds_on")):
             label, _ = evidence[f"{key}_holds_on"]
-            shares = [_share(evidence[f"{key}_{name}"][1]) for name in ("holds_on", "reverse_on")]
+            found = (evidence.get(f"{key}_{name}") for _, name in CLASSES)
+            shares = [_share(e[1]) if e else "" for e in found]
             by = [evidence[f"{key}_{place}"] for place in PLACES if f"{key}_{place}" in evidence]
             if not by:
                 continue
@@ -265,8 +311,8 @@ def recorded(record: Record, claims: Iterable[str]) -> str:
             told_by = ", ".join(named) or NO_PROPERTY
             rows.append(f"| {claim} | {label.rpartition(': ')[0]} | {' | '.join(shares)} | {told_by} |")
     head = (
-        "| claim | sentence | so on, of the paths | the other way round on | explained by |",
-        "| --- | --- | --- | --- | --- |",
+        "| claim | sentence | so on, of the paths | the other way round on | no difference on | not known | explained by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     )
     return "\n".join((*head, *rows)) if rows else ""
 

@@ -76,6 +76,8 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
     }
     if criterion.needs > 2:  # two are what any interval needs; plans of before say nothing of it
         found["needs"] = criterion.needs
+    if criterion.over != "each":
+        found["over"] = criterion.over
     if isinstance(criterion.measure, Asked | Stated):
         bound = criterion.measure.bound
         found["bound"] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from ackclock import report
 from ackclock._files import parquet, refused, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
-from ackclock.study import kernel_record, specification
+from ackclock.study import edges, held_out, kernel_record, specification
 from ackclock.study.claim import DIRECTION, MAGNITUDE, Judged, Outcome, Tables
 from ackclock.study.kernel_record import KernelRecord
 from ackclock.study.note import Quoted, fill
@@ -49,7 +49,9 @@ class StudyResult:
     kernel
         What the kernel's part of the study found, if it was run, too.
     registered
-        Hash of the plan whose seeds were run; empty if no plan was named.
+        Hash of the plan whose seeds were run, or the text that held-out seeds are from; empty if neither was named.
+    held_out
+        Whether it is the text.
     """
 
     study: Study
@@ -63,6 +65,7 @@ class StudyResult:
     curves: tuple[Curve, ...] = ()
     kernel: KernelRecord | None = None
     registered: str = ""
+    held_out: bool = False
 
     @property
     def recorded(self) -> Record:
@@ -94,7 +97,9 @@ class StudyResult:
         """Command that gives this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         readings = " --readings" if self.curves else ""
-        registered = " --registered PLAN" if self.registered else ""
+        registered = (
+            "" if not self.registered else f" --held-out {self.registered}" if self.held_out else " --registered PLAN"
+        )
         return f"ackclock study run {self.study.named} --scale {self.scale}{seeds}{readings}{registered}"
 
     def outcome(self, claim_id: str) -> Outcome:
@@ -190,7 +195,9 @@ class StudyResult:
         colours = {
             "holds": "green",
             "negligible": "magenta",
+            "refuted": "red",
             "fails": "red",
+            "depends": "cyan",
             "undecided": "yellow",
             "not comparable": "blue",
         }
@@ -265,12 +272,15 @@ class StudyResult:
             sections.append(specification.section(study.readings, self.curves, study.name))
         if study.fitted:
             sections.append(_fitted(study))
+        sections += filter(None, (held_out.section(study, self.scale), edges.section(study)))
         return report.Page(
             title=study.title,
             summary=study.summary,
             conclusion=headline.sentence if headline else "",
             opening=headline.figure if headline else None,
             findings=(*study.found(self), *self._decided_elsewhere()),
+            distrust=tuple(self._distrust()),
+            terms={**study.terms, **WORDS},
             publications=tuple(f"{p.authors}: {p.title}. {p.where}" for p in study.publications),
             claims=rows,
             sections=tuple(sections),
@@ -278,6 +288,21 @@ class StudyResult:
             facts=self.facts(),
             command=self.command,
         )
+
+    def _distrust(self) -> Iterator[str]:
+        """What a reader should not rely on: what is fitted, what other seeds or a neighbour of a constant turn, what is open."""
+        for f in self.study.fitted:
+            yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
+        moved = [h for h in held_out.halves(self.study, self.scale) if not h.kept]
+        if moved:
+            yield f"With other seeds another word: {', '.join(f'{h.claim} ({h.half})' for h in moved)}."
+        kept = edges.read(self.study)
+        if kept is not None and (turned := sorted({one.claim for one in kept[1]})):
+            yield f"Turned by a neighbour of a constant that we adopted: {', '.join(turned)}."
+        for word, told in ((Verdict.DEPENDS, "It depends on the cell"), (Verdict.UNDECIDED, "Open")):
+            own = [o.claim.id for o in self.outcomes if o.verdict is word]
+            if own:
+                yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
         """What is open here for want of seeds, and what is recorded of it at paper scale."""
@@ -333,6 +358,14 @@ def versions() -> dict[str, str]:
     return {**packages, "Python": platform.python_version()}
 
 
+WORDS = {
+    "holds, fails": "the interval of the number lies wholly where the claim asks, or wholly on the other side",
+    "negligible": "the effect is proven smaller than what was declared, beforehand, to count",
+    "refuted": "what the claim asks is excluded; negligible or the other way round is open",
+    "depends": "cells lie significantly on both sides",
+    "undecided": "more runs may decide",
+}
+"""The words of verdicts, for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
 """What a study leaves in its folder."""
 

@@ -18,7 +18,9 @@ from ackclock.study.reading import Curve, Reading, Specification
 COLOURS = {
     Verdict.HOLDS: (OKABE_ITO["green"], "o"),
     Verdict.NEGLIGIBLE: (OKABE_ITO["purple"], "D"),
+    Verdict.REFUTED: (OKABE_ITO["yellow"], "v"),
     Verdict.FAILS: (OKABE_ITO["vermilion"], "X"),
+    Verdict.DEPENDS: (OKABE_ITO["sky"], "P"),
     Verdict.UNDECIDED: ("#8a8a8a", "s"),
     Verdict.NOT_COMPARABLE: ("#8a8a8a", "s"),
 }
@@ -36,7 +38,9 @@ def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) ->
 
 _OTHERWISE = (
     (Verdict.FAILS, "fails in"),
+    (Verdict.REFUTED, "refuted in"),
     (Verdict.NEGLIGIBLE, "negligible in"),
+    (Verdict.DEPENDS, "depends on the cell in"),
     (Verdict.UNDECIDED, "undecided in"),
 )
 
@@ -91,7 +95,9 @@ def _shares(curves: Sequence[Curve]) -> Table:
             "readings",
             "holds",
             "negligible",
+            "refuted",
             "fails",
+            "depends",
             "undecided",
             "decided by",
         ),
@@ -103,7 +109,14 @@ def _shares(curves: Sequence[Curve]) -> Table:
                 str(len(curve.specifications)),
                 *(
                     f"{100 * curve.count(v) / len(curve.specifications):.0f} %"
-                    for v in (Verdict.HOLDS, Verdict.NEGLIGIBLE, Verdict.FAILS, Verdict.UNDECIDED)
+                    for v in (
+                        Verdict.HOLDS,
+                        Verdict.NEGLIGIBLE,
+                        Verdict.REFUTED,
+                        Verdict.FAILS,
+                        Verdict.DEPENDS,
+                        Verdict.UNDECIDED,
+                    )
                 ),
                 curve.decides.name if curve.decides else "none",
             )
@@ -250,9 +263,8 @@ def figure(curve: Curve) -> Figure:
         title=f"{curve.claim.id}: {told(curve)}",
         caption=(
             f"{curve.claim.statement} Each column is one reading: above, the number that settles it, with its 95 % interval and the "
-            "bound (dashed); below, the options that it consists of. Green circles hold, purple diamonds are negligible, orange crosses fail, grey "
-            "squares are undecided; "
-            "the main reading has a black rim."
+            "bound (dashed); below, the options that it consists of. Green circles hold, purple diamonds are negligible, yellow triangles refuted, "
+            "orange crosses fail, blue plus signs depend on the cell, grey squares are undecided; the main reading has a black rim."
         ),
         draw=draw,
         data={"readings": pl.DataFrame(rows)},

@@ -1,7 +1,7 @@
 """A study: a published experiment run again. Experiments make tables, claims and figures read them; a chapter holds together
 what belongs to one question.
 
-Length: a study and its parts are declared together.
+Length: a study's fields are declared here, each once, with what is computed of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ackclock.errors import InputError
 from ackclock.study import answer
 from ackclock.study.changed import Before
 from ackclock.study.claim import Claim, Criterion, Tables
+from ackclock.study.edge import Edge
 from ackclock.study.plan import Plan, Progress
 from ackclock.study.reading import Choice, Curve, Read, Reading, Specification, grid
 from ackclock.study.record import Record, read
@@ -199,6 +200,10 @@ class Study:
         The fewest seeds that a cell has, by scale. No criterion may need more.
     before
         The verdicts of an earlier version, and why some are others now.
+    edges
+        Constants that we adopted, with their neighbours, ranked by what the publication leaves open.
+    terms
+        Codes and words of its page, with an explanation.
     """
 
     name: str
@@ -216,6 +221,8 @@ class Study:
     sentences: tuple[Sentence, ...] = field(default=(), repr=False)
     runs: Mapping[str, int] = field(default_factory=dict, repr=False)
     before: Before | None = field(default=None, repr=False)
+    edges: tuple[Edge, ...] = ()
+    terms: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {self.title}; {len(self.claims)} claims in {len(self.chapters)} chapters>"
@@ -341,6 +348,7 @@ class Study:
         executor: Executor | None = None,
         readings: bool = False,
         registered: str = "",
+        held_out: bool = False,
     ) -> StudyResult:
         """Run every experiment and judge every claim.
 
@@ -361,7 +369,9 @@ class Study:
         readings
             Run the other readings of what the publications leave open, too.
         registered
-            Hash of a registered plan: the seeds follow from it.
+            Hash of a registered plan, or a text that was fixed before: the seeds follow from it.
+        held_out
+            It is such a text.
 
         Returns
         -------
@@ -396,6 +406,7 @@ class Study:
             wall_s=time.perf_counter() - started,
             curves=curves,
             registered=registered,
+            held_out=held_out,
         )
 
     def _curves(self, ran: Ran, plan: Plan) -> tuple[Curve, ...]:

@@ -27,6 +27,7 @@ from ackclock.judge.evidence import Evidence, Quantity
 from ackclock.scenario._toml import read_toml
 from ackclock.study import answer
 from ackclock.study.claim import Asked, Cause, Claim, Criterion, Stated, Tables
+from ackclock.study.edge import Edge
 from ackclock.study.plan import SCALES
 from ackclock.study.reading import Reading
 from ackclock.study.study import Chapter, Publication
@@ -177,7 +178,36 @@ def head(table: Table) -> dict[str, Any]:
         "summary": table.text("summary"),
         "publications": tuple(_publication(one) for one in table.tables("publications")),
         "runs": _runs(table),
+        "edges": tuple(_edge(one) for one in table.tables("edges")),
+        "terms": _terms(table),
     }
+
+
+def _terms(table: Table) -> dict[str, str]:
+    """Codes and words with an explanation, if the table has some."""
+    if "terms" not in table.raw:
+        return {}
+    own = table.table("terms")
+    found = {name: own.text(name) for name in own.raw}
+    own.done()
+    table.asked.add("terms")
+    return found
+
+
+def _edge(one: Table) -> Edge:
+    """A constant that we adopted, with its neighbours."""
+    one.asked.add("neighbours")
+    found = Edge(
+        name=one.text("name"),
+        constant=one.text("constant"),
+        neighbours=tuple(one.raw.get("neighbours", ())),
+        experiments=tuple(one.texts("experiments")),
+        why=one.text("why", default=""),
+    )
+    if len(found.neighbours) < 2:
+        raise InputError(f"{one.place}.neighbours: found {len(found.neighbours)}; allowed: two or more")
+    one.done()
+    return found
 
 
 def _runs(table: Table) -> dict[str, int]:
@@ -251,6 +281,7 @@ def _criterion(one: Table, program: Program) -> Criterion:
         printed=one.text("printed", default=""),
         reads=tuple(readings[r] for r in one.texts("readings")),
         needs=one.whole("needs", least=2, default=2),
+        over=one.word("over", ("each", "general", "turns"), default="each"),  # type: ignore[arg-type]
     )
     one.done()
     return made

@@ -63,7 +63,7 @@ STUDY = Study(
     ),
     findings=findings.findings,
     headline=findings.headline,
-    fitted=(photos.FITTED,),
+    fitted=(photos.FITTED, photos.LOST),
     sentences=sentences.SENTENCES,
     record=Path(__file__).with_name("recorded.json"),
     kernel=_kernel,

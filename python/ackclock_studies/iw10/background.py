@@ -146,7 +146,7 @@ def run(plan: Plan) -> Data:
     """
     # I20 asks for a share of runs: of 80 runs none may be seen without a share of 5 % being ruled out, of 24 it is not
     seeds = {
-        load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 80}.get(load, 24), paper=100, readings=12)
+        load: 8 if plan.scale == KERNEL else plan.count(quick={0.5: 8, 0.75: 48}.get(load, 16), paper=100, readings=12)
         for load in LOADS
     }
     duration, warm_up = testbed.length(SLOW, plan.scale) if plan.scale == KERNEL else LENGTHS[LENGTH.of(plan)]

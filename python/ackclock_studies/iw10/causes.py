@@ -48,7 +48,7 @@ def run(plan: Plan) -> Data:
             testbed.loaded(*place, arm, duration_s=duration, **CHANGES[change]),
             {"mode": place[1], "change": change, "arm": arm},
             stream=f"loaded {SLOW} {place[1]} {place[2]}",
-            seeds=plan.count(quick=30 if change == PACED else 16, paper=100),
+            seeds=plan.count(quick=20 if change == PACED else 12, paper=100),
             warm_up_s=warm_up,
         )
         for place, change, arms in ASKED
@@ -146,7 +146,6 @@ def hurt_by_loss(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                 median(ten / three) if key == "slow" else ratio(ten, three),
                 f"{where(*place)}: UCT(IW10) / UCT(IW3), {parts.NO_LOSS}",
                 bound,
-                weighs=key == "slow",
                 key=f"lossless_{key}",
             )
         )

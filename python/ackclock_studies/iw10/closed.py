@@ -90,7 +90,7 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, pause),
             keys={"pause": pause, "arm": arm},
             stream=f"closed {pause}",
-            seeds=plan.count(quick=24, paper=60),
+            seeds=plan.count(quick=16, paper=60),
             needs={"flows": ("flow", "bytes_acked"), "fetches": ("total_s",)},
             keep={"flows": flows},
         )

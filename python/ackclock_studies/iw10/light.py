@@ -35,7 +35,7 @@ def run(plan: Plan) -> Data:
     Data
         `light.times`, `light.links`; keys acks, arm.
     """
-    seeds = plan.count(quick=40, paper=100)
+    seeds = plan.count(quick=24, paper=100)
     cells = []
     duration, warm_up = testbed.length(SLOW, plan.scale)
     for acks, settings in POLICIES.items():

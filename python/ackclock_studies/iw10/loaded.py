@@ -150,7 +150,7 @@ def run_slow(plan: Plan) -> Data:
     """
     if plan.scale == KERNEL:
         return collect("slow", _cells(plan, SLOW, (6, 6)), plan)
-    seeds = plan.count(quick=30, paper=100, readings=24), plan.count(quick=16, paper=40, readings=12)
+    seeds = plan.count(quick=20, paper=100, readings=24), plan.count(quick=12, paper=40, readings=12)
     return collect("slow", _cells(plan, SLOW, seeds), plan)
 
 

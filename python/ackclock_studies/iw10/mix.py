@@ -113,8 +113,8 @@ def i17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             median(in_mix(tables, rate, mode, load, IW3)),
             f"{where(rate, mode, load)}: UCT of IW3 in the mix / alone",
             bound,
-            weighs=rate == SLOW,
             key=f"{'slow' if rate == SLOW else 'fast'}_{mode}",
+            cell={"link": rate, "opens": mode},
         )
         for rate, mode, load in cells(tables)
         if load == HEAVY[rate]

@@ -18,10 +18,9 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, bootstrap, median, ratio
+from ackclock.judge.estimates import Array, bootstrap, mean_over_runs, median, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, paragraph
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -303,14 +302,14 @@ def i25(tables: Tables) -> Sequence[Evidence]:
         place = f"{arm}, {where(*SLOWER[1])}, completed above {LONG_S} s"
         found += [
             Evidence.of(
-                mean_interval(100 * (share[""] - share[QUARTER])),
+                mean_over_runs(100 * (share[""] - share[QUARTER])),
                 f"{place}: less {QUARTER}",
                 above(0),
                 unit="points",
                 key=f"{arm}_quarter",
             ),
             Evidence.of(
-                mean_interval(100 * (share[NO_LOSS] - share[""])),
+                mean_over_runs(100 * (share[NO_LOSS] - share[""])),
                 f"{place}: {NO_LOSS}, less as it is",
                 above(0),
                 unit="points",

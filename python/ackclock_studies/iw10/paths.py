@@ -6,20 +6,22 @@ The testbed has two links. Here rate, round-trip time, queue, load and number of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge import above, below
+from ackclock.judge.estimates import Array, mean_over_runs, quotient, ratio
+from ackclock.judge.intervals import Estimate
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.population import Drawn, OnPaths, draw, explains, share, told, verdicts
+from ackclock.study.population import Drawn, OnPaths, draw, explains, share, told, verdicts, ways
 from ackclock_studies.iw10 import testbed
 from ackclock_studies.iw10.testbed import IW3, IW10, SEGMENTS
 
@@ -56,8 +58,9 @@ PROPERTIES = (
     ),
 )
 SEED = 79
-RUNS = 4
-"""On each path, at every scale: paths are what is independent, so more runs are more paths."""
+PATHS = 80
+"""Drawn once, and the same at every scale: more runs are more runs of each path, for a path's word needs a path's interval."""
+RUNS, PAPER_RUNS = 4, 20
 TRANSACTIONS = 600
 """About so many arrive in a run, of which the first sixth does not count."""
 PACKET_BITS = 1500 * 8
@@ -134,11 +137,11 @@ def run(plan: Plan) -> Data:
             scenario=scenario(arm, one),
             keys={"arm": arm, **one},
             stream=f"paths {one['path']:.0f}",
-            seeds=RUNS,
+            seeds=plan.count(quick=RUNS, paper=PAPER_RUNS),
             needs={"transactions": testbed.TRANSACTION_COLUMNS, "links": testbed.LINK_COLUMNS},
             keep={"times": keep(one), "links": testbed.bottleneck_of},
         )
-        for one in drawn(plan.count(quick=80, paper=400))
+        for one in drawn(PATHS)
         for arm in (IW3, IW10)
     ]
     return collect("paths", cells, plan)
@@ -170,10 +173,17 @@ def _column(frame: pl.DataFrame, name: str) -> Array:
     return frame[name].to_numpy().astype(np.float64)
 
 
-def _ways(values: Array, low: float, high: float) -> Array:
-    """1 above `high`, -1 below `low`, 0 between, NaN where nothing is known."""
-    way = np.where(values > high, 1.0, np.where(values < low, -1.0, 0.0))
-    return np.where(np.isfinite(values), way, np.nan)
+def _run_by_run(tables: Tables, frame: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Runs of each path with either window, in the order of seeds; the same arrivals in row i of both."""
+    joined = tables["paths.times"].join(
+        tables["paths.links"].select("path", "arm", "seed", "plr", "mean_queue"), on=("path", "arm", "seed")
+    )
+    parts = (
+        joined.filter(pl.col("path").is_in(frame["path"].to_list()))
+        .sort("seed")
+        .partition_by("path", "arm", as_dict=True)
+    )
+    return [(parts[one, IW3], parts[one, IW10]) for one in frame["path"]]
 
 
 POINTS = 0.1
@@ -186,25 +196,36 @@ def sentence(tables: Tables, key: str) -> OnPaths:
     frame = ratios(tables)
     if key == "rounds":
         frame = frame.filter((pl.col("load") <= 0.5) & (pl.col("rate") >= 2))
-    text, way = {
-        "faster": ("IW10 is faster than IW3, by 5 % or more", -_ways(_column(frame, "ratio"), 1 - HURT, 1 + HURT)),
+    runs = _run_by_run(tables, frame)
+    kinds: dict[str, tuple[str, Callable[[pl.DataFrame, pl.DataFrame], Estimate], Bound]] = {
+        "faster": (
+            "IW10 is faster than IW3, by 5 % or more",
+            lambda a, b: ratio(_column(b, "mean_s"), _column(a, "mean_s")),
+            below(1, margin=HURT),
+        ),
         "more_lost": (
             "IW10 loses more than IW3, by 0.1 points or more",
-            _ways(_column(frame, "lost"), -POINTS, POINTS),
+            lambda a, b: mean_over_runs(100 * (_column(b, "plr") - _column(a, "plr")), one=POINTS),
+            above(0, margin=POINTS),
         ),
         "longer_queue": (
             "the mean queue is longer with IW10, by 5 % or more",
-            _ways(_column(frame, "longer"), 1 - HURT, 1 + HURT),
+            lambda a, b: ratio(_column(b, "mean_queue"), _column(a, "mean_queue")),
+            above(1, margin=HURT),
         ),
         "longer_tail": (
             "95 % over median is more with IW10, by 5 % or more",
-            _ways(_column(frame, "tail"), 1 - HURT, 1 + HURT),
+            lambda a, b: quotient(*(ratio(_column(x, "p95_s"), _column(x, "p50_s"), runs="path") for x in (b, a))),
+            above(1, margin=HURT),
         ),
         "rounds": (
             "up to half load, from 2 Mb/s up, four round trips are more than half of the median with IW3",
-            np.where(_column(frame, "rounds") > 0.5, 1.0, -1.0),
+            lambda a, _: mean_over_runs(4 * _column(a, "rtt") / 1e3 / _column(a, "p50_s")),
+            above(0.5),
         ),
-    }[key]
+    }
+    text, each, bound = kinds[key]
+    way = ways([each(a, b) for a, b in runs], bound)
     return OnPaths(
         key=key, text=text, way=way, properties={words: _column(frame, name) for name, words in NAMES.items()}
     )
@@ -288,6 +309,9 @@ def figure(tables: Tables) -> Figure:
             ax.axhline(1.0, color=GREY, lw=0.9)
             ax.set(xlabel=label, yscale="log")
         axes[0].set_xscale("log")
+        decades = [10.0**k for k in range(-1, 5) if frame["bdp"].min() / 3 < 10.0**k < 3 * frame["bdp"].max()]  # type: ignore[operator]
+        axes[0].set_xticks(decades, [f"{x:g}" for x in decades])
+        axes[0].xaxis.set_minor_formatter("")
         axes[0].set_ylabel("mean completion time, IW10 / IW3")
         ticks = [0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5]
         axes[0].set_yticks(ticks, [f"{x:g}" for x in ticks])

@@ -65,7 +65,7 @@ def run(plan: Plan) -> Data:
                         scenario,
                         keys,
                         stream=stream,
-                        seeds=plan.count(quick=16, paper=40 if rate == SLOW else 12),
+                        seeds=plan.count(quick=12, paper=40 if rate == SLOW else 12),
                         warm_up_s=warm_up,
                     )
                 )

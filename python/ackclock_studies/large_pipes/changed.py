@@ -50,7 +50,9 @@ W14 | "in proportion" asks for a power of one of the variance, no longer for a r
 W19 | the swing of the round-trip time, which every sender shows behind a short queue, decides no longer; the correlation of windows does, and new is whether FAST's are more in step than those of HSTCP and NewReno
 W22 | the starts of the four flows are drawn: before, one run stood for all seeds, and its interval had no width
 W23 | the quoted filter: the interval follows the queue
+W24 | five runs at quick scale, all alike without coalescing and skewed with it, leave both halves undecided
 W26 | slide 2 names a criterion and has no result; and its three seeds were one run
+W28 | six runs at quick scale, of which one carries the ratio, leave it undecided
 W29 | the one cell in which it held, one loss of a flow alone, has two beside it: random loss, and four flows
 W30 | new: ABSE itself beside pairs and trains
 """,

@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, ratio
 from ackclock.plot import GREY, OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -201,10 +200,10 @@ def w15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         more = _variation(tables, level, COALESCED) - _variation(tables, level, QUIET)
         label = f"coefficient of variation of s_k, with coalescing less without; samples: {level}"
         weighs = level == LEVEL.of(tables)
-        found.append(Evidence.of(mean_interval(more), label, bound, weighs=weighs, key=f"more_{key}"))
+        found.append(Evidence.of(mean_over_runs(more), label, bound, weighs=weighs, key=f"more_{key}"))
     interval = pick(tables, "coalescing.samples", "interval_s", protocol=_arms(tables)[0], card=COALESCED)
     label = "mean T_k with coalescing"
-    shown = Evidence.of(mean_interval(interval), label, NO_BOUND, unit="ms", factor=1e3, weighs=False, key="interval")
+    shown = Evidence.of(mean_over_runs(interval), label, NO_BOUND, unit="ms", factor=1e3, weighs=False, key="interval")
     return [*found, shown]
 
 
@@ -212,7 +211,7 @@ def w15_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """A lot: the deviation is half of the mean or more."""
     return [
         Evidence.of(
-            mean_interval(_variation(tables, level, COALESCED)),
+            mean_over_runs(_variation(tables, level, COALESCED)),
             f"coefficient of variation of s_k with coalescing; samples: {level}",
             bound,
             weighs=level == LEVEL.of(tables),
@@ -305,7 +304,7 @@ def coalescing(tables: Tables) -> Figure:
         for card in (QUIET, COALESCED):
             times = ramps(tables, name, card)
             missed = int(np.isinf(times).sum())
-            e = mean_interval(np.minimum(times, RUN_S))
+            e = mean_over_runs(np.minimum(times, RUN_S))
             row = {"protocol": name, "card": card, "ramp_s": e.value, "low": e.low, "high": e.high}
             rows.append(row | {"not_reached": missed, "runs": times.size})
     table = pl.DataFrame(rows)

@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, median
+from ackclock.judge.estimates import Array, mean_over_runs, median
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Chapter,
     Data,
@@ -140,7 +139,7 @@ def w1(tables: Tables) -> Sequence[Evidence]:
         found.append(Evidence(label=f"fastest 100 MB, {path.name}", value=least, bound=bound, unit="s", key=key))
     found.append(
         Evidence.of(
-            mean_interval(off), "pairs that others spread", NO_BOUND, unit="%", factor=100, weighs=False, key="off"
+            mean_over_runs(off), "pairs that others spread", NO_BOUND, unit="%", factor=100, weighs=False, key="off"
         )
     )
     return found

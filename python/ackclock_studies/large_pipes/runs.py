@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch, metrics
-from ackclock.judge.estimates import NOTHING, Array
-from ackclock.stats import Estimate, mean_interval
+from ackclock.judge.estimates import NOTHING, Array, mean_over_runs
+from ackclock.stats import Estimate
 from ackclock.study import Bound, Evidence, Tables
 from ackclock.study.cells import Reduce
 from ackclock_studies.large_pipes.paths import Bottleneck
@@ -54,7 +54,7 @@ def pick(tables: Tables, table: str, column: str, **keys: object) -> Array:
 def mean_time(times: Array, cap_s: float, label: str, bound: Bound, *, key: str = "", weighs: bool = True) -> Evidence:
     """Mean of times with Student's interval; where a run ended first, only what the mean is at least is known."""
     if np.isfinite(times).all():
-        return Evidence.of(mean_interval(times), label, bound, unit="s", key=key, weighs=weighs)
+        return Evidence.of(mean_over_runs(times), label, bound, unit="s", key=key, weighs=weighs)
     return Evidence(
         label=label,
         value=math.inf,
@@ -74,6 +74,6 @@ def geometric(ratios: Array) -> Estimate:
     """Geometric mean of positive ratios, one per run, with Student's interval of their logarithms; nothing if one is not known."""
     if not (np.isfinite(ratios).all() and (ratios > 0).all()):
         return NOTHING
-    e = mean_interval(np.log(ratios))
+    e = mean_over_runs(np.log(ratios))
     value, low, high = (math.exp(min(x, 700.0)) for x in (e.value, e.low, e.high))
     return Estimate(value=value, low=low, high=high, level=e.level, n=e.n)

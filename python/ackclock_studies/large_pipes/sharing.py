@@ -10,12 +10,12 @@ import polars as pl
 
 from ackclock import Batch, metrics
 from ackclock.judge import estimates
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.metrics import friendliness
 from ackclock.plot import GREY, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval
+from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
     Chapter,
@@ -138,7 +138,7 @@ def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                 index = np.array(jain_per_run(own))
                 found.append(Evidence.of(_index(index), label, bound, key=key))
                 label = f"{path.name}, {n} {protocol}: share of the first flow over a fair one"
-                share = mean_interval(_share_of_first(own))
+                share = mean_over_runs(_share_of_first(own))
                 first.append(Evidence.of(share, label, NO_BOUND, weighs=False, key=f"first_{key}"))
     return [*found, *first]
 
@@ -154,7 +154,7 @@ def w20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Friendliness to NewReno."""
     return [
         Evidence.of(
-            mean_interval(friendliness_per_run(tables, protocol, n, path)),
+            mean_over_runs(friendliness_per_run(tables, protocol, n, path)),
             f"{path.name}, {n // 2} NewReno beside {n // 2} {protocol}: throughput over that among NewReno",
             bound,
             weighs=False,
@@ -194,9 +194,9 @@ def w26(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             own = np.abs(np.log(_short_over_long(tables, protocol, ratio)))
             label = f"1 : {ratio}, {protocol}: distance from equal shares (log of the ratio) less NewReno's"
             key = f"{protocol.lower()}_{ratio}"
-            found.append(Evidence.of(mean_interval(own - base), label, bound, weighs=weighs, key=key))
+            found.append(Evidence.of(mean_over_runs(own - base), label, bound, weighs=weighs, key=key))
     for protocol in PROTOCOLS:
-        value = mean_interval(_short_over_long(tables, protocol, 2))
+        value = mean_over_runs(_short_over_long(tables, protocol, 2))
         label = f"1 : 2, {protocol}: throughput, short round trip over long"
         found.append(Evidence.of(value, label, NO_BOUND, weighs=False, key=f"ratio_{protocol.lower()}"))
     return found
@@ -215,7 +215,7 @@ def sharing_bars(tables: Tables) -> Figure:
     rows: list[dict[str, Any]] = []
 
     def add(measure: str, protocol: str, at: str, values: Array) -> None:
-        e = _index(values) if measure == "jain" else mean_interval(values)
+        e = _index(values) if measure == "jain" else mean_over_runs(values)
         rows.append(
             {"measure": measure, "protocol": protocol, "at": at, "value": e.value, "low": e.low, "high": e.high}
         )

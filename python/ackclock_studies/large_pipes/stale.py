@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from ackclock import Batch
+from ackclock.judge.estimates import mean_over_runs
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
 from ackclock.study.table import declared
@@ -75,7 +75,7 @@ def w28(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             key="slower",
         ),
         *(
-            Evidence.of(mean_interval(v), f"10 MB, NewReno, {k} cache", NO_BOUND, unit="s", weighs=False, key=k)
+            Evidence.of(mean_over_runs(v), f"10 MB, NewReno, {k} cache", NO_BOUND, unit="s", weighs=False, key=k)
             for k, v in t.items()
         ),
     ]

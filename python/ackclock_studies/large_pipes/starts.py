@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, ratio_of_times
+from ackclock.judge.estimates import Array, mean_over_runs, ratio_of_times
 from ackclock.plot import GREY, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -286,7 +285,7 @@ def _spread_ratios(tables: Tables, bound: Any) -> list[Evidence]:
 
 def _shrinks(tables: Tables) -> Any:
     early, late = (spreads(per_second(tables, "series.goodput", HSTCP, *span)) for span in ((0, 10), (30, 60)))
-    return mean_interval(100 * (1 - late / early))
+    return mean_over_runs(100 * (1 - late / early))
 
 
 _SHRINKS = "coefficient of variation across ten runs, 30 to 60 s below 0 to 10 s"
@@ -324,7 +323,7 @@ def w12(tables: Tables) -> Sequence[Evidence]:
         value = geometric(own / _start(tables, other, slice(1, None)))
         found.append(Evidence.of(value, label, at_least(0.98), key=other.lower()))
     found.append(
-        Evidence.of(mean_interval(own), "first 100 ms: NewReno", NO_BOUND, unit="Mb/s", weighs=False, key="start")
+        Evidence.of(mean_over_runs(own), "first 100 ms: NewReno", NO_BOUND, unit="Mb/s", weighs=False, key="start")
     )
     return found
 

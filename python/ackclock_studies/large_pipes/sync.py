@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -187,7 +186,7 @@ def w19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """FAST in step: windows that rise and fall together, where the queue has no room for what the flows want."""
     found, shown = [], []
     for name, setting in SYNC.items():
-        swing, together = (mean_interval(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
+        swing, together = (mean_over_runs(_cell(tables, name, column)) for column in ("swing_packets", "correlation"))
         weighs = setting.queue < 2
         bound = bound if weighs else NO_BOUND
         key = setting.key.replace("swing", "step")
@@ -209,12 +208,12 @@ def w19_more(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return [
         *(
             Evidence.of(
-                mean_interval(of[FAST] - of[other]), f"correlation of windows, FAST less {other}", bound, key=f"less_{other.lower()}"
+                mean_over_runs(of[FAST] - of[other]), f"correlation of windows, FAST less {other}", bound, key=f"less_{other.lower()}"
             )
             for other in (HSTCP, NEWRENO)
         ),
         *(
-            Evidence.of(mean_interval(values), f"{sender}: correlation of windows", NO_BOUND, weighs=False, key=sender.lower())
+            Evidence.of(mean_over_runs(values), f"{sender}: correlation of windows", NO_BOUND, weighs=False, key=sender.lower())
             for sender, values in of.items()
         ),
     ]  # fmt: skip
@@ -224,7 +223,7 @@ def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The swing behind a queue in which the packets of all flows find room."""
     return [
         Evidence.of(
-            mean_interval(_cell(tables, name, "swing_packets")),
+            mean_over_runs(_cell(tables, name, "swing_packets")),
             f"{name}: swing of the round-trip time",
             bound,
             unit="packets",
@@ -236,7 +235,7 @@ def with_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 def bands(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Four flows with alpha by rate: below 100 Mb/s each keeps 20 packets, not 200."""
-    by_rate, fixed = (mean_interval(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
+    by_rate, fixed = (mean_over_runs(_cell(tables, name, "standing_packets")) for name in (BANDED.name, FOUR.name))
     return [
         Evidence.of(by_rate, f"{BANDED.name}: packets queued", bound, unit="packets", key="by_rate"),
         Evidence.of(fixed, f"{FOUR.name}: packets queued", NO_BOUND, unit="packets", weighs=False, key="fixed"),

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.plot import Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables, number
 from ackclock.study.cells import collect
 from ackclock.study.table import declared
@@ -94,7 +93,7 @@ def in_a_row(tables: Tables) -> Figure:
     for protocol in PROTOCOLS:
         ten = _tens(tables, protocol)
         for k in range(ten.shape[1]):
-            e = mean_interval(ten[:, k])
+            e = mean_over_runs(ten[:, k])
             row = {"protocol": protocol, "transfer": k + 1, "completion_s": e.value, "low": float(ten[:, k].min())}
             rows.append(row | {"high": float(ten[:, k].max())})
     table = pl.DataFrame(rows)

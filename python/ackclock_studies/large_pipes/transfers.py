@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.plot import Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -200,7 +199,7 @@ def time_of(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
 
 def w6(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """FAST like TCPW: the same within a tenth."""
-    fast, westwood = mean_interval(means(tables, FAST)), mean_interval(means(tables, TCPW))
+    fast, westwood = mean_over_runs(means(tables, FAST)), mean_over_runs(means(tables, TCPW))
     return [_ratio(fast, westwood, "100 MB, FAST / TCPW", bound, "like")]
 
 
@@ -214,7 +213,7 @@ def _ratio(a: Any, b: Any, label: str, bound: Bound, key: str) -> Evidence:
 
 def w9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The order of the four."""
-    m = {p: mean_interval(means(tables, p)) for p in PROTOCOLS}
+    m = {p: mean_over_runs(means(tables, p)) for p in PROTOCOLS}
     return [
         *(_ratio(m[HSTCP], m[p], f"100 MB, HSTCP / {p}", bound, NAMES[p]) for p in (TCPW, FAST)),
         _ratio(m[NEWRENO], m[HSTCP], "100 MB, NewReno / HSTCP", bound, "newreno"),
@@ -233,7 +232,7 @@ def overflown(tables: Tables, *, protocol: str) -> Sequence[Evidence]:
 
 def in_order(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """W9 behind that queue: those that halve, and the two that the slides call fast beside."""
-    m = {p: mean_interval(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
+    m = {p: mean_over_runs(means(tables, p, queue=LOSING)) for p in PROTOCOLS}
     beside = [_ratio(m[HSTCP], m[p], f"HSTCP / {p}", Bound(), "") for p in (TCPW, FAST)]
     return [
         _ratio(m[NEWRENO], m[HSTCP], "NewReno / HSTCP", bound, "overflown"),
@@ -256,7 +255,7 @@ def completion_times(tables: Tables) -> Figure:
                 ("first", own[:, 0]),
                 ("later", own[:, 1:].mean(axis=1) if own.shape[1] > 1 else own[:, 0]),
             ):
-                e = mean_interval(np.minimum(times, EVERY_S))
+                e = mean_over_runs(np.minimum(times, EVERY_S))
                 row = {"queue": queue, "protocol": protocol, "transfer": which, "completion_s": e.value}
                 rows.append(row | {"low": e.low, "high": e.high, "incomplete": int(np.isinf(times).sum())})
     table = pl.DataFrame(rows)

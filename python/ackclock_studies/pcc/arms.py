@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, quotient, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, quotient, ratio
 from ackclock.plot import OKABE_ITO
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval
+from ackclock.stats import Estimate
 from ackclock.study import Plan, Reading, Tables
 
 PACKET_BYTES = 1500
@@ -172,7 +172,7 @@ def pick(tables: Tables, table: str, column: str, **keys: Any) -> Array:
 
 def mean(tables: Tables, table: str, column: str, factor: float = 1.0, **keys: Any) -> Estimate:
     """Mean over runs with Student's t interval."""
-    return mean_interval(factor * pick(tables, table, column, **keys))
+    return mean_over_runs(factor * pick(tables, table, column, **keys))
 
 
 def index(values: Array) -> Estimate:
@@ -186,7 +186,7 @@ def index(values: Array) -> Estimate:
 def times(tables: Tables, table: str, column: str, first: Arm, second: Arm, **keys: Any) -> Estimate:
     """How many times the mean of the second arm that of the first is; paired by seed where both have the same runs, which met the same draws."""
     a, b = (pick(tables, table, column, arm=arm.name, **keys) for arm in (first, second))
-    return ratio(a, b) if a.size == b.size else quotient(mean_interval(a), mean_interval(b))
+    return ratio(a, b) if a.size == b.size else quotient(mean_over_runs(a), mean_over_runs(b))
 
 
 def values(tables: Tables, table: str, key: str) -> list[Any]:

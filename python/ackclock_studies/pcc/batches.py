@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -76,7 +75,7 @@ def run(plan: Plan) -> Data:
             scenario=held(model, packets),
             keys={"model": model, "buffer": packets},
             stream=f"batches {packets}",
-            seeds=plan.count(quick=3, paper=6),
+            seeds=plan.count(quick=6, paper=6),
             needs={"flows": ("sent_packets", "lost_packets", "largest_burst")},
             keep={"held": _losses},
         )
@@ -125,14 +124,14 @@ def c21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     longer = _held(tables, PACED, SIZES[-1], "burst") - _held(tables, BARE, SIZES[-1], "burst")
     found = [
         Evidence.of(
-            mean_interval(longer), "most packets back to back, late less exact", bound, unit="packets", key="burst"
+            mean_over_runs(longer), "most packets back to back, late less exact", bound, unit="packets", key="burst"
         )
     ]
     for packets in SIZES:
         more = _held(tables, PACED, packets, "lost") - _held(tables, BARE, packets, "lost")
         found.append(
             Evidence.of(
-                mean_interval(more),
+                mean_over_runs(more),
                 f"{packets} packets of buffer: lost, late less exact",
                 bound,
                 unit="points",
@@ -157,7 +156,7 @@ def c22(tables: Tables) -> Sequence[Evidence]:
             less = sign * (own - _shares(tables, BARE, CUBIC, column)[: own.size])
             found.append(
                 Evidence.of(
-                    mean_interval(less),
+                    mean_over_runs(less),
                     f"{who}: {name}",
                     bound,
                     unit=unit,
@@ -177,7 +176,7 @@ def exact_pacing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         ("sd_mbps", -1, "deviation, PCC less CUBIC", "Mb/s"),
     ):
         less = sign * (_shares(tables, BARE, CUBIC, column) - _shares(tables, BARE, PCC, column))
-        found.append(Evidence.of(mean_interval(less), f"exact pacing: {name}", bound, unit=unit))
+        found.append(Evidence.of(mean_over_runs(less), f"exact pacing: {name}", bound, unit=unit))
     return found
 
 

@@ -80,8 +80,6 @@ F5 | windows of 10 s in stretches of 50 s are another question, so that quick sc
 F6 | an effect within the margin fails no longer, and quick scale does not ask in short stretches
 N1 | new: whether two sufficient causes can be told apart
 P5 | 24 runs at paper scale decide that at least half of them get going
-P6 | runs of 40 s at quick scale, as at paper scale
-P7 | runs of 40 s at quick scale, as at paper scale
 P15 | all three round-trip times are run at quick scale, as at paper scale, three times each, and held against TCP's run by run
 P17 | the authors' incast sender is an arm: with ten senders TCP does as well, with more PCC has many times as much; at 64 KiB and ten senders more runs leave it undecided (1.00, 0.94 to 1.07)
 P20 | more trials at paper scale, taken pair by pair by seed, so that the deviation of CUBIC beyond PCC's no longer reaches zero; quick scale does not ask

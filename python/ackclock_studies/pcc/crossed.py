@@ -13,11 +13,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.plot import Figure, new
 from ackclock.report import Block, Table, TableCell, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -186,7 +185,7 @@ def n1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     netem, late = ([_pcc(tables, *pair, q) for q in SIZES] for pair in COMPARED)
     return [
         Evidence.of(
-            mean_interval(100 * (a - b)), f"{q} packets: {MININET} less {LINE} on bare metal", bound, unit="points", key=f"at_{q}"
+            mean_over_runs(100 * (a - b)), f"{q} packets: {MININET} less {LINE} on bare metal", bound, unit="points", key=f"at_{q}"
         )
         for q, a, b in zip(SIZES, netem, late, strict=True)
     ]  # fmt: skip

@@ -13,10 +13,9 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array
+from ackclock.judge.estimates import Array, mean_over_runs
 from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -128,7 +127,7 @@ def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     other = AS_READ[NEIGHBOUR.of(tables)]
     return [
         Evidence.of(
-            mean_interval(pick(tables, other, q) - pick(tables, M3, q)),
+            mean_over_runs(pick(tables, other, q) - pick(tables, M3, q)),
             f"{q} packets: {other} less {M3}",
             bound,
             unit="points",
@@ -143,7 +142,7 @@ def c8(tables: Tables) -> Sequence[Evidence]:
     """What three flows get on the smallest machine."""
     return [
         Evidence.of(
-            mean_interval(pick(tables, machine, None)),
+            mean_over_runs(pick(tables, machine, None)),
             f"{machine}: share of the link that three flows have in 30 s",
             Bound(),
             unit="%",

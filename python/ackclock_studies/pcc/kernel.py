@@ -14,11 +14,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, minus
+from ackclock.judge.estimates import Array, mean_over_runs, minus
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Section, Table, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Claim,
     Criterion,
@@ -191,7 +190,7 @@ def c2(tables: Tables) -> Sequence[Evidence]:
     """PCC falls behind at shallow buffers."""
     return [
         Evidence.of(
-            mean_interval(gap(tables, PCC, q)), f"{q} packets: below a router's queue", at_least(10), unit="points"
+            mean_over_runs(gap(tables, PCC, q)), f"{q} packets: below a router's queue", at_least(10), unit="points"
         )
         for q in (10, 20, 50)
     ]
@@ -201,7 +200,7 @@ def c3(tables: Tables) -> Sequence[Evidence]:
     """The gap shrinks."""
     return [
         Evidence.of(
-            mean_interval(gap(tables, PCC, a) - gap(tables, PCC, b)),
+            mean_over_runs(gap(tables, PCC, a) - gap(tables, PCC, b)),
             f"gap at {a} less that at {b} packets",
             at_least(0),
             unit="points",
@@ -212,13 +211,13 @@ def c3(tables: Tables) -> Sequence[Evidence]:
 
 def c4(tables: Tables) -> Sequence[Evidence]:
     """Little is left."""
-    return [Evidence.of(mean_interval(gap(tables, PCC, 275)), "275 packets", at_most(5), unit="points")]
+    return [Evidence.of(mean_over_runs(gap(tables, PCC, 275)), "275 packets", at_most(5), unit="points")]
 
 
 def c5(tables: Tables) -> Sequence[Evidence]:
     """CUBIC does not care."""
     return [
-        Evidence.of(mean_interval(gap(tables, CUBIC, q)), f"{q} packets: CUBIC below a router's queue", between(-5, 5), unit="points")
+        Evidence.of(mean_over_runs(gap(tables, CUBIC, q)), f"{q} packets: CUBIC below a router's queue", between(-5, 5), unit="points")
         for q in (10, 20, 50, 275)
     ]  # fmt: skip
 
@@ -226,8 +225,8 @@ def c5(tables: Tables) -> Sequence[Evidence]:
 def c5_deep(tables: Tables) -> Sequence[Evidence]:
     """CUBIC does not care where PCC still does."""
     return [
-        Evidence.of(mean_interval(gap(tables, CUBIC, 50)), "50 packets: CUBIC below a router's queue", at_most(5), unit="points"),
-        Evidence.of(mean_interval(gap(tables, PCC, 50)), "50 packets: PCC below a router's queue", at_least(10), unit="points"),
+        Evidence.of(mean_over_runs(gap(tables, CUBIC, 50)), "50 packets: CUBIC below a router's queue", at_most(5), unit="points"),
+        Evidence.of(mean_over_runs(gap(tables, PCC, 50)), "50 packets: PCC below a router's queue", at_least(10), unit="points"),
     ]  # fmt: skip
 
 
@@ -235,7 +234,7 @@ def spared(tables: Tables) -> Sequence[Evidence]:
     """Offload is what spares CUBIC."""
     return [
         Evidence.of(
-            mean_interval(gap(tables, CUBIC, q, MININET_CUT) - gap(tables, CUBIC, q)),
+            mean_over_runs(gap(tables, CUBIC, q, MININET_CUT) - gap(tables, CUBIC, q)),
             f"{q} packets: gap without offload less that with it",
             above(0),
             unit="points",
@@ -248,7 +247,7 @@ def capped(tables: Tables) -> Sequence[Evidence]:
     """Limit over delay."""
     return [
         Evidence.of(
-            mean_interval(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),
+            mean_over_runs(pick(tables, MININET, PCC, q, "goodput_mbps") / ceiling(q)),
             f"{q} packets: goodput over limit / delay",
             between(0.8, 1.05),
         )
@@ -259,7 +258,7 @@ def capped(tables: Tables) -> Sequence[Evidence]:
 def c10(tables: Tables) -> Sequence[Evidence]:
     """Jain's index."""
     return [
-        Evidence.of(mean_interval(of_several(tables, PCC, n, "jain")), f"PCC, {n} flows: index", at_least(0.97)) for n in FLOWS
+        Evidence.of(mean_over_runs(of_several(tables, PCC, n, "jain")), f"PCC, {n} flows: index", at_least(0.97)) for n in FLOWS
     ]  # fmt: skip
 
 
@@ -268,7 +267,7 @@ def c11(tables: Tables) -> Sequence[Evidence]:
     found = []
     for n in FLOWS:
         for column, sign, name in (("jain", 1, "index, PCC less CUBIC"), ("sd_mbps", -1, "deviation, CUBIC less PCC")):
-            p, c = (mean_interval(of_several(tables, cc, n, column)) for cc in (PCC, CUBIC))
+            p, c = (mean_over_runs(of_several(tables, cc, n, column)) for cc in (PCC, CUBIC))
             more = minus(p, c) if sign > 0 else minus(c, p)
             unit = "Mb/s" if column == "sd_mbps" else ""
             found.append(Evidence.of(more, f"{n} flows: {name}", above(0), unit=unit))

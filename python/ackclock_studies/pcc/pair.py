@@ -15,11 +15,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, minus
+from ackclock.judge.estimates import Array, mean_over_runs, minus
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -277,7 +276,7 @@ def c9_steady(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """And how steady."""
     return [
         Evidence.of(
-            mean_interval(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
+            mean_over_runs(pick(tables, kind, "sd_mbps")), f"{kind}: deviation", bound, unit="Mb/s", weighs=kind == BARE,
             key=f"sd_{KEYS[kind]}" if kind in KEYS else "",
         )
         for kind in _run(tables)
@@ -289,10 +288,10 @@ def c23(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     two, bare, tcp = (pick(tables, kind, "sd_mbps") for kind in (TWO, BARE, TCP))
     found = [
         Evidence.of(
-            minus(mean_interval(two), mean_interval(bare)), "deviation, 2 processors less bare metal", bound, unit="Mb/s", key="more"
+            minus(mean_over_runs(two), mean_over_runs(bare)), "deviation, 2 processors less bare metal", bound, unit="Mb/s", key="more"
         ),
         Evidence.of(
-            minus(mean_interval(two), mean_interval(tcp)), "deviation, 2 processors less CUBIC on bare metal", Bound(), unit="Mb/s", weighs=False,
+            minus(mean_over_runs(two), mean_over_runs(tcp)), "deviation, 2 processors less CUBIC on bare metal", Bound(), unit="Mb/s", weighs=False,
             key="cubic",
         ),
     ]  # fmt: skip
@@ -307,7 +306,7 @@ def pair_table(tables: Tables) -> Table:
     """Time until both have their share, and who lost."""
     rows: list[tuple[TableCell | str, ...]] = []
     for kind in _run(tables):
-        sd, *lost = (mean_interval(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))
+        sd, *lost = (mean_over_runs(pick(tables, kind, column)) for column in ("sd_mbps", "loss_first", "loss_late"))
         seconds = sorted(pick(tables, kind, "seconds"))
         rows.append(
             (

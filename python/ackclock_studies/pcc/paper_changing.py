@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import ratio
+from ackclock.judge.estimates import mean_over_runs, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -147,7 +146,7 @@ def near_optimal(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Share of the optimum."""
     return [
         Evidence.of(
-            mean_interval(100 * arms.pick(tables, TABLE, "share", arm=arm.name)),
+            mean_over_runs(100 * arms.pick(tables, TABLE, "share", arm=arm.name)),
             f"{arm.name}: of the optimum",
             bound,
             unit="%",
@@ -177,7 +176,7 @@ def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     left = ratio(own[BOTH] - asked, own[ILLINOIS] - asked)
     return [
         Evidence.of(left, "of its excess over the paper's, what is left", bound, factor=100, unit="%", key="left"),
-        Evidence.of(mean_interval(own[BOTH]), BOTH.name, Bound(), unit="Mb/s", weighs=False, key="varies"),
+        Evidence.of(mean_over_runs(own[BOTH]), BOTH.name, Bound(), unit="Mb/s", weighs=False, key="varies"),
     ]
 
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, minus, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, minus, ratio
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -230,7 +229,7 @@ def knobs_trade(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         nothing = Evidence(label="settings of the knobs", value=math.nan, low=math.nan, high=math.nan, bound=bound)
         return [nothing]
     slow, fast = (arms.mean(tables, TABLE, "time_s", arm=arm.name) for arm in (LONG, SHORT))
-    steady, rough = (mean_interval(deviations(tables, arm)) for arm in (SHORT, COARSER))
+    steady, rough = (mean_over_runs(deviations(tables, arm)) for arm in (SHORT, COARSER))
     coarse = arms.mean(tables, TABLE, "time_s", arm=COARSER.name)
     return [
         Evidence.of(minus(slow, fast), "convergence time, intervals of 4.8 less 1 RTT", bound, unit="s"),
@@ -242,10 +241,10 @@ def knobs_trade(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 @asked
 def steadier(tables: Tables) -> Sequence[Evidence]:
     """PCC against TCP, after convergence."""
-    own = mean_interval(deviations(tables, PCC))
+    own = mean_over_runs(deviations(tables, PCC))
     found = [
         Evidence.of(
-            minus(mean_interval(deviations(tables, other)), own),
+            minus(mean_over_runs(deviations(tables, other)), own),
             f"deviation, {other.name} less PCC, in fair shares",
             above(0, margin=0.02),
         )

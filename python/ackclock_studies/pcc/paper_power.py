@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -172,7 +171,7 @@ def figure(tables: Tables) -> Figure:
             for queue in QUEUES:
                 own = arms.only(table, {"arm": arm.name, "queue": queue})
                 x, y = (own[c].to_numpy() for c in ("rtt_ms", "mbps"))
-                (ex, ey) = (mean_interval(v) for v in (x, y))
+                (ex, ey) = (mean_over_runs(v) for v in (x, y))
                 ax.errorbar(
                     ex.value,
                     ey.value,

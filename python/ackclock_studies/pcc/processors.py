@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval
+from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
     Chapter,
@@ -150,7 +150,7 @@ def _two(tables: Tables) -> str:
 
 def less_fair(tables: Tables, host: str) -> Estimate:
     """Index with processors enough, less that on a host; paired by seed."""
-    return mean_interval(pick(tables, ENOUGH, "jain") - pick(tables, host, "jain"))
+    return mean_over_runs(pick(tables, ENOUGH, "jain") - pick(tables, host, "jain"))
 
 
 FAIRER = above(0, margin=0.005)
@@ -164,10 +164,10 @@ def c12(tables: Tables) -> Sequence[Evidence]:
     index, sd = ([pick(tables, host, column), pick(tables, ENOUGH, column, CUBIC)] for column in ("jain", "sd_mbps"))
     more = sd[0] - pick(tables, ENOUGH, "sd_mbps")
     return [
-        Evidence.of(mean_interval(index[0] - index[1]), "index, PCC less CUBIC", FAIRER, key="fairer"),
-        Evidence.of(mean_interval(sd[1] - sd[0]), "deviation, CUBIC less PCC", STEADIER, unit="Mb/s", key="steadier"),
+        Evidence.of(mean_over_runs(index[0] - index[1]), "index, PCC less CUBIC", FAIRER, key="fairer"),
+        Evidence.of(mean_over_runs(sd[1] - sd[0]), "deviation, CUBIC less PCC", STEADIER, unit="Mb/s", key="steadier"),
         Evidence.of(
-            mean_interval(more), "deviation of PCC, less with processors enough", STEADIER, unit="Mb/s", key="more"
+            mean_over_runs(more), "deviation of PCC, less with processors enough", STEADIER, unit="Mb/s", key="more"
         ),
     ]
 
@@ -182,7 +182,7 @@ def c13(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 def c13_total(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """But 30 % of the link."""
     label = "total of four flows, of 100 Mb/s (fitted by the cost)"
-    return [Evidence.of(mean_interval(pick(tables, ONE, "total_mbps")), label, bound, unit="%", key="total")]
+    return [Evidence.of(mean_over_runs(pick(tables, ONE, "total_mbps")), label, bound, unit="%", key="total")]
 
 
 LESS_FAIR = above(0, margin=0.01)
@@ -204,7 +204,7 @@ def c14(tables: Tables) -> Sequence[Evidence]:
         for host in _run(tables)
     ]
     for host in (TWO, ONE):
-        more = mean_interval(pick(tables, host, "sd_mbps") - pick(tables, ENOUGH, "sd_mbps"))
+        more = mean_over_runs(pick(tables, host, "sd_mbps") - pick(tables, ENOUGH, "sd_mbps"))
         label = f"{host}: deviation, less with enough"
         found.append(Evidence.of(more, label, Bound(), unit="Mb/s", weighs=False, key=f"sd_mbps_{NUMBER[host]}"))
     return found
@@ -216,7 +216,7 @@ _KEYS = {TURNS: "turns", STOLEN: "stolen", MADE_UP: "made_up", MEASURED: "measur
 @asked
 def without_cost(tables: Tables) -> Sequence[Evidence]:
     """Two processors whose packets cost nothing: the order is the publication's."""
-    more = mean_interval(pick(tables, TWO, "jain") - pick(tables, TURNS, "jain"))
+    more = mean_over_runs(pick(tables, TWO, "jain") - pick(tables, TURNS, "jain"))
     return [Evidence.of(more, "index on 2 processors, with the cost less without", LESS_FAIR, key="cost")]
 
 
@@ -225,7 +225,7 @@ def made_up(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The same stalls, made up for: how much of the unfairness remains."""
     lost, back = (pick(tables, ENOUGH, "jain") - pick(tables, host, "jain") for host in (STOLEN, MADE_UP))
     return [
-        Evidence.of(mean_interval(lost), "stalls that are lost: index, enough less", LESS_FAIR, key="lost"),
+        Evidence.of(mean_over_runs(lost), "stalls that are lost: index, enough less", LESS_FAIR, key="lost"),
         Evidence.of(
             ratio(back, lost), "stalls that are made up for: of that, what remains", bound, factor=100, unit="%"
         ),

@@ -15,11 +15,10 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, quotient
+from ackclock.judge.estimates import Array, mean_over_runs, quotient
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
-from ackclock.stats import mean_interval
 from ackclock.study import (
     Bound,
     Chapter,
@@ -390,7 +389,7 @@ def _over_cubic(tables: Tables, host: str, column: str, *, key: str = "") -> lis
         named = f"{key}_{n or 'all'}" if key else ""
         found.append(
             Evidence.of(
-                mean_interval(sign * (p - c)), f"{when}, {host}: {name}", bound, unit=unit, key=named, weighs=n is None
+                mean_over_runs(sign * (p - c)), f"{when}, {host}: {name}", bound, unit=unit, key=named, weighs=n is None
             )
         )
     return found
@@ -406,7 +405,7 @@ def c10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     found = []
     for n in (2, 3, 4):
         a, b = (pick(tables, host, PCC, n, "jain") for host in (MININET, BARE))
-        less = mean_interval(b - a)
+        less = mean_over_runs(b - a)
         found.append(Evidence.of(less, f"{n} flows: index, bare metal less Mininet", bound, key=f"less_{n}"))
     return found
 
@@ -432,7 +431,7 @@ def c11_significantly(tables: Tables, bound: Bound) -> Sequence[Evidence]:
             p, c = (pick(tables, MININET, cc, n, column) for cc in (PCC, CUBIC))
             if column == "jain":
                 p, c = 1 - p, 1 - c
-            share = quotient(mean_interval(p), mean_interval(c))
+            share = quotient(mean_over_runs(p), mean_over_runs(c))
             label = f"{'2 to 4' if n is None else n} flows: {name}, PCC over CUBIC"
             found.append(Evidence.of(share, label, bound, unit="times", weighs=n is None))
     return found
@@ -446,7 +445,7 @@ def c18(tables: Tables) -> Sequence[Evidence]:
         p, c = (depth(tables, cc, limit, "jain") for cc in (PCC, CUBIC))
         found.append(
             Evidence.of(
-                mean_interval(p - c),
+                mean_over_runs(p - c),
                 f"{limit} packets: index, PCC less CUBIC",
                 FAIRER,
                 weighs=limit >= 250,
@@ -465,7 +464,7 @@ def c18_clocked(tables: Tables) -> Sequence[Evidence]:
         for name, key, other in (("CUBIC", "clock", CUBIC), ("PCC with exact departures", "exact", PCC)):
             found.append(
                 Evidence.of(
-                    mean_interval(late - depth(tables, other, limit, "jain")),
+                    mean_over_runs(late - depth(tables, other, limit, "jain")),
                     f"{limit} packets: index, PCC with a clock of 1 ms less {name}",
                     FAIRER,
                     key=f"{key}_{limit}",
@@ -509,8 +508,8 @@ def sharing_table(tables: Tables) -> Table:
                 estimate(pick(tables, host, controller, n, column))
                 for column, estimate in (
                     ("jain", arms.index),
-                    ("sd_mbps", mean_interval),
-                    ("total_mbps", mean_interval),
+                    ("sd_mbps", mean_over_runs),
+                    ("total_mbps", mean_over_runs),
                 )
             )
             rows.append(

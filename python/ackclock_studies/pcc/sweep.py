@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, minus, quotient, ratio
+from ackclock.judge.estimates import Array, mean_over_runs, minus, quotient, ratio
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, Table, TableCell
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval
+from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
     Chapter,
@@ -228,7 +228,14 @@ def gap(tables: Tables, model: str, controller: str, packets: int, *, base: str 
     """Points of the link's capacity by which a model falls short of bare metal; positive is worse."""
     here, there = (pick(tables, name, controller, packets) for name in (base, model))
     runs = min(here.size, there.size)
-    return mean_interval(100 * (here[:runs] - there[:runs]))
+    return mean_over_runs(
+        100 * (here[:runs] - there[:runs]), chance=chance(base, controller) or chance(model, controller)
+    )
+
+
+def chance(model: str, controller: str) -> bool:
+    """Whether runs of a controller in a model differ from seed to seed: PCC draws, and so do hosts that stall."""
+    return controller == PCC or MODELS[TWINS.get((model, controller), model)].draws
 
 
 def means(tables: Tables) -> pl.DataFrame:
@@ -318,12 +325,12 @@ def figure(tables: Tables) -> Figure:
 
 
 def _mean(tables: Tables, model: str, controller: str, q: int) -> Estimate:
-    return mean_interval(100 * pick(tables, model, controller, q))
+    return mean_over_runs(100 * pick(tables, model, controller, q), chance=chance(model, controller))
 
 
 def _ratio(tables: Tables, q: int, model: str = BARE) -> Estimate:
     """How many times CUBIC's goodput PCC has."""
-    p, c = (mean_interval(pick(tables, model, cc, q, "goodput_mbps")) for cc in (PCC, CUBIC))
+    p, c = (mean_over_runs(pick(tables, model, cc, q, "goodput_mbps"), chance=chance(model, cc)) for cc in (PCC, CUBIC))
     return quotient(p, c)
 
 
@@ -380,7 +387,7 @@ def _times_less(tables: Tables, bound: Any, *, model: str = BARE, key: str = "")
 def f2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Behind six packets."""
     p, c = pick(tables, BARE, PCC, 6), pick(tables, BARE, CUBIC, 6)
-    return [Evidence.of(mean_interval(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
+    return [Evidence.of(mean_over_runs(100 * (p - c)), "6 packets: PCC less CUBIC", bound, unit="points", key="lead")]
 
 
 def f2_much(tables: Tables) -> Sequence[Evidence]:
@@ -503,7 +510,7 @@ def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 def left(tables: Tables, q: int) -> Estimate:
     """PCC's goodput in a virtual machine over that on bare metal."""
-    return quotient(*(mean_interval(pick(tables, model, PCC, q)) for model in (_machine(tables), BARE)))
+    return quotient(*(mean_over_runs(pick(tables, model, PCC, q)) for model in (_machine(tables), BARE)))
 
 
 def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
@@ -624,7 +631,7 @@ def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         found[controller] = rtt - PATH_MS
     return [
         Evidence.of(
-            minus(mean_interval(found[CUBIC]), mean_interval(found[PCC])),
+            minus(*(mean_over_runs(found[cc], chance=chance(BARE, cc)) for cc in (CUBIC, PCC))),
             "mean queueing delay behind the buffer that it needs for 90 %, CUBIC less PCC",
             bound,
             unit="ms",
@@ -632,7 +639,7 @@ def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
         ),
         *(
             Evidence.of(
-                mean_interval(found[cc]),
+                mean_over_runs(found[cc], chance=chance(BARE, cc)),
                 f"{LABEL[cc]}: mean queueing delay there",
                 Bound(),
                 unit="ms",

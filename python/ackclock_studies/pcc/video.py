@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, gain
+from ackclock.judge.estimates import Array, gain, mean_over_runs
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Table, TableCell, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval, paired_difference
+from ackclock.stats import Estimate, paired_difference
 from ackclock.study import (
     Bound,
     Chapter,
@@ -174,7 +174,7 @@ def over_pcc(tables: Tables) -> Sequence[Evidence]:
     """Players over PCC against the same players over CUBIC; and what the bottleneck drops, with silences and without."""
     dropped = [
         Evidence.of(
-            mean_interval(100 * pick(tables, arm, FESTIVE, FEW, "lost")),
+            mean_over_runs(100 * pick(tables, arm, FESTIVE, FEW, "lost")),
             f"{FEW} {FESTIVE} players over {arm.name}: dropped",
             at_least(0),
             unit="%",
@@ -183,7 +183,7 @@ def over_pcc(tables: Tables) -> Sequence[Evidence]:
         )
         for arm, key in ((CUBIC, "cubic"), (PCC, "pcc"))
     ]
-    long = mean_interval(100 * arms.pick(tables, "traces.runs", "lost", arm=PCC.name))
+    long = mean_over_runs(100 * arms.pick(tables, "traces.runs", "lost", arm=PCC.name))
     dropped.append(
         Evidence.of(
             long,
@@ -218,7 +218,7 @@ def figure(tables: Tables) -> Figure:
         {"arm": arm, "rule": rule, "players": n, "metric": metric, "value": e.value, "low": e.low, "high": e.high}
         for (arm, rule, n), own in found.group_by("arm", "rule", "players", maintain_order=True)
         for metric in METRICS
-        for e in (mean_interval(own[metric].to_numpy()),)
+        for e in (mean_over_runs(own[metric].to_numpy()),)
     ]
     table = pl.DataFrame(rows)
 
@@ -305,7 +305,7 @@ def table(tables: Tables) -> Table:
     found = tables[TABLE]
     rows: list[tuple[TableCell | str, ...]] = []
     for (n, arm, rule), own in found.group_by("players", "arm", "rule", maintain_order=True):
-        estimates = (mean_interval(own[metric].to_numpy()) for metric in METRICS)
+        estimates = (mean_over_runs(own[metric].to_numpy()) for metric in METRICS)
         mean = {name: float(own[name].mean()) for name in ("bitrate_bps", "switches", "stalled", "lost")}  # type: ignore[arg-type]
         rows.append(
             (

@@ -235,6 +235,18 @@ def compared(tables: Tables, page: int, loss: float, first: str, second: str) ->
     return paired(tables["latency.fetches"], page, loss, first, second, hit=hit)
 
 
+def jointly(tables: Tables, page: int, loss: float, arms: Sequence[str]) -> tuple[Array, ...]:
+    """Latencies of several arms for the same seeds, of the fetches that this reading counts under one of them or another."""
+    rows = [cell(tables["latency.fetches"], arm, page, loss) for arm in arms]
+    least = min(one.height for one in rows)
+    rows = [one.head(least) for one in rows]
+    totals = [one["total_s"].to_numpy().astype(np.float64) for one in rows]
+    keep = np.all([np.isfinite(one) for one in totals], axis=0)
+    if HIT.of(tables) == HIT.main:
+        keep &= np.any([one["data_retransmissions"].to_numpy() > 0 for one in rows], axis=0)
+    return tuple(one[keep] for one in totals)
+
+
 def pooled(tables: Tables, first: str, second: str, column: str) -> tuple[Array, Array]:
     """Values of two arms, of all fetches of every cell in which more than one segment is sent."""
     pairs = [

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, bootstrap, ratio, ratios_apart
+from ackclock.judge.estimates import Array, bootstrap, mean_over_runs, ratio, ratios_apart
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, items, paragraph
 from ackclock.scenario import Scenario
-from ackclock.stats import Estimate, mean_interval
+from ackclock.stats import Estimate
 from ackclock.study import (
     Bound,
     Chapter,
@@ -89,7 +89,7 @@ def t10(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     lost = fetches.cell(tables["kernels.fetches"], WITH_PRR, PAGES[0], LOW)
     syn = ((lost["syn_retransmissions"] + lost["synack_retransmissions"]) > 0).to_numpy().astype(np.float64)
     text = "fetches that lost a SYN or SYN-ACK (expected 3.9 %)"
-    found.append(Evidence.of(mean_interval(syn), text, _NO_BOUND, unit="%", factor=100, weighs=False, key="syn"))
+    found.append(Evidence.of(mean_over_runs(syn), text, _NO_BOUND, unit="%", factor=100, weighs=False, key="syn"))
     return found
 
 
@@ -160,7 +160,7 @@ def bars_of(tables: Tables) -> pl.DataFrame:
                 total = fetches.latencies(tables["kernels.fetches"], arm, page, loss)
                 mask = two_sigma(total)
                 e = bootstrap(group_b_mean, total, draws=500)
-                a = mean_interval(total[~mask])
+                a = mean_over_runs(total[~mask])
                 rows.append(
                     {
                         "page_bytes": page,

@@ -14,14 +14,15 @@ import numpy as np
 import polars as pl
 
 from ackclock import Batch
-from ackclock.judge.estimates import Array, percent_more
+from ackclock.judge import above, same
+from ackclock.judge.estimates import Array, percent_more, ratios_apart, scaled
 from ackclock.judge.intervals import Estimate
 from ackclock.plot import OKABE_ITO, Figure, new
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
 from ackclock.study import Bound, Chapter, Data, Evidence, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.population import Drawn, OnPaths, draw, share, verdicts
+from ackclock.study.population import Drawn, OnPaths, draw, share, verdicts, ways
 from ackclock_studies.prr import path
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, prr
 
@@ -73,9 +74,9 @@ PROPERTIES = (
         name="size", unit="KB", kind="log-uniform", a=75, b=1000, source="ours: responses long enough for a recovery"
     ),
 )
-SEED = 84
-FETCHES = 30
-"""On each path, at every scale: paths are what is independent, so more runs are more paths."""
+SEED, PATHS = 84, 100
+"""The paths are drawn once, and are the same at every scale: more runs are more fetches of each, for a path's word needs a path's interval."""
+FETCHES, PAPER_FETCHES = 40, 400
 
 _ANY = Bound()
 
@@ -130,7 +131,11 @@ def run(plan: Plan) -> Data:
 
     def ends(batch: Batch) -> pl.DataFrame:
         short = pl.col("cwnd_before_exit") < pl.col("ssthresh")
-        return batch.recoveries.select(short.sum().alias("short"), pl.len().alias("recoveries"))
+        own = batch.recoveries.group_by("seed").agg(short.sum().alias("short"), pl.len().alias("recoveries"))
+        seeds = batch.fetches.select("seed").unique()
+        return (
+            seeds.join(own, on="seed", how="left").with_columns(pl.col("short", "recoveries").fill_null(0)).sort("seed")
+        )
 
     def fetches(batch: Batch) -> pl.DataFrame:
         return batch.fetches.select("seed", *AGAIN)
@@ -140,11 +145,11 @@ def run(plan: Plan) -> Data:
             scenario=scenario(rule, one),
             keys={"rule": rule, **one},
             stream=f"paths {one['path']:.0f}",
-            seeds=FETCHES,
+            seeds=plan.count(quick=FETCHES, paper=PAPER_FETCHES),
             needs={"fetches": AGAIN, "recoveries": ("cwnd_before_exit", "ssthresh")},
             keep={"fetches": fetches, "ends": ends},
         )
-        for one in drawn(plan.count(quick=100, paper=500))
+        for one in drawn(PATHS)
         for rule in RULES
     ]
     return collect("paths", cells, plan)
@@ -165,18 +170,23 @@ def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Arra
     return per["x"].to_numpy().astype(np.float64), per["y"].to_numpy().astype(np.float64)
 
 
-def ways(tables: Tables, column: str, first: str, second: str, margin: float) -> pl.DataFrame:
-    """For each path: by how many percent of the second rule's the first has more, and which way (1, -1, or 0: by less than `margin`).
+def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Estimate]:
+    """Of each path, by how many percent of the second rule's the first has more: over the fetches of the path, paired."""
+    found = {}
+    for (path_,), own in (
+        pairs(tables, column, first, second).sort("path", "seed").group_by("path", maintain_order=True)
+    ):
+        x, y = (own[name].to_numpy().astype(np.float64) for name in ("x", "y"))
+        found[float(path_)] = percent_more(x, y)
+    return found
 
-    A path on which the second rule has none and the first has some counts as more.
-    """
-    x, y = over_all(tables, column, first, second)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        percent = np.where(x == y, 0.0, 100 * (x - y) / y)
-    way = np.where(np.abs(percent) < margin, 0, np.sign(percent))
-    keep = pairs(tables, column, first, second)["path"].unique().sort()
-    own = properties(tables).filter(pl.col("path").is_in(keep.to_list()))
-    return own.with_columns(percent=pl.Series(percent), way=pl.Series(way))
+
+def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.DataFrame:
+    """Paths with their properties, the percent of each, and its way (1, -1, 0, or NaN where its interval does not tell)."""
+    own = properties(tables)
+    own = own.filter(pl.Series([float(path_) in of for path_ in own["path"]], dtype=pl.Boolean))
+    estimates = [of[float(path_)] for path_ in own["path"]]
+    return own.with_columns(percent=pl.Series([e.value for e in estimates]), way=pl.Series(ways(estimates, bound)))
 
 
 def properties(tables: Tables) -> pl.DataFrame:
@@ -204,7 +214,7 @@ SENTENCES: Mapping[str, tuple[str, str, str, float, str]] = {
 def table(tables: Tables, key: str) -> pl.DataFrame:
     """Paths of one sentence."""
     column, first, second, margin, _ = SENTENCES[key]
-    return ways(tables, column, first, second or prr(tables), margin)
+    return judged(tables, each(tables, column, first, second or prr(tables)), above(0, margin=margin))
 
 
 def _all(tables: Tables, key: str) -> Estimate:
@@ -214,21 +224,19 @@ def _all(tables: Tables, key: str) -> Estimate:
 
 def similar(tables: Tables) -> pl.DataFrame:
     """Paths on which RFC 6675 and PRR take similarly long; -1: they do not."""
-    found = ways(tables, "total_s", RFC6675, prr(tables), 0)
-    return found.with_columns(way=pl.when(pl.col("percent").abs() <= SIMILAR).then(1.0).otherwise(-1.0))
+    return judged(tables, each(tables, "total_s", RFC6675, prr(tables)), same(SIMILAR))
 
 
 def short_ends(tables: Tables) -> pl.DataFrame:
     """By how many points more recoveries end below ssthresh with rate halving than with PRR, and which way. Paths with recoveries alone."""
-    per = tables["paths.ends"].with_columns(share=100 * pl.col("short") / pl.col("recoveries"))
-    halving, other = (per.filter(rule=rule).select("path", "share") for rule in (RATE_HALVING, prr(tables)))
-    both = halving.join(other, on="path", suffix="_prr", maintain_order="left").filter(
-        pl.col("share").is_finite() & pl.col("share_prr").is_finite()
-    )
-    points = pl.col("share") - pl.col("share_prr")
-    way = pl.when(points.abs() < SHORT_POINTS).then(0.0).otherwise(points.sign())
-    found = both.select("path", percent=points, way=way)
-    return properties(tables).join(found, on="path", maintain_order="left").filter(pl.col("way").is_not_null())
+    of = {}
+    rows = tables["paths.ends"].sort("path", "seed")
+    for (path_,), own in rows.group_by("path", maintain_order=True):
+        arms = [own.filter(rule=rule) for rule in (RATE_HALVING, prr(tables))]
+        found = ratios_apart(*((a["short"].to_numpy().astype(np.float64), a["recoveries"].to_numpy().astype(np.float64)) for a in arms))  # fmt: skip
+        if found.n:
+            of[float(path_)] = scaled(found, 100)
+    return judged(tables, of, above(0, margin=SHORT_POINTS))
 
 
 SIMILAR_TEXT = "RFC 6675 takes as long as PRR within 3 %"
@@ -259,7 +267,7 @@ def on_paths(tables: Tables, key: str, bound: Bound = _ANY, *, weighs: bool = Fa
     found = sentence(tables, key)
     if key not in SENTENCES:
         return found.evidence()
-    differ = np.where(found.way == 0, np.nan, found.way > 0)
+    differ = np.where(np.abs(found.way) == 1, found.way > 0, np.nan)
     return [
         Evidence.of(
             _all(tables, key), f"{found.text}: over all paths", bound, unit="%", weighs=weighs, key=f"{key}_all"
@@ -296,9 +304,10 @@ def figure(tables: Tables) -> Figure:
         rows.append(
             {
                 "sentence": SENTENCES[key][4],
-                "holds": 100 * float((way > 0).mean()),
+                "holds": 100 * float((way == 1).mean()),
                 "no_difference": 100 * float((way == 0).mean()),
-                "reverse": 100 * float((way < 0).mean()),
+                "unknown": 100 * float(np.isnan(way).mean()),
+                "reverse": 100 * float((way == -1).mean()),
                 **{name: 100 * by[text] for name, text in NAMES.items()},
             }
         )
@@ -306,6 +315,7 @@ def figure(tables: Tables) -> Figure:
     parts = (
         ("holds", "holds", OKABE_ITO["blue"], ""),
         ("no_difference", "no difference that counts", "#cccccc", ""),
+        ("unknown", "not known", "#eeeeee", "..."),
         ("reverse", "the other way round", OKABE_ITO["vermilion"], "///"),
     )
 
@@ -338,11 +348,11 @@ def figure(tables: Tables) -> Figure:
     return Figure(
         name="paths",
         title=(
-            f"{first['sentence']} on {first['holds']:.0f} % of {properties(tables).height} paths, and less on {first['reverse']:.0f} %; "
-            "on most the rules do not differ"
+            f"{first['sentence']} on {first['holds']:.0f} % of {properties(tables).height} paths, less on {first['reverse']:.0f} %, "
+            f"and does not differ on {first['no_difference']:.0f} %"
         ),
         caption=(
-            "Left: share of paths on which a sentence holds, mean over the responses of a path; differences below 0.3 % (time), 0.5 % "
+            "Left: share of paths on which a sentence holds, as the 95 % interval over the responses of a path says; differences below 0.3 % (time), 0.5 % "
             "(retransmissions) and 1 % (events) count as none. Right: how much of the variance of holding, not differing or being reversed one property of a path explains alone "
             "(Kelley's epsilon squared over five groups of paths)."
         ),

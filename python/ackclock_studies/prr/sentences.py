@@ -52,7 +52,8 @@ comments | where the machines' images are |  | none: about their tool
 comments | mostly matching graphs of cwnd, approximately matching ones of delay at 1 % | T1 T2 T8
 comments | 75 KB higher and 750 KB lower, nearly equal, where the plot has more than double | T9
 comments | graphs of part 3 were not produced; they were in another folder |  | none: about a script
-comments | 0.75 KB and 750 KB reversed without PRR, the same trend with it | T9 T5
+comments | 0.75 KB and 750 KB exchanged without PRR | T9
+comments | the same trend with PRR as in the plot | T5
 comments | fewer repetitions bring noise; stable results take several hours | T8
 
 = IETF-84 slides
@@ -71,10 +72,10 @@ all positive results, RFC 3517 | gradual, no silence | T1 P20
 all positive results, RFC 3517 | fewer timeouts following burst losses | P12
 all positive results, RFC 3517 | no bursts when losses exceed the reduction | P7 P14
 all positive results, RFC 3517 | less prone to lost retransmissions | P4
-all positive results, RFC 3517 | better overall performance | P6
+all positive results, RFC 3517 | better overall performance | P28
 ID status | nits, references, last call |  | none: about a draft
 Proportional Rate Reduction | above ssthresh patterned after rate halving, at the rate of the controller: sending rate = reduction factor × data rate at the receiver | P19
-Proportional Rate Reduction | faster but smoother than 3517 | P20 P6
+Proportional Rate Reduction | faster but smoother than 3517 | P28 P20
 Proportional Rate Reduction | below ssthresh a segment more per ACK, to bring pipe back up to ssthresh | T2 P22
 Proportional Rate Reduction | less aggressive than 3517 there | P18 P7
 slow start while in recovery | RFC 3517 sends ssthresh - pipe on every ACK: of 100, with 1 to 90 lost, 40 on one ACK; not conservative | P7 P14
@@ -82,7 +83,8 @@ slow start while in recovery | as much as was delivered and one segment more, fo
 algorithm comparisons, single loss | rows ACK by ACK |  | table of the slides' rows beside RFC 6937's and ours
 algorithm comparisons, single loss | row RB: where the reduction bound acts |  | row *rb* of the table of RFC 6937, which prints the same
 algorithm comparisons, 15 losses | rows ACK by ACK |  | table of the slides' rows beside RFC 6937's and ours
-is the high loss case common | 45, 13 and 32 % | P1
+is the high loss case common | 32 % below ssthresh | P1
+is the high loss case common | 45 % above and 13 % at ssthresh |  | shown in figure *population start*, and held against nothing: the three do not add up to 100
 is the high loss case common | distribution of pipe - ssthresh | P16
 is the high loss case common | losses exceed the reduction in 32 %, where RFC 3517 would send a burst | P1 P14
 is the high loss case common | contributing: CUBIC | P1
@@ -118,14 +120,14 @@ PRR-UB | pipe = cwnd = 100, 1 to 90 lost: packet 93 brings up to 40 | P7 P14
 PRR-UB | mirrors RFC 3517 | P14
 PRR-CRB | strict packet conservation, a standing queue of constant size | P17
 PRR-CRB | as aggressive as can be without additional losses | P17 P18
-PRR-CRB | lower measured performance than RFC 3517 | P10
+PRR-CRB | lower measured performance than RFC 3517 | P10 P27
 PRR-CRB | burst losses that depress cwnd seem to be common | P1 P10
 PRR-SSRB | slow start after excess loss, without the burst of RFC 3517 | P7 P22
 PRR-SSRB | one segment more is a good compromise | P7 P10 P18
 properties | spreads out the reduction evenly | P19
 properties | for moderate loss it converges to the target | P2 P19
-properties | keeps the ACK clock under large burst losses | T12 P12
-properties | precision from DeliveredData, which is no estimator | P24
+properties | keeps the ACK clock under large burst losses | P7 | 15 of 20 and 90 of 100 lost: what each rule sends on each ACK, in the tables
+properties | precision from DeliveredData, which is no estimator |  | none: a property of the rule, tested in `crates/tcp/tests`
 properties | banks missed opportunities | P13
 properties | less sensitive to errors of pipe | P23
 example flows, four figures | PRR, PRR without a bound, Linux, RFC 3517 |  | figures *sequence*

@@ -26,6 +26,7 @@ from ackclock.study import (
     Plan,
     Tables,
     above,
+    at_most,
     below,
     same,
 )
@@ -40,7 +41,7 @@ QUEUED = (RATE_HALVING, CRB, SSRB, PRR, RFC9937, RFC6675)
 SIXTHS = 6
 BETAS = (0.5, 0.7, 0.85)
 SHAPED = (RATE_HALVING, PRR, SSRB, RFC6675)
-NEAR = {"segment 1": 1, "segment 10": 10, "segment 17": 17}
+NEAR = {f"segment {n}": n for n in (1, 10, 16, 17, 18, 19, 20)}
 """Which of the twenty segments of a response is lost."""
 LATE = {"in order": None, "40 ms late": "40 ms", "100 ms late": "100 ms"}
 """How much later 2 % of the packets come."""
@@ -264,57 +265,65 @@ def silence(tables: Tables, rule: str) -> float:
     return 100 * float(np.diff(at).max()) / (end - start)
 
 
-def p20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Longest silence of each rule."""
+def p20(tables: Tables) -> Sequence[Evidence]:
+    """Longest silence of each rule: none of PRR, half of the ACKs of RFC 6675."""
+    asked = {PRR: at_most(5), RFC6675: same(5, of=50)}
     return [
         Evidence(
             label=f"{label(rule)}: longest silence, of the time in recovery",
             value=silence(tables, rule),
-            bound=bound,
+            bound=asked.get(rule, Bound()),
             unit="%",
-            weighs=rule == PRR,
+            weighs=rule in asked,
             key={PRR: "prr", RFC6675: "rfc6675", RATE_HALVING: "halving"}.get(rule, ""),
         )
         for rule in SHAPED
     ]
 
 
-def second_response_ms(tables: Tables, rule: str, segment: int) -> float:
-    """From the first segment of the second response to the ACK of its last."""
+def response_ms(tables: Tables, rule: str, segment: int, number: int) -> float:
+    """From the first segment of a response, the first or the second of the connection, to the ACK of its last."""
     rows = _rows(tables, "acks", "near", rule, segment)
     first = rows.filter((pl.col("event") == "send") & (pl.col("rexmit") == 0)).sort("t_s", maintain_order=True)["t_s"][
-        20
+        20 * (number - 1)
     ]
     acks = rows.filter(pl.col("event") == "ack").with_columns(all=pl.col("delivered").cum_sum())
-    return 1e3 * (float(acks.filter(pl.col("all") >= 40)["t_s"][0]) - float(first))
+    return 1e3 * (float(acks.filter(pl.col("all") >= 20 * number)["t_s"][0]) - float(first))
+
+
+END = 16
+"""Segments from here to the twentieth are the end of a response: its last quarter."""
 
 
 def p21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """How much sooner the next response is over with PRR than with rate halving."""
+    """How much sooner either response is over with PRR than with rate halving: the one that loses, and the next."""
     found = []
     for name, segment in NEAR.items():
-        base = second_response_ms(tables, RATE_HALVING, segment)
-        for rule in (PRR, RFC6675, SSRB, CRB):
+        for number, response in ((1, "the response itself"), (2, "the next response")):
+            base = response_ms(tables, RATE_HALVING, segment, number)
+            for rule in (PRR, RFC6675, SSRB, CRB):
+                key = f"{'first_' if number == 1 else ''}{rule.replace('-', '_').replace('.', '')}_{segment}"
+                found.append(
+                    Evidence(
+                        label=f"{name} of 20 lost: {response} with rate halving, less with {label(rule)}",
+                        value=base - response_ms(tables, rule, segment, number),
+                        bound=bound,
+                        unit="ms",
+                        weighs=rule == PRR and segment >= END,
+                        key=key if rule == PRR else "",
+                        cell={"segment": segment, "response": response},
+                    )
+                )
             found.append(
                 Evidence(
-                    label=f"{name} of 20 lost: the next response with rate halving, less with {label(rule)}",
-                    value=base - second_response_ms(tables, rule, segment),
-                    bound=bound,
+                    label=f"{name} of 20 lost: {response} with rate halving",
+                    value=base,
+                    bound=Bound(),
                     unit="ms",
-                    weighs=rule == PRR and segment >= 10,
-                    key=f"{rule.replace('-', '_').replace('.', '')}_{segment}" if rule == PRR else "",
+                    weighs=False,
+                    key=f"{'first_' if number == 1 else ''}halving_{segment}",
                 )
             )
-        found.append(
-            Evidence(
-                label=f"{name} of 20 lost: the next response with rate halving",
-                value=base,
-                bound=Bound(),
-                unit="ms",
-                weighs=False,
-                key=f"halving_{segment}",
-            )
-        )
     return found
 
 
@@ -477,6 +486,7 @@ def p24(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                 bound,
                 unit="%",
                 key=f"without_{100 * loss:g}",
+                cell={"loss": f"{100 * loss:g} %"},
             )
         )
         with_it = gain(*fetches.paired(tables["latency.fetches"], LARGE, loss, RATE_HALVING, PRR, hit=None))
@@ -511,6 +521,7 @@ def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
                     unit="%",
                     weighs=q > 0.9,
                     key=f"kb{PAGE_LABELS[page].split()[0]}_q{100 * q:g}",
+                    cell={"page": PAGE_LABELS[page], "quantile": q},
                 )
             )
     return found

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ackclock.judge.estimates import Array, gain, minus, percent_more, quotient
+from ackclock.judge.estimates import Array, gain, minus, percent_more, quotient, scaled
 from ackclock.stats import Estimate
 from ackclock.study import Bound, Data, Evidence, Plan, Tables
 from ackclock.study.cells import Cell, collect
 from ackclock_studies.prr import burst_loss, path, population
-from ackclock_studies.prr.fetches import NEEDS, compared, paired
+from ackclock_studies.prr.fetches import NEEDS, compared, jointly, paired
 from ackclock_studies.prr.path import HIGH, LARGE, LOSSES, LOW, PAGE_LABELS, PAGES, where
 from ackclock_studies.prr.rules import CRB, PRR, RATE_HALVING, RFC6675, SSRB, label, prr
 
@@ -67,12 +67,11 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Of what the gain grows by from 1 to 3 %, how much CRB has, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        rows = {
-            (rule, loss): compared(tables, page, loss, RATE_HALVING, rule)
-            for rule in (CRB, prr(tables))
-            for loss in LOSSES
-        }
-        own, bounded = (minus(gain(*rows[rule, HIGH]), gain(*rows[rule, LOW])) for rule in (prr(tables), CRB))
+        # the same fetches under all three rules, so that what they have in common cancels
+        rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
+        own, bounded = (
+            minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
+        )
         found.append(
             Evidence.of(
                 percent_of(bounded, own),
@@ -86,10 +85,23 @@ def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     return found
 
 
+def grows_without(tables: Tables, bound: Bound) -> Sequence[Evidence]:
+    """T6's own number with a rule that does not grow below ssthresh: whether the gain still grows from 1 to 3 %."""
+    return [
+        Evidence.of(
+            minus(*(gain(*compared(tables, page, loss, RATE_HALVING, CRB)) for loss in (HIGH, LOW))),
+            f"{PAGE_LABELS[page]}: gain of {label(CRB)} at 3 % less gain at 1 %",
+            bound,
+            unit="points",
+            key=f"grows_{PAGE_LABELS[page].split()[0]}",
+        )
+        for page in PAGES[2:]
+    ] + [replace(e, weighs=False) for e in without_growth(tables, Bound())]
+
+
 def percent_of(part: Estimate, whole: Estimate) -> Estimate:
     """One estimate in percent of another."""
-    e = quotient(part, whole)
-    return replace(e, value=100 * e.value, low=100 * e.low, high=100 * e.high)
+    return scaled(quotient(part, whole), 100)
 
 
 def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:

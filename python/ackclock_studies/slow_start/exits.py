@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from ackclock.judge.estimates import median
+from ackclock.judge.estimates import Array, mean_over_runs, median, ratio
+from ackclock.judge.intervals import Estimate
 from ackclock.plot import Figure, new
 from ackclock.report import Block
 from ackclock.scenario import Scenario
@@ -85,6 +88,85 @@ def run(plan: Plan) -> Data:
     return collect("exits", cells, plan)
 
 
+PHASES = tuple(round(0.25 + 0.05 * k, 2) for k in range(36))
+"""Bandwidth-delay products of queue, 0.25 to 2: a sender that doubles from ten meets the end of a queue in every phase of its doubling."""
+BANDS = ((0.25, 0.45), (0.5, 0.7), (0.75, 0.95), (1.0, 1.45), (1.5, 2.0))
+"""Depths over which a number is averaged."""
+SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
+
+
+def run_phases(plan: Plan) -> Data:
+    """The same paths with queues in steps of 0.05 products.
+
+    Returns
+    -------
+    Data
+        `phases.runs`: as `exits.runs`.
+    """
+    cells = [
+        Cell(
+            scenario=place(*path, queue).scenario(arm, ROUND_TRIPS),
+            keys={"arm": arm, "rate": path[0], "rtt": path[1], "queue": queue},
+            stream=f"phases {path}",
+            seeds=plan.count(quick=3, paper=20),
+            needs=NEEDS,
+            keep={"runs": partial(quality, place(*path, queue))},
+        )
+        for path in PATHS
+        for queue in PHASES
+        for arm in SWEPT
+    ]
+    return collect("phases", cells, plan)
+
+
+def swept(
+    tables: Tables, arm: str, column: str, path: tuple[int, int], band: tuple[float, float], least: float = 0
+) -> Array:
+    """A number of each run, in the mean over the depths of a band; over those at which the path holds so many segments with its queue."""
+    own = tables["phases.runs"].filter(arm=arm, rate=path[0], rtt=path[1])
+    kept = own.filter(pl.col("queue").is_between(*band), (1 + pl.col("queue")) * place(*path, 0).bdp >= least)
+    settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
+    found: Array = (
+        kept.with_columns(settled, pl.col("exit").fill_nan(0))
+        .group_by("seed")
+        .agg(pl.col(column).mean())
+        .sort("seed")[column]
+        .to_numpy()
+        .astype(np.float64)
+    )
+    return found
+
+
+def _over_bands(
+    what: str, bound: Bound, measure: Callable[[tuple[int, int], tuple[float, float]], Estimate | None], *,
+    bands: Sequence[tuple[float, float]], unit: str = "",
+) -> list[Evidence]:  # fmt: skip
+    """A number of every path and band of depths: the cells of a sentence whose publication names none."""
+    found = []
+    for path in PATHS:
+        for low, high in bands:
+            e = measure(path, (low, high))
+            if e is not None:
+                found.append(
+                    Evidence.of(
+                        e,
+                        f"{path[0]} Mb/s, {path[1]} ms, queues of {low:g} to {high:g} BDP: {what}",
+                        bound,
+                        unit=unit,
+                        key=f"b{path[0]}_{path[1]}_{low:g}".replace(".", ""),
+                        cell={"rate": path[0], "rtt": path[1], "queue": low},
+                    )
+                )
+    return found
+
+
+SHORT, LONG = BANDS[:3], BANDS[3:]
+
+
+def _beside(found: Sequence[Evidence]) -> list[Evidence]:
+    return [replace(e, weighs=False) for e in found]
+
+
 def _pick(tables: Tables, arm: str, column: str, path: tuple[int, int], queue: float) -> Any:
     return of(tables, TABLE, column, arm=arm, rate=path[0], rtt=path[1], queue=queue)
 
@@ -121,13 +203,24 @@ def _each(
 
 
 def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of HyStart++ over those of the classic start."""
-    return [*_over_classic(tables, bound, (1.0, 4.0)), *population.on_paths(tables, "hystartpp_loses_less")]
+    """Losses of HyStart++ over those of the classic start, over depths of a product and more; single depths stand beside."""
+    return [
+        *_losses(tables, bound, LONG),
+        *_beside(_over_classic(tables, bound, ())),
+        *population.on_paths(tables, "hystartpp_loses_less"),
+    ]
 
 
 def s19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """The same behind queues that are shorter than the path."""
-    return _over_classic(tables, bound, tuple(queue for queue in QUEUES if queue < 1))
+    return [*_losses(tables, bound, SHORT), *_beside(_over_classic(tables, bound, ()))]
+
+
+def _losses(tables: Tables, bound: Bound, bands: Sequence[tuple[float, float]]) -> list[Evidence]:
+    def measure(path: tuple[int, int], band: tuple[float, float]) -> Estimate:
+        return ratio(*(swept(tables, arm, "lost", path, band) for arm in (HYSTART_PP, CLASSIC)))
+
+    return _over_bands("losses, HyStart++ over classic", bound, measure, bands=bands)
 
 
 def _over_classic(tables: Tables, bound: Bound, queues: Sequence[float]) -> list[Evidence]:
@@ -135,22 +228,43 @@ def _over_classic(tables: Tables, bound: Bound, queues: Sequence[float]) -> list
 
 
 def s2(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Ssthresh of SEARCH."""
-    found = _each(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, queues=(1.0, 4.0))
-    return [*found, *population.on_paths(tables, "search_near")]
+    """Ssthresh of SEARCH, over depths of a product and more, and of four."""
+    found = _swept(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, LONG)
+    deep = _each(tables, SEARCH, "exit", "ssthresh over BDP, SEARCH", bound, queues=(4.0,))
+    return [*found, *deep, *population.on_paths(tables, "search_near")]
+
+
+def _swept(
+    tables: Tables,
+    arm: str,
+    column: str,
+    what: str,
+    bound: Bound,
+    bands: Sequence[tuple[float, float]],
+    *,
+    unit: str = "",
+    least: float = 0,
+) -> list[Evidence]:
+    def measure(path: tuple[int, int], band: tuple[float, float]) -> Estimate | None:
+        found = swept(tables, arm, column, path, band, least)
+        return mean_over_runs(found) if found.size else None
+
+    return _over_bands(what, bound, measure, bands=bands, unit=unit)
 
 
 def s3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of SEARCH."""
-    found = _each(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, queues=(1.0, 4.0))
-    return [*found, *population.on_paths(tables, "search_clean")]
+    """Losses of SEARCH, over depths of a product and more, and of four."""
+    found = _swept(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, LONG)
+    deep = _each(tables, SEARCH, "lost_bdp", "losses over BDP, SEARCH", bound, queues=(4.0,))
+    return [*found, *deep, *population.on_paths(tables, "search_clean")]
 
 
 def s4(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Losses of limited slow start."""
+    """Losses of limited slow start, over all depths at which it bounds the growth, and of four products."""
     what = "losses, limited slow start"
-    found = _each(tables, LIMITED, "lost", what, bound, queues=QUEUES, unit="segments", least=MAX_SSTHRESH)
-    return [*found, *population.on_paths(tables, "limited_bounded")]
+    found = _swept(tables, LIMITED, "lost", what, bound, BANDS, unit="segments", least=MAX_SSTHRESH)
+    deep = _each(tables, LIMITED, "lost", what, bound, queues=(4.0,), unit="segments", least=MAX_SSTHRESH)
+    return [*found, *deep, *population.on_paths(tables, "limited_bounded")]
 
 
 def s5(tables: Tables) -> Sequence[Evidence]:
@@ -231,6 +345,7 @@ def scenarios() -> Mapping[str, Scenario]:
 CHAPTER = Chapter(
     experiments=(
         Experiment(name="exits", title="slow starts over rates, round-trip times and queues", run=run, weight=6),
+        Experiment(name="phases", title="the same with queues in steps of 0.05 products", run=run_phases, weight=6),
     ),
     **declared(__name__),
     blocks=blocks,

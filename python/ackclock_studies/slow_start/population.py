@@ -4,20 +4,20 @@ S8 and S19).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from ackclock.judge.estimates import Array
+from ackclock.judge.bound import Bound, above, at_most, below, between
+from ackclock.judge.estimates import Array, mean_over_runs, ratio
 from ackclock.judge.evidence import Evidence
 from ackclock.report import Block, paragraph
 from ackclock.scenario import Scenario
 from ackclock.study import Chapter, Data, Experiment, Plan, Tables
 from ackclock.study.cells import Cell, collect
-from ackclock.study.population import Drawn, OnPaths, draw, verdicts
+from ackclock.study.population import Drawn, OnPaths, draw, verdicts, ways
 from ackclock_studies.slow_start.paths import (
     ARMS,
     CLASSIC,
@@ -52,8 +52,9 @@ PROPERTIES = (
     ),
 )
 SEED = 94
-RUNS = 2
-"""On each path, at every scale: paths are what is independent, so more runs are more paths."""
+PATHS = 60
+"""Drawn once, and the same at every scale: more runs are more runs of each path, for a path's word needs a path's interval."""
+RUNS, PAPER_RUNS = 6, 30
 ROUND_TRIPS = 60
 LEAST_PACKETS = 20
 """Paths whose product is less leave a slow start nothing to do after an initial window of ten."""
@@ -94,11 +95,11 @@ def run(plan: Plan) -> Data:
             scenario=place(one).scenario(arm, ROUND_TRIPS),
             keys={"arm": arm, **one},
             stream=f"paths {one['path']:.0f}",
-            seeds=RUNS,
+            seeds=plan.count(quick=RUNS, paper=PAPER_RUNS),
             needs=NEEDS,
             keep={"runs": partial(quality, place(one))},
         )
-        for one in drawn(plan.count(quick=60, paper=300))
+        for one in drawn(PATHS)
         for arm in ARMS
     ]
     return collect("paths", cells, plan)
@@ -107,34 +108,17 @@ def run(plan: Plan) -> Data:
 NAMES = {"rate": "rate", "rtt": "round-trip time", "queue": "queue / BDP", "jitter": "jitter", "bdp": "BDP"}
 
 
-def _means(tables: Tables, arm: str) -> pl.DataFrame:
-    own = tables["paths.runs"].filter(arm=arm)
-    settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
-    return (
-        own.group_by("path")
-        .agg(
-            pl.col("lost_bdp", "lost").mean(),
-            pl.col("exit").fill_nan(0).mean(),
-            settled.mean(),
-            pl.col(list(NAMES)).first(),
-        )
-        .sort("path")
-    )
-
-
 def _column(frame: pl.DataFrame, name: str) -> Array:
     found: Array = frame[name].to_numpy().astype(np.float64)
     return found
 
 
-def _more(x: Array, y: Array) -> Array:
-    """1 where x is more than y by `FEW` of it, -1 where it is less, 0 where they are alike."""
-    return np.where(x > (1 + FEW) * y, 1.0, np.where(x < (1 - FEW) * y, -1.0, 0.0))
-
-
-def _either(is_so: npt.NDArray[np.bool_]) -> Array:
-    """1 where it is so, -1 where it is not."""
-    return np.where(is_so, 1.0, -1.0)
+def _of(tables: Tables, arm: str) -> dict[float, pl.DataFrame]:
+    """Runs of each path, in the order of seeds; what was not reached or did not end has a number of its own."""
+    own = tables["paths.runs"].filter(arm=arm).sort("path", "seed")
+    settled = pl.col("settled").clip(upper_bound=ROUND_TRIPS)
+    own = own.with_columns(settled, pl.col("exit").fill_nan(0))
+    return {float(path): rows for (path,), rows in own.group_by("path", maintain_order=True)}
 
 
 TEXTS = {
@@ -149,28 +133,29 @@ TEXTS = {
 }
 
 
+ASKED: Mapping[str, tuple[str, str, str, Bound]] = {
+    "hystartpp_loses_less": ("lost", HYSTART_PP, CLASSIC, below(1, margin=FEW)),
+    "hystartpp_later": ("exit", HYSTART_PP, HYSTART, above(1, margin=FEW)),
+    "hystart_early": ("exit", HYSTART, "", below(EARLY)),
+    "search_near": ("exit", SEARCH, "", between(0.75, 1.25)),
+    "search_clean": ("lost_bdp", SEARCH, "", at_most(FEW)),
+    "search_early": ("exit", SEARCH, "", below(EARLY)),
+    "limited_bounded": ("lost", LIMITED, "", at_most(50)),
+    "limited_slower": ("settled", LIMITED, CLASSIC, above(1, margin=FEW)),
+}
+"""Key -> column, arm, the arm that its mean is divided by (empty: none), and what the sentence asks for."""
+
+
 def sentence(tables: Tables, key: str) -> OnPaths:
     """One sentence over the population."""
-    classic, hystart, plus, search, limited = (
-        _means(tables, arm) for arm in (CLASSIC, HYSTART, HYSTART_PP, SEARCH, LIMITED)
-    )
-    exit_search = _column(search, "exit")
-    ways: dict[str, Callable[[], Array]] = {
-        "hystartpp_loses_less": lambda: -_more(_column(plus, "lost"), _column(classic, "lost")),
-        "hystartpp_later": lambda: _more(_column(plus, "exit"), _column(hystart, "exit")),
-        "hystart_early": lambda: _either(_column(hystart, "exit") < EARLY),
-        "search_near": lambda: _either((exit_search >= 0.75) & (exit_search <= 1.25)),
-        "search_clean": lambda: _either(_column(search, "lost_bdp") <= FEW),
-        "search_early": lambda: _either(exit_search < EARLY),
-        "limited_bounded": lambda: _either(_column(limited, "lost") <= 50),
-        "limited_slower": lambda: _more(_column(limited, "settled"), _column(classic, "settled")),
-    }
-    return OnPaths(
-        key=key,
-        text=TEXTS[key],
-        way=ways[key](),
-        properties={words: _column(classic, name) for name, words in NAMES.items()},
-    )
+    column, arm, base, bound = ASKED[key]
+    own, other = _of(tables, arm), _of(tables, base) if base else {}
+    each = [
+        ratio(_column(rows, column), _column(other[path], column)) if base else mean_over_runs(_column(rows, column))
+        for path, rows in own.items()
+    ]
+    properties = {words: np.array([float(rows[name][0]) for rows in own.values()]) for name, words in NAMES.items()}
+    return OnPaths(key=key, text=TEXTS[key], way=ways(each, bound), properties=properties)
 
 
 def on_paths(tables: Tables, *keys: str) -> list[Evidence]:

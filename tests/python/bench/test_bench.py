@@ -15,7 +15,7 @@ KNOWN = {
     ("cubic", 100, 100): "2,849 of 2,750",
     ("0.1 % loss", 100, 10): "2,605 of 2,600",
 }
-"""Cells above their bounds: instructions counted. The turn of a writer that an ACK wakes is not what takes them (docs/performance-log.md).
+"""Cells above their bounds: instructions counted. The turn of a writer that an ACK wakes is not what takes them.
 Not strict: one lies less than a percent above."""
 
 

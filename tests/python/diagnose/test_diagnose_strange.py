@@ -368,6 +368,73 @@ def test_a_capture_at_a_receiver_without_timestamps_tells_what_it_can(tmp_path):
     assert "first flight" in told
 
 
+def of_receiver(made: Hand, trip: float) -> None:
+    """A handshake as a receiver without timestamps sees it: the client, which takes data of the other end."""
+    made.add(0, 1, 0, 0, 0, 65535, SYN, mss(1460))
+    made.add(trip, 0, 0, 1, 0, 65535, SYN | ACK, mss(1460), ttl=50)
+    made.add(trip + 1e-5, 1, 1, 1, 0, 65535, ACK)
+
+
+@pytest.mark.parametrize("who", ["client", "server"])
+def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_captured(tmp_path, who):
+    """Four answers of 14,600 bytes. Between them 0.5 s pass, before the client's request or behind it."""
+    made, trip, at, seq = Hand(), 0.02, 0.1, 1
+    of_receiver(made, trip)
+    for i in range(4):
+        made.add(at, 1, 1 + 100 * i, seq, 100, 65535, ACK | PSH)
+        at += trip + (0.5 if who == "server" else 0)
+        for n in range(10):
+            made.add(at + 1e-3 * n, 0, seq + 1460 * n, 101 + 100 * i, 1460, 65535, ACK | PSH * (n == 9), ttl=50)
+            made.add(at + 1e-3 * n + 1e-5, 1, 101 + 100 * i, seq + 1460 * (n + 1), 0, 65535, ACK)
+        seq += 14_600
+        at += 0.01 + (0.5 if who == "client" else 0)
+    found = diagnose(made.write(tmp_path / "quiet.pcap"))
+    assert found.refused
+    assert not found.causes
+    assert found.answer is not None
+    assert (found.answer.where, found.answer.sure) == ("application", "sure")
+    assert ("it waited for the client to ask" in found.answer.what) == (who == "client")
+    assert any("in 3 pauses" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("every", "where"), [(1e-3, "network"), (0, "not told")])
+def test_data_that_comes_steadily_has_passed_a_bottleneck(tmp_path, every, where):
+    """A segment a millisecond, 500 of them; or 500 in bursts of 20."""
+    made, trip = Hand(), 0.02
+    of_receiver(made, trip)
+    made.add(0.03, 1, 1, 1, 100, 65535, ACK | PSH)
+    for n in range(500):
+        at = 0.05 + (n * every or n // 20 * 0.02 + n % 20 * 1e-5)
+        made.add(at, 0, 1 + 1460 * n, 101, 1460, 65535, ACK, ttl=50)
+        made.add(at + 5e-6, 1, 101, 1 + 1460 * (n + 1), 0, 65535, ACK)
+    found = diagnose(made.write(tmp_path / "steady.pcap"))
+    assert found.answer is not None
+    assert found.answer.where == where
+    assert ("11.680 Mbit/s" in found.answer.what) == (where == "network")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_came_within_a_few_round_trips_was_slow_start_unless_something_was_lost(tmp_path, lost):
+    made, trip = Hand(), 0.02
+    of_receiver(made, trip)
+    made.add(0.03, 1, 1, 1, 100, 65535, ACK | PSH)
+    sent = [(0.05 + 1e-5 * n, n) for n in range(10)] + [(0.07 + 1e-5 * n, 10 + n) for n in range(20)]
+    sent = [(t, n) for t, n in sent if not (lost and n == 4)] + [(0.09, 4)] * lost
+    for t, n in sent:
+        made.add(t, 0, 1 + 1460 * n, 101, 1460, 65535, ACK, ttl=50)
+        behind = 4 if lost and n >= 4 and t < 0.09 else 30 if t >= 0.09 else n + 1
+        made.add(t + 2e-6, 1, 101, 1 + 1460 * behind, 0, 65535, ACK)
+    found = diagnose(made.write(tmp_path / "short.pcap"))
+    assert found.answer is not None
+    assert found.answer.where == ("not told" if lost else "server")
+
+
+def test_a_capture_of_one_direction_says_so(first, tmp_path):
+    rows = [row for row in frames(first) if len(row[1]) < row[2]]
+    found = diagnose(written(tmp_path / "half.pcap", rows, link_of(first)))
+    assert "packets of one direction only" in found.sentence
+
+
 @pytest.mark.parametrize("ttl", [(64, 57), (57, 64)])
 def test_hops_tell_the_place_where_a_host_answers_late(tmp_path, ttl):
     """Within a round trip of 0.1 ms a handshake's times do not tell."""

@@ -17,7 +17,7 @@ import pytest
 from conftest import MINIMAL, ROOT
 from shortcut_replay import Replayed, page_module, replay, undrawn
 
-from ackclock import Scenario, _engine, load, studies
+from ackclock import Scenario, _engine, load, run, studies
 from ackclock.cli._lab import PAGE
 from ackclock.fidelity.drawn import drawn
 from ackclock.study import cells
@@ -86,6 +86,17 @@ def test_two_answers_in_one_interrupt_of_a_host_whose_senders_rest():
     text = Scenario.from_dict(raw).to_engine_json()
     for seed in range(3):
         assert shown(text, "none", seed) == shown(text, "all", seed)
+
+
+@pytest.mark.parametrize("workload", [{"kind": "transfer", "bytes": "162 bytes"}, {"kind": "bulk"}])
+def test_a_flow_that_stops_before_it_is_connected_closes(workload):
+    """Its writer waits, and with it the close: a connection that rests after its handshake had forgotten both."""
+    network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "10 ms"}}
+    raw = {"duration": "2 s", "network": network, "flows": [{"workload": workload, "stop": "1 ms"}]}
+    text = Scenario.from_dict(raw).to_engine_json()
+    assert shown(text, "none") == shown(text, "all")
+    flow = dict(run(Scenario.from_dict(raw)).rows("flows")[0])
+    assert flow["completion_s"] is not None
 
 
 def replayed(first: int, count: int) -> Replayed:

@@ -152,6 +152,7 @@ PIPES = {
     "run pipe": None,
     "script pipe": None,
     "import tc pipe": None,
+    "import path pipe": None,
     "sweep run pipe": None,
     "run x.toml --controller pipe.py:X": "pipe.py",
     "evaluate reno --quick --statement pipe": None,

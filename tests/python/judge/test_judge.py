@@ -13,10 +13,24 @@ from hypothesis import strategies as st
 from ackclock.conform import predicates
 from ackclock.evaluate.verdict import outcome
 from ackclock.fidelity import verdict as fidelity
-from ackclock.judge import Bound, Evidence, Place, Verdict, above, at_least, at_most, below, between, conjunction, same
-from ackclock.judge.estimates import ratio, ratios_apart
+from ackclock.judge import (
+    Bound,
+    Evidence,
+    Place,
+    Quantity,
+    Verdict,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    conjunction,
+    decisive,
+    same,
+)
+from ackclock.judge.estimates import mean_over_runs, ratio, ratios_apart
 from ackclock.judge.trend import settling
-from ackclock.stats import Comparison, Estimate, least_for_quantile, mean_interval, quantile_interval
+from ackclock.stats import Comparison, Estimate, least_for_quantile, quantile_interval
 
 UNDECIDED = {Verdict.UNDECIDED, "no difference shown"}
 
@@ -70,7 +84,22 @@ def test_what_is_decided_stays_decided(data, bound):
     at = bound.low if math.isfinite(bound.low) else bound.high
     wide_low, low, high, wide_high = data.draw(nested(at))
     before, after = bound.judge(wide_low, wide_high), bound.judge(low, high)
-    assert before is Verdict.UNDECIDED or before is after
+    assert before is Verdict.UNDECIDED or before is after or refined(before, after)
+
+
+def refined(before: Verdict, after: Verdict) -> bool:
+    """What was excluded becomes known as smaller than what counts, or as the other way round."""
+    return before is Verdict.REFUTED and after in (Verdict.NEGLIGIBLE, Verdict.FAILS)
+
+
+@given(data=st.data(), bound=bounds())
+def test_what_a_claim_asks_is_excluded_or_the_claim_is_not_refuted(data, bound):
+    """The word says whether anything of the interval lies where the claim asks: open only if something does."""
+    at = bound.low if math.isfinite(bound.low) else bound.high
+    low, _, _, high = data.draw(nested(at))
+    verdict = bound.judge(low, high)
+    touches = bound.asked in bound.places(low, high)
+    assert touches == (verdict in (Verdict.HOLDS, Verdict.UNDECIDED))
 
 
 @given(data=st.data(), margin=margins)
@@ -113,6 +142,9 @@ def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
         assert (other, compared) == ("worse", "first is larger")
     if claim is Verdict.NEGLIGIBLE:
         assert other == "no worse"
+    if claim is Verdict.REFUTED:
+        assert other in ("better", "no worse", "no difference shown")
+        assert compared != "first is larger" or high < margin
     if claim is Verdict.FAILS and high < -margin:
         assert (other, compared) == ("better", "second is larger")
     if compared == "second is larger":
@@ -159,7 +191,8 @@ def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
         (1.043, 1.096, Verdict.NEGLIGIBLE),  # of one sign, and smaller than what counts
         (0.95, 1.096, Verdict.NEGLIGIBLE),  # wider, and nothing else
         (1.05, 1.2, Verdict.UNDECIDED),
-        (0.8, 1.05, Verdict.UNDECIDED),
+        (0.8, 1.05, Verdict.REFUTED),  # smaller than what counts, or the other way round: not as the claim asks
+        (0.8, 1.2, Verdict.UNDECIDED),
         (0.7, 0.85, Verdict.FAILS),
     ],
 )
@@ -180,7 +213,7 @@ def test_several_numbers_at_once_decide_once(found):
 
     verdicts = [conjunction(evidence(exact)) for exact in range(len(found) + 1)]
     for before, after in itertools.pairwise(verdicts):
-        assert before is Verdict.UNDECIDED or before is after
+        assert before is Verdict.UNDECIDED or before is after or refined(before, after)
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 100)), min_size=3, max_size=20))
@@ -197,10 +230,36 @@ def test_a_ratio_is_that_of_its_mirror():
     assert one.high * other.low == pytest.approx(1, rel=0.02)
 
 
-def test_runs_without_chance_count_once():
-    found = Evidence.of(mean_interval([2.0, 2.0, 2.0]), "same", above(1))
-    assert (found.seeds, found.interval) == (1, None)
-    assert found.interval_text == "exact"
+def test_equal_runs_are_no_certainty():
+    """An order statistic keeps its runs and its interval; exact is what was computed without chance."""
+    found = Evidence.of(quantile_interval([2.0] * 10, 0.5), "same", above(1))
+    assert (found.seeds, found.interval) == (10, (2.0, 2.0))
+    mean = mean_over_runs(np.zeros(10), one=1.0)
+    assert mean.low < 0 < mean.high
+    assert Quantity(label="same", estimate=2.0).asked(above(1)).interval_text == "exact"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "verdict"),
+    [
+        ([(0.117, 0.465, 0.5), (-2.0, 10.0, 1.0)], Verdict.REFUTED),  # prr P4: the one is negligible, whatever the other is
+        ([(-1.08, 0.0417, 1.0), (-0.4, 0.068, 1.0)], Verdict.REFUTED),  # prr P11
+        ([(0.1, 0.4, 0.5), (2.0, 3.0, 1.0)], Verdict.NEGLIGIBLE),
+        ([(-5.0, -2.0, 1.0), (-1.0, 5.0, 1.0)], Verdict.FAILS),
+        ([(2.0, 3.0, 1.0), (-1.0, 5.0, 1.0)], Verdict.UNDECIDED),
+        ([(2.0, 3.0, 1.0), (4.0, 5.0, 1.0)], Verdict.HOLDS),
+    ],
+)  # fmt: skip
+def test_a_claim_on_several_numbers_falls_with_the_first_that_is_excluded(numbers, verdict):
+    found = [
+        Evidence(label=str(i), value=(low + high) / 2, low=low, high=high, bound=above(0, margin=margin), seeds=1000)
+        for i, (low, high, margin) in enumerate(numbers)
+    ]
+    assert conjunction(found) is verdict
+    shown = decisive(found)
+    assert shown is not None
+    if verdict is not Verdict.HOLDS and verdict is not Verdict.UNDECIDED:
+        assert shown is found[0]
 
 
 def test_an_interval_that_cannot_exist_says_so():

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import ackclock
-from ackclock import Scenario, linux, own, units
+from ackclock import Scenario, linux, own
 from ackclock.controllers import check
 from ackclock.diff import _compare
 from ackclock.errors import ControllerError, InputError
@@ -133,10 +133,7 @@ def parts(name: str, i: int) -> str | None:
     kernel = linux.run(_compare._behind(None, scenario), seed=i + 1, network="relay")
     device = linux.PACKET_MEMORY["relay"]
     ours = ackclock.run(_compare._behind(device, asks(f"{FOLDER}/tcp_{name}.c")), seed=i + 1)
-    sent = getattr(scenario.flows[0].workload, "bytes", None)
-    end = None if sent is None else 1 + units.whole(sent, units.SIZE)
-    stop_s = _compare._stop_s(scenario)
-    mine, its = (_compare._events(run.acks, end, stop_s, None) for run in (ours, kernel))
+    mine, its = (_compare._events(run.acks, 0, None, 5.0) for run in (ours, kernel))
     divergence = _compare._walk(mine, its, ("simulator", "kernel"))[1]
     return None if divergence is None else str(divergence)
 

@@ -153,17 +153,47 @@ def a_fifth(scenario: Scenario) -> None:
     assert cubic < 0.5
 
 
+def latency(scenario: Scenario, step: int) -> float:
+    rows = ackclock.run(scenario, seed=1).rows("conversations")
+    took = sorted(row["latency_s"] for row in rows if row["step"] == step)
+    return took[len(took) // 2]
+
+
+def answer(scenario: Scenario) -> None:
+    assert 0.040 < latency(scenario, 1) < 0.042
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 1) < 0.001
+
+
+def request(scenario: Scenario) -> None:
+    assert 0.040 < latency(scenario, 0) < 0.042
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 0) < 0.001
+
+
+def cork(scenario: Scenario) -> None:
+    assert latency(scenario, 1) < 0.002
+    assert latency(scenario.set("flows.0.workload.steps.1.corked", False), 1) > 0.040
+
+
+def ticks(scenario: Scenario) -> None:
+    assert latency(scenario, 0) > 0.045
+    assert latency(scenario.set("flows.0.stack.nodelay", True), 0) < 0.032
+
+
 SYMPTOMS: dict[str, Callable[[Scenario], None]] = {
     "bbr-where-a-fifth-is-lost": a_fifth,
     "gaps-after-overshoot": gaps,
     "hystart-at-140-ms": overshoot,
     "l4s-with-bleached-marks": stripped,
+    "nagle-and-a-cork": cork,
+    "nagle-answer-in-two-writes": answer,
+    "nagle-request-in-two-writes": request,
     "one-bbr-against-cubic": bbr_and_cubic,
     "outage-of-a-minute": minute,
     "send-buffer-caps": capped,
     "some-loss-on-a-long-path": long_path,
     "ssthresh-of-yesterday": remembered,
     "tail-lost-again-and-again": tail,
+    "tick-behind-a-delayed-ack": ticks,
     "window-of-one-mebibyte": mebibyte,
     "hystart-and-jitter": hystart,
     "netem-limit-without-rate": limit,

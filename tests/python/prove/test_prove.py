@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from short_response import path
 
-from ackclock import Scenario, prove, run
+from ackclock import Scenario, prove, run, run_many
 from ackclock.errors import InputError
 from ackclock.prove.cases import Cases, pattern
 from ackclock.prove.replay import scripted
@@ -28,11 +28,11 @@ def test_every_case_takes_as_long_as_the_run_with_the_listed_losses() -> None:
     (cases,) = made.cases
     assert len(cases) == 128
     assert prove.cases.whole(cases, 7, burst=None)
-    for at in range(128):
-        flows = run(scripted(made.targets[0].scenario, made.adversary, cases.answers(at))).flows
-        assert cases["took_ns"][at] == round(flows["completion_s"][0] * 1e9), pattern(cases.answers(at), 7)
-        assert cases["timeouts"][at] == flows["rtos"][0]
-        assert cases["retransmissions"][at] == flows["retransmissions"][0]
+    runs = run_many([scripted(made.targets[0].scenario, made.adversary, cases.answers(at)) for at in range(128)])
+    for at, one in enumerate(runs):
+        flow = next(one.flows.iter_rows(named=True))
+        assert cases["took_ns"][at] == round(flow["completion_s"] * 1e9), pattern(cases.answers(at), 7)
+        assert (cases["timeouts"][at], cases["retransmissions"][at]) == (flow["rtos"], flow["retransmissions"])
 
 
 def test_the_three_sentences_about_ten_segments() -> None:

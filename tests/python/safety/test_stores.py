@@ -59,12 +59,12 @@ def changed(store: Path, *statements: str) -> None:
 )
 def test_the_schema_is_exactly_that_of_a_store(store: Path, statements: list[str], said: str) -> None:
     changed(store, *statements)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(DamagedError, match=said):
         read(store)
     with pytest.raises(DamagedError, match=said):
         run(SWEEP, store, Threads(1))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_nothing_in_a_schema_is_trusted(store: Path) -> None:

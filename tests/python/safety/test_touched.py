@@ -64,6 +64,10 @@ LIST = {
     "doctor": Touches("doctor", executes=frozenset({"cc", "gcc", "rustc", "cargo", "git", "make", "rustup", PYTHON}), code=3),
     "compare": Touches("compare s.toml t.toml --seeds 2", ("s.toml", "t.toml")),
     "attack": Touches("attack reno --evaluations 2 --reference cubic --budget loss --jobs 1 --out at", (), ("at",)),
+    "arena list": Touches("arena list"),
+    "arena run": Touches("arena run task.toml --entry reno --draws 1 --jobs 1 --out ar", ("task.toml",), ("ar",)),
+    "arena rerun": Touches("arena rerun none.json reno", ("none.json",), code=2),
+    "arena scenarios": Touches("arena scenarios internet --draws 1 --out pub", (), ("pub",)),
     "evaluate": Touches("evaluate reno --quick --rows 5 --jobs 1 --out ev", (), ("ev",)),
     "conform": Touches("conform c.py:Mine --junit j.xml", ("c.py", "w.json"), ("j.xml", "__pycache__")),
     "import": Touches("import tc tc.sh --out i.toml", ("tc.sh",), ("i.toml",)),
@@ -88,7 +92,7 @@ LIST = {
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
     "linux list": "`tests/python/linux/test_kept.py`", "linux remove": "`tests/python/linux/test_kept.py`",
-    "diff": "starts a kernel", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`",
+    "diff": "starts a kernel", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`", "study edges": "as `study run`",
 }  # fmt: skip
 """Commands that are tried elsewhere, and why."""
 
@@ -129,6 +133,7 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
         encoding="utf-8",
     )
     shutil.copy(folder / "s.toml", folder / "t.toml")
+    shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", folder / "task.toml")
     return folder
 
 

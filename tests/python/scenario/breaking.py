@@ -332,6 +332,17 @@ each(
     },
 )
 
+for key, step in (
+    ("steps.0.server", {"client": "1 kB", "server": "1000 bytes"}),
+    ("steps.0", {"gap": "1 ms"}),
+    ("steps.0.together", {"client": "1 kB", "together": True}),
+    ("steps.0.corked", {"server": "2 x 1 kB", "separate": True, "corked": True}),
+):
+    each(
+        f"{WORKLOAD}.{key}",
+        lambda d, step=step: {WORKLOAD: {"kind": "conversation", "repeat": d(1, 9), "steps": [step]}},
+    )
+
 
 def broken(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """One scenario for each rule: the key that is refused, and the scenario."""

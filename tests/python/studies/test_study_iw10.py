@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from chance import near
 
 from ackclock import run, run_batch
 from ackclock.studies import get
@@ -94,7 +95,7 @@ def test_a_client_that_leaves_data_unread_resets():
 
 
 def _population(changed):
-    """Two paths with two runs each; IW10 is as IW3 but for what `changed` says."""
+    """Two paths with six runs each; IW10 is as IW3 but for what `changed` says."""
     base = {
         "path": 0.0,
         "rate": 1.0,
@@ -110,27 +111,11 @@ def _population(changed):
         for arm in (IW3, IW10):
             own = {"arm": arm, **base, "path": path, "rate": 1.0 + 3 * path}
             more = changed if arm == IW10 and path else {}
-            times += [
-                {
-                    **own,
-                    "seed": i,
-                    "mean_s": 2.0,
-                    "p50_s": 1.0,
-                    "p95_s": 4.0,
-                    **{k: v for k, v in more.items() if k.endswith("_s")},
-                }
-                for i in range(2)
-            ]
-            links += [
-                {
-                    **own,
-                    "seed": i,
-                    "plr": 0.01,
-                    "mean_queue": 5.0,
-                    **{k: v for k, v in more.items() if not k.endswith("_s")},
-                }
-                for i in range(2)
-            ]
+            found = {"mean_s": 2.0, "p50_s": 1.0, "p95_s": 4.0, "plr": 0.01, "mean_queue": 5.0, **more}
+            for i in range(6):
+                drawn = {name: near(value, name, arm, path, i) for name, value in found.items()}
+                times.append({**own, "seed": i, **{k: x for k, x in drawn.items() if k.endswith("_s")}})
+                links.append({**own, "seed": i, **{k: x for k, x in drawn.items() if not k.endswith("_s")}})
     return {"paths.times": pl.DataFrame(times), "paths.links": pl.DataFrame(links)}
 
 
@@ -278,20 +263,24 @@ def test_the_parts_of_a_completion_time_add_up():
 
 
 def test_photographs_are_judged_where_iw3_loses_what_the_slide_says():
-    """On made-up pages whose loss falls with the rate, the fitted rate and the ratio there are known."""
+    """On made-up pages whose loss falls with the rate, the fitted rate and the ratio there are known; with any random loss they are the same."""
     rows = [
         {
             "access_mbps": rate,
             "arm": arm,
             "run": run_,
+            "loss": loss,
             "mean_s": (2.0 if arm == photos.IW3_SACK else 1.5),
             "retransmission_rate": 0.033 * (4.0 / rate) ** 0.5 * (1.0 if arm == photos.IW3_SACK else 1.24),
         }
-        for rate in photos.RATES
+        for loss in (*photos.OTHER_LOSSES, photos.LOSS)
+        for rate in photos.rates(loss)
         for arm in photos.ARMS
         for run_ in range(4)
     ]
-    tables = {"photos.pages": pl.DataFrame(rows)}
+    pages = pl.DataFrame(rows)
+    own = pl.col("loss") == photos.LOSS
+    tables = {"photos.pages": pages.filter(own).drop("loss"), "losses.pages": pages.filter(~own)}
     assert photos.fitted_rate(tables).value == pytest.approx(4.0)
     assert photos.judged(tables, photos.IW10_SACK, "mean_s").value == pytest.approx(0.75)
     assert {e.verdict for e in (*photos.i23(tables), *photos.i24(tables), *photos.i24_much(tables)) if e.weighs} == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import polars as pl
+from chance import near
 
 from ackclock.judge.bound import Verdict
 from ackclock.linux import _translate
@@ -17,7 +18,14 @@ from ackclock_studies.pcc.testbed import CUBIC, PCC
 def sweep(share: dict[tuple[str, str], float]) -> Tables:
     """A sweep in which every buffer has the same shares, by arm and protocol."""
     rows = [
-        {"arm": arm, "cc": cc, "buffer": q, "seed": seed, "share": value + seed / 1000, "goodput_mbps": 97 * value}
+        {
+            "arm": arm,
+            "cc": cc,
+            "buffer": q,
+            "seed": seed,
+            "share": near(value, arm, cc, q, seed),
+            "goodput_mbps": near(97 * value, arm, cc, q, seed),
+        }
         for (arm, cc), value in share.items()
         for q in kernel.SIZES
         for seed in (1, 2)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from chance import near
 
 from ackclock import run, run_batch
 from ackclock.study import Bound, Verdict, at_least, at_most, between
@@ -157,8 +158,12 @@ def test_ratios_are_taken_while_both_flows_are_there():
 
 
 def made_up(rows, table):
-    """Three seeds of each row, a hundredth apart."""
-    frame = [{**row, "seed": s, **{k: row[k] * (1 + 0.01 * s) for k in row["of"]}} for row in rows for s in (1, 2, 3)]
+    """Three seeds of each row, nearly alike."""
+    frame = [
+        {**row, "seed": s, **{k: near(row[k], i, s) for k in row["of"]}}
+        for i, row in enumerate(rows)
+        for s in (1, 2, 3)
+    ]
     return {table: pl.DataFrame(frame).drop("of")}
 
 
@@ -166,7 +171,14 @@ def test_claims_on_satellites_see_the_factor_and_its_absence():
     def table(hybla):
         mbps = {PCC: 36e6, PRINTED: 30e6, HYBLA: hybla, ILLINOIS: 0.7e6, CUBIC: 0.5e6, NEWRENO: 0.2e6}
         rows = [
-            {"arm": a.name, "buffer": b, "goodput_bps": x, "share": x / 40e6, "later": x / 40e6, "of": ["goodput_bps"]}
+            {
+                "arm": a.name,
+                "buffer": b,
+                "goodput_bps": x,
+                "share": x / 40e6,
+                "later": x / 40e6,
+                "of": ["goodput_bps", "share", "later"],
+            }
             for a, x in mbps.items()
             for b in (7_500, 1_000_000)
         ]
@@ -176,19 +188,20 @@ def test_claims_on_satellites_see_the_factor_and_its_absence():
     assert {e.verdict for e in paper_satellite.beats_hybla(table(4e6), much=True)} == {Verdict.FAILS}
     assert {e.verdict for e in paper_satellite.beats_hybla(table(4e6), much=False)} == {Verdict.HOLDS}
     assert {e.verdict for e in paper_satellite.beats_hybla(table(40e6), much=False)} == {Verdict.FAILS}
-    assert paper_satellite.beats_illinois(table(2e6), bound=at_least(54))[0].value == pytest.approx(36 / 0.7)
+    assert paper_satellite.beats_illinois(table(2e6), bound=at_least(54))[0].value == pytest.approx(36 / 0.7, rel=2e-3)
 
 
 def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
-    """Runs that vary threefold together have an exact ratio; where one arm has more runs than the other there are no pairs."""
+    """Runs that vary threefold together have a sharp ratio; where one arm has more runs than the other there are no pairs."""
     rows = [
-        {"arm": arm.name, "seed": seed, "goodput_bps": times * draw}
+        {"arm": arm.name, "seed": seed, "goodput_bps": near(times * draw, arm.name, seed)}
         for arm, times, seeds in ((PCC, 10.0, 4), (CUBIC, 1.0, 4), (ILLINOIS, 1.0, 3))
         for seed, draw in enumerate((1e6, 3e6, 1.5e6, 2e6)[:seeds])
     ]
     tables = {"t": pl.DataFrame(rows)}
     paired, apart = (arms.times(tables, "t", "goodput_bps", PCC, other) for other in (CUBIC, ILLINOIS))
-    assert paired.low == pytest.approx(10) == paired.high
+    assert paired.low == pytest.approx(10, rel=5e-3)
+    assert paired.high == pytest.approx(10, rel=5e-3)
     assert apart.high / apart.low > 4
 
 
@@ -237,7 +250,7 @@ def test_variances_are_held_against_each_other_where_both_trials_converged():
 
 def test_claims_on_loss_ask_each_rate_that_was_run():
     rows = [
-        {"kind": "light", "arm": a.name, "loss": p, "goodput_bps": x, "share": x / 1e8, "of": ["goodput_bps"]}
+        {"kind": "light", "arm": a.name, "loss": p, "goodput_bps": x, "share": x / 1e8, "of": ["goodput_bps", "share"]}
         for a, x in ((PCC, 9.7e7), (PRINTED, 9.7e7), (paper_lossy.AHEAD, 9.7e7), (CUBIC, 9.6e6), (ILLINOIS, 5e7))
         for p in (0.0, 0.1, 0.7, 1.0, 2.0)
     ]
@@ -262,7 +275,7 @@ def test_an_ordinary_flow_is_held_against_equal_shares():
             "selfish": n,
             "mbps": x,
             "share": x * (n + 1) / 30,
-            "of": ["mbps"],
+            "of": ["mbps", "share"],
         }
         for a, x in ((PCC, 3.0), (PRINTED, 3.0), (paper_friendly.BUNDLE, 2.0))
         for n in paper_friendly.SELFISH
@@ -270,7 +283,7 @@ def test_an_ordinary_flow_is_held_against_equal_shares():
     tables = made_up(rows, paper_friendly.TABLE)
     assert {e.verdict for e in paper_friendly.like_ten(tables, between(0.5, 2))} == {Verdict.HOLDS}
     first = paper_friendly.unfriendly(tables, bound=at_most(50))[0]
-    assert (first.value, first.verdict) == (pytest.approx(20.0), Verdict.HOLDS)
+    assert (first.value, first.verdict) == (pytest.approx(20.0, rel=1e-3), Verdict.HOLDS)
 
 
 def test_every_arm_has_a_look_of_its_own():

@@ -330,7 +330,7 @@ def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(fold
             True,
             "X1: undecided with 2 times the runs of the scale; more of them are not expected to decide it",
         ),
-        ([near], True, "X1: undecided with 2 times the runs of the scale; about 8 times would decide it"),
+        ([near], True, "X1: undecided with 2 times the runs of the scale; about 22 times would decide it"),
     ):
         half = Judged(criterion=claim.direction, verdict=Verdict.UNDECIDED, evidence=tuple(evidence))
         outcome = Outcome(claim=claim, halves={"direction": half})
@@ -344,12 +344,12 @@ def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(fold
 def test_what_decides_against_a_claim_is_counted_with_the_correction_for_how_many_numbers_it_asks(folder):
     """One number of two fails at 95 %, but not at the 97.5 % that two numbers take."""
     claim = plugin.load(folder).claims[0]
-    bound = above(0, margin=0.02)
-    fails = Evidence(label="a", value=-0.068, low=-0.115, high=-0.021, bound=bound, seeds=12)
+    bound = above(0)
+    fails = Evidence(label="a", value=-0.068, low=-0.135, high=-0.001, bound=bound, seeds=12)
     holds = Evidence(label="b", value=0.07, low=0.06, high=0.08, bound=bound, seeds=12)
     assert (fails.verdict, holds.verdict, fails.judge(2)) == (Verdict.FAILS, Verdict.HOLDS, Verdict.UNDECIDED)
     half = Judged(criterion=claim.direction, verdict=Verdict.UNDECIDED, evidence=(fails, holds))
-    assert 1 < more.needed(Outcome(claim=claim, halves={"direction": half})) < 2
+    assert 1 < more.needed(Outcome(claim=claim, halves={"direction": half})) < 4
 
 
 @pytest.mark.parametrize("beside", [["--out", "o"], ["--backend", "both"], ["--seeds", "3"]])
@@ -420,7 +420,7 @@ def noisy(effect: float, spread: float, *, margin: float = 1.0) -> Study:
     )
 
 
-@pytest.mark.parametrize(("effect", "verdict"), [(3.0, "holds"), (0.0, "negligible"), (-3.0, "fails")])
+@pytest.mark.parametrize(("effect", "verdict"), [(3.0, "holds"), (0.0, "refuted"), (-3.0, "refuted")])
 def test_more_runs_decide(effect, verdict):
     study = noisy(effect, 6.0)
     assert study.run().outcomes[0].verdict is Verdict.UNDECIDED

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from chance import near
 
 from ackclock import run_batch, studies
 from ackclock.judge.bound import AGAINST
@@ -80,18 +81,19 @@ def test_sentences_on_paths_are_read_from_the_fetches_and_recoveries_of_each():
     for path in (0.0, 1.0):
         for rule, factor in slower.items():
             keys = {"rule": rule, **own, "path": path, "rate": 1.0 + path}
-            fetches += [
-                {
-                    **keys,
-                    "seed": i,
-                    "total_s": factor if path else 1.0,
-                    "data_retransmissions": 5,
-                    "data_rtos": 1,
-                    "lost_retransmits": 0,
-                }
-                for i in range(3)
-            ]
-            ends.append({**keys, "short": 9 if rule == RATE_HALVING and path else 2, "recoveries": 10})
+            short = 9 if rule == RATE_HALVING and path else 2
+            for i in range(12):
+                fetches.append(
+                    {
+                        **keys,
+                        "seed": i,
+                        "total_s": near(factor if path else 1.0, rule, path, i),
+                        "data_retransmissions": near(5, rule, path, i),
+                        "data_rtos": 1,
+                        "lost_retransmits": 0,
+                    }
+                )
+                ends.append({**keys, "seed": i, "short": near(short, rule, path, i), "recoveries": 10})
     tables = {"paths.fetches": pl.DataFrame(fetches), "paths.ends": pl.DataFrame(ends)}
     assert paths.sentence(tables, "longer").way.tolist() == [0, 1]
     assert paths.sentence(tables, "similar").way.tolist() == [1, -1]
@@ -133,7 +135,7 @@ def test_show():
 
 def test_every_claim_is_complete():
     study = studies.get("prr")
-    numbered = {"T": 12, "P": 26, "V": 4}
+    numbered = {"T": 12, "P": 28, "V": 4}
     assert {c.id for c in study.claims} == {f"{k}{i}" for k, n in numbered.items() for i in range(1, n + 1)}
     for claim in study.claims:
         assert claim.place

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from chance import near
 
 from ackclock import studies
 from ackclock.study import Plan
@@ -110,8 +111,14 @@ def test_a_longer_population_begins_with_the_shorter_one():
 def test_a_sentence_on_a_path_is_read_from_its_runs(key, changed, way):
     base = {"lost": 100.0, "lost_bdp": 1.0, "exit": 1.0, "settled": 20.0}
     rows = [
-        {"arm": arm, "path": 0.0, "seed": seed, **dict.fromkeys(population.NAMES, 1.0), **base, **changed.get(arm, {})}
+        {
+            "arm": arm,
+            "path": 0.0,
+            "seed": seed,
+            **dict.fromkeys(population.NAMES, 1.0),
+            **{name: near(x, name, arm, seed) for name, x in {**base, **changed.get(arm, {})}.items()},
+        }
         for arm in paths.ARMS
-        for seed in range(2)
+        for seed in range(24)
     ]
     assert population.sentence({"paths.runs": pl.DataFrame(rows)}, key).way.tolist() == [way]

@@ -165,7 +165,12 @@ def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -
     """Whoever reaches the port of such a scheduler needs the session's own."""
     given: dict[str, object] = {}
 
+    class Submitting:
+        submit_command = "sh"
+
     class Refusing:
+        job_cls = Submitting
+
         def __init__(self, **options: object) -> None:
             given.update(options)
             raise OSError("no batch system here")

@@ -27,6 +27,7 @@ pub const TABLES: &[TableAbout] = &[
     output::TRANSACTIONS,
     output::TRANSACTION_SUMMARY,
     output::TRANSACTION_TIMES,
+    output::CONVERSATIONS,
 ];
 
 /// The types of a table's columns, in order, as every run hands them out.

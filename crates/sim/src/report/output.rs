@@ -21,7 +21,7 @@ use crate::report::performance::performance;
 use crate::tables::columns::columns;
 use crate::tables::samples::{GoodputRow, LimitRow, QueueRow, SampleRow};
 use crate::tables::table::{seconds, Table};
-use crate::tables::tally::{Tally, TransactionRow};
+use crate::tables::tally::{MessageRow, Tally, TransactionRow};
 use crate::transport::udp::Received;
 use crate::workload::flow::{ClientRow, DatagramRow, FetchRow, Flow, Journal, Sums};
 use crate::workload::video::chunks;
@@ -97,6 +97,7 @@ pub(crate) fn tables(
         "transactions": transactions(&journal.transactions.rows),
         "transaction_summary": transaction_summary(&journal.transactions.tallies),
         "transaction_times": transaction_times(&journal.transactions.tallies),
+        "conversations": conversations(&journal.transactions.messages),
     }
     found
 }
@@ -690,6 +691,28 @@ columns! {
     i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts.";
     i8 syn_retransmissions = rows().map(|r| r.counts.syn_retransmissions), "Retransmissions of the client's SYN.";
     i8 synack_retransmissions = rows().map(|r| r.counts.synack_retransmissions), "Retransmissions of the server's SYN-ACK.";
+}
+
+columns! {
+    /// A row for each message.
+    pub fn conversations(messages: &[MessageRow]) as CONVERSATIONS "conversations"
+    "One row per message of a conversation, in the order of their first writes; with the workload `conversation`. Durations are measured from the first write."
+    {
+        let rows = || messages.iter();
+        let since = |r: &MessageRow, t: Time| if t == Time::NEVER { f64::NAN } else { (t - r.start).as_secs() };
+    }
+    u4 flow = rows().map(|r| r.flow), "Number of the flow.";
+    u4 stream = rows().map(|r| r.stream), "Number of the conversation on its connection, from 0.";
+    u4 round = rows().map(|r| r.round), "How often the steps had been gone through before.";
+    u4 step = rows().map(|r| r.step), "Number of the step, from 0.";
+    u4 message = rows().map(|r| r.message), "Number of the message within the step, from 0; above that only where each write is a message (`separate`).";
+    text(&["server", "client"]) writer = rows().map(|r| r.writer), "Who wrote it: \"server\" (the sending host) or \"client\" (the receiving one).";
+    i8 bytes ["bytes"] = rows().map(|r| r.bytes), "Size of the message, as far as it was written.";
+    u4 writes = rows().map(|r| r.writes), "Writes that it was made of.";
+    time start_s ["s"] = rows().map(|r| r.start), "When its first write was.";
+    f8 first_byte_s ["s"] = rows().map(|r| since(r, r.first_byte)), "Time until the first byte was read at the other end.", or "none arrived";
+    f8 latency_s ["s"] = rows().map(|r| since(r, r.arrived)), "Time until the last byte was read at the other end.", or "it did not arrive";
+    flag done = rows().map(|r| r.arrived != Time::NEVER), "Whether the message arrived completely.";
 }
 
 columns! {

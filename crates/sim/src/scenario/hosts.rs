@@ -119,6 +119,7 @@ fn config(group: &FlowGroup, index: usize, hosts: &[HostParams], customs: &Custo
             | WorkloadConfig::Fetch(_)
             | WorkloadConfig::Transactions(_)
             | WorkloadConfig::Population(_)
+            | WorkloadConfig::Conversation(_)
     );
     if let Some(buffers) = config.buffers.as_mut().filter(|_| today && streams) {
         buffers.limit.get_or_insert(SendLimit { bytes: FIRST_SEND_BUFFER, most: GREATEST_SEND_BUFFER });

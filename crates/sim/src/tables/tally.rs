@@ -37,6 +37,24 @@ pub struct TransactionRow {
     pub failed: bool,
 }
 
+/// One message of a conversation.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "columns of table `conversations`, by name")]
+pub struct MessageRow {
+    pub flow: FlowId,
+    pub stream: u32,
+    pub round: u32,
+    pub step: u32,
+    pub message: u32,
+    /// Host that writes.
+    pub writer: u32,
+    pub bytes: u64,
+    pub writes: u32,
+    pub start: Time,
+    pub first_byte: Time,
+    pub arrived: Time,
+}
+
 /// What a connection did for one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "columns of table `transactions`, by name")]
@@ -174,6 +192,8 @@ pub struct TransactionLog {
     pub rows: Vec<TransactionRow>,
     /// One for each group and initial window.
     pub tallies: Vec<Tally>,
+    /// Messages of conversations, in the order of their first writes.
+    pub messages: Vec<MessageRow>,
 }
 
 impl TransactionLog {

@@ -193,6 +193,13 @@ stack! {
     send_buffer: u64 = SIZE => |config, bytes| {
         config.buffers.get_or_insert(Buffers::UNLIMITED).limit = Some(SendLimit::fixed(bytes));
     };
+    /// Both applications set TCP_NODELAY: a segment that is not full need not wait for the ACK of another one (Nagle's algorithm off).
+    nodelay: bool = FLAG, false;
+    /// Both applications set TCP_CORK: only full segments leave, up to the FIN or for 200 ms.
+    cork: bool = FLAG, false;
+    /// Both applications set TCP_QUICKACK each time they have read: what was read is acknowledged at once, and exchanges of
+    /// requests and answers do not delay ACKs.
+    quickack: bool = FLAG, false;
     /// Hosts remember ssthresh from one connection to the next. Default: they do not.
     metrics_cache: MetricsCache = Takes::Table(MetricsCache::TABLE);
 }

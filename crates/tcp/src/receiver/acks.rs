@@ -43,6 +43,8 @@ pub(crate) struct Acknowledging {
     pub(super) last_data: Time,
     pub(super) quick: u32,
     pub(super) pingpong: bool,
+    /// The application sets TCP_QUICKACK each time it has read.
+    pub(super) quickacks: bool,
     pub(super) pending: bool,
     /// An ACK must leave with this input's output.
     pub(super) now: bool,
@@ -102,6 +104,7 @@ impl Acknowledging {
             last_data: Time::ZERO,
             quick: 0,
             pingpong: false,
+            quickacks: config.switches.quickack,
             pending: false,
             now: false,
             timer: Delay { at: Time::NEVER, set: Time::NEVER, runs: Time::NEVER },

@@ -66,6 +66,10 @@ impl Receiver {
         if self.window.hold(self.memory(queued), self.rcv_nxt) && taken > 0 && !self.fin_received() {
             self.ack_now();
         }
+        if self.acks.mode == DelayedAck::Linux && self.acks.quickacks {
+            self.acks.pingpong = false;
+            self.acks.pushed |= self.acks.pending;
+        }
         if self.acks.mode == DelayedAck::Linux && self.acks.pending {
             let empty = self.reader.read == self.received() && self.assembly.out_of_order.is_empty();
             let full = self.rcv_nxt - self.acks.rcv_wup > self.sizes.rcv_mss as u64;
@@ -126,6 +130,10 @@ impl Receiver {
         if self.is_linux::<PLAIN>() {
             if self.window.is_measure_due(now) && self.measure_read(now, end) {
                 return;
+            }
+            if !PLAIN && self.acks.quickacks {
+                self.acks.pingpong = false;
+                self.acks.pushed |= self.acks.pending;
             }
             let pushed = self.acks.is_pushed();
             let full = self.rcv_nxt - self.acks.rcv_wup > self.sizes.rcv_mss as u64;

@@ -16,7 +16,7 @@ impl Sender {
         let controlled = matches!(self.cc, Controller::Custom(_)) || needs.seed || needs.idle;
         let asked = self.trace.is_on() || self.trace.vars.is_some() || self.limits.is_some() || controlled;
         let remembers = self.window.ssthresh != self.config.switches.initial_ssthresh;
-        let wrote = self.stream.is_closed() || self.buffer.as_ref().is_some_and(SendBuffer::is_waited_for);
+        let wrote = self.stream.is_closed() || !self.buffer.as_ref().is_none_or(SendBuffer::is_at_rest);
         let idle = self.is_idle() && self.snd_nxt == 1 && !wrote;
         idle && !parts && !paces && !asked && !remembers
     }

@@ -53,9 +53,9 @@ pub(super) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Whoever writes has more than went in.
-    pub fn is_waited_for(&self) -> bool {
-        self.left > 0
+    /// Neither a write nor a close is under way.
+    pub fn is_at_rest(&self) -> bool {
+        self.left == 0 && !self.closes
     }
 
     /// Whoever writes sleeps, because there is no room.
@@ -174,6 +174,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             buffer.left = buffer.left.saturating_add(bytes);
         }
+        self.stream.end_nagle_push();
         self.intent.push();
     }
 

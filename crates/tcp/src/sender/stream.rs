@@ -21,6 +21,11 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Nothing is written; these options are set.
+    pub fn new(nodelay: bool, cork: bool) -> Stream {
+        Stream { nodelay, cork, ..Stream::default() }
+    }
+
     /// Offset after the last byte written.
     #[inline]
     pub fn end(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::tables::tally::{Counts, TransactionLog};
 use crate::transport::Transport;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// What transactions ask of the hosts of one client-server pair. The server is host 0, the client host 1.
+/// What transactions and conversations ask of the hosts of one client-server pair. The server is host 0, the client host 1.
 pub trait Carrier {
     /// An open connection.
     type Conn: Copy + PartialEq + Debug;
@@ -46,6 +46,8 @@ pub trait Carrier {
     fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);
     /// There is nothing to do at an end before it has so many bytes of the other end's, or that has closed.
     fn await_bytes(&mut self, _conn: Self::Conn, _host: usize, _bytes: u64) {}
+    /// The application sets or clears TCP_CORK.
+    fn cork(&mut self, conn: Self::Conn, host: usize, on: bool);
     /// The application closes: a FIN follows what was written.
     fn close(&mut self, conn: Self::Conn, host: usize);
     /// The client sees its connection established.
@@ -141,6 +143,13 @@ impl Carrier for Context<'_> {
     }
     fn write(&mut self, conn: ConnId, host: usize, bytes: u64) {
         self.world.act(conn, host, |tcp, now| tcp.write(now, bytes));
+    }
+    fn cork(&mut self, conn: ConnId, host: usize, on: bool) {
+        self.world.act(conn, host, |transport, _| {
+            if let Some(tcp) = transport.tcp_mut() {
+                tcp.set_cork(on, true);
+            }
+        });
     }
     fn await_bytes(&mut self, conn: ConnId, host: usize, bytes: u64) {
         self.world.watch_from(conn, host, bytes);

@@ -1,0 +1,165 @@
+//! What a conversation is made of.
+
+use std::mem::size_of;
+use std::rc::Rc;
+
+use ackclock_core::rng::Family;
+use ackclock_core::schema::{Described, Refusal, Takes, Unit, Value, COUNT, FLAG};
+use ackclock_core::{table, Distribution, Span};
+use ackclock_tcp::Config;
+
+use super::super::needs::COPIES;
+use super::super::transactions::Start;
+use super::super::{Asks, Driver, Make, Params, Place, Site};
+use super::{Conversation, Plan};
+use crate::error::Error;
+use crate::tables::tally::MessageRow;
+use crate::transport::TransportConfig;
+
+table! {
+    /// A client at the receiving end and a server at the sending one write to each other, step by step, over one connection.
+    ///
+    /// The client connects, and closes when everything is said. A step begins when the one before it has arrived. Each message leaves a
+    /// row in the table `conversations`. What a step draws depends only on the seed, the flow and its number, so scenarios that are compared
+    /// hold the same conversation. Nagle's algorithm is on, as it is for a socket; `stack.nodelay` turns it off.
+    pub struct ConversationParams "conversation" {
+        /// Who writes what, in order.
+        steps: Vec<Turn> = Takes::List(&Takes::Table(Turn::TABLE), 1);
+        /// Number of times that the steps are gone through. Default: again and again, until the flow stops.
+        repeat: Option<u32> = COUNT;
+        /// Time from the arrival of the last step to the first one of the next round: a duration, or a distribution of durations.
+        think: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
+        /// Number of conversations at a time on the connection, whose messages share its stream of bytes, in the order of the writes.
+        streams: u32 = Takes::Whole(1, 10_000), 1;
+    }
+    rules |params, rules| {
+        for (at, step) in params.steps.iter().enumerate() {
+            let key = |name: &str| format!("steps.{at}.{name}");
+            match (&step.client, &step.server) {
+                (Some(_), Some(_)) => {
+                    let found = format!("{} beside client", rules.shown(&key("server")));
+                    rules.refuse_as(&key("server"), found, "client or server: who writes");
+                }
+                (None, None) => rules.refuse_as(&format!("steps.{at}"), "nothing to write", "client or server: who writes"),
+                _ => {}
+            }
+            if at == 0 && step.together {
+                rules.refuse(&key("together"), "false for the first step");
+            }
+            if step.separate && step.corked {
+                rules.refuse(&key("corked"), "false where each write is a message of its own");
+            }
+        }
+    }
+}
+
+table! {
+    /// A step of a conversation: one end writes a message, in one write or several.
+    pub struct Turn "turn" {
+        /// What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes.
+        client: Option<Writes> = Takes::Writes;
+        /// What the server writes. A step has one of the two.
+        server: Option<Writes> = Takes::Writes;
+        /// Time from one write to the next: a duration, or a distribution of durations.
+        gap: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
+        /// Time that passes before the first write: the writer thinks, or works.
+        wait: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };
+        /// Whether each write is a message of its own.
+        separate: bool = FLAG, false;
+        /// The step begins together with the one before it, and does not wait for the arrival of that.
+        together: bool = FLAG, false;
+        /// TCP_CORK is set before the first write and cleared after the last one.
+        corked: bool = FLAG, false;
+    }
+}
+
+impl Turn {
+    /// What is written.
+    pub fn said(&self) -> &Writes {
+        self.server.as_ref().or(self.client.as_ref()).expect("invariant: judged with the scenario")
+    }
+}
+
+/// What is written: so many times a size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Writes {
+    /// How many writes.
+    pub times: u32,
+    /// Size of each.
+    pub each: Distribution,
+}
+
+impl Described for Writes {
+    fn read(value: &Value) -> Result<Writes, Refusal> {
+        let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
+        let times = value.get("times").map_or(Ok(1), u32::read).map_err(|refusal| refusal.within("times"))?;
+        let rest = entries.iter().filter(|(key, _)| key != "times").cloned().collect();
+        let each = Distribution::read(&Value::Table(rest))?;
+        match times {
+            0 => Err(Refusal::new("0", "at least 1").within("times")),
+            _ => Ok(Writes { times, each }),
+        }
+    }
+
+    fn write(&self) -> Value {
+        let Value::Table(mut entries) = self.each.write() else { unreachable!("invariant: it has a kind") };
+        if self.times > 1 {
+            entries.push(("times".to_string(), Value::Whole(self.times.into())));
+        }
+        Value::Table(entries)
+    }
+}
+
+impl ConversationParams {
+    /// Messages, and bytes from the server and from the client, of one round.
+    fn round(&self) -> (f64, [f64; 2]) {
+        let mut messages = 0.0;
+        let mut bytes = [0.0; 2];
+        for step in &self.steps {
+            let said = step.said();
+            messages += if step.separate { said.times as f64 } else { 1.0 };
+            bytes[step.writer()] += said.times as f64 * said.each.mean();
+        }
+        (messages, bytes)
+    }
+
+    /// Rounds in so long a time, at most.
+    fn rounds(&self, duration: Span) -> f64 {
+        let waits =
+            |step: &Turn| step.wait.mean() + step.gap.mean() * step.said().times.saturating_sub(1) as f64;
+        let longest = self.steps.iter().map(waits).fold(0.0, f64::max);
+        let by_time = duration.as_secs() / (self.think.mean() + longest).max(LEAST_ROUND_S) + 1.0;
+        by_time.min(self.repeat.map_or(f64::INFINITY, f64::from)) * self.streams as f64
+    }
+}
+
+impl Params for ConversationParams {
+    fn over_quic() -> bool {
+        true
+    }
+
+    fn asks(&self, duration: Span) -> Asks {
+        let (messages, bytes) = self.round();
+        Asks::Packets(self.rounds(duration) * (messages + (bytes[0] + bytes[1]) / 1000.0) + 10.0)
+    }
+
+    fn rows(&self, duration: Span) -> f64 {
+        self.rounds(duration) * self.round().0 * size_of::<MessageRow>() as f64 * COPIES
+    }
+
+    fn lay(&self, _: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
+        let config = match transport {
+            TransportConfig::Tcp(config) => config.clone(),
+            // of TCP's settings nothing is looked at
+            _ => Rc::new(Config::profile("rfc").expect("invariant: a profile of that name")),
+        };
+        let plan = Rc::new(Plan::new(self, Start { threshold: u64::MAX, config, tally: 0 }));
+        Ok(Box::new(move |member, _| {
+            let draws = Family::new(member.seed, &format!("conversation.{}", member.id));
+            Driver::Conversation(Box::new(Conversation::new(plan.clone(), draws)))
+        }))
+    }
+}
+
+/// Ours: a round takes no less, whatever the path.
+const LEAST_ROUND_S: f64 = 1e-4;

@@ -1,0 +1,232 @@
+"""`ackclock arena`."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ackclock import _files
+from ackclock.cli import _terminal
+from ackclock.cli._evaluate import PREFIXES, checked, resolved
+from ackclock.cli._options import NOTHING, Jobs, Json, file_name, whole_number
+from ackclock.cli._sweep import stoppable
+from ackclock.errors import InputError, one_of, quote
+
+if TYPE_CHECKING:
+    from ackclock.arena import Entry, Table
+
+TaskName = Annotated[
+    str, typer.Argument(metavar="TASK", help="internet, latency, satellite, or a file (TOML).", show_default=False)
+]
+Entries = Annotated[
+    list[str],
+    typer.Option(
+        "--entry", metavar="NAME|FILE.py:CLASS|FILE.c|FILE.rs", help="A controller that takes part. Repeatable."
+    ),
+]
+LARGEST = 2**27
+"""Bytes of a table that was written."""
+
+
+def tasks(as_json: Json = False) -> None:
+    """List the tasks that come with ackclock. What each is about, its families, and how many draws a tier has."""
+    from ackclock import arena
+
+    found = [arena.load(name) for name in arena.built_in()]
+    if as_json:
+        _terminal.show_json(
+            [
+                {
+                    "name": t.name, "title": t.title, "about": t.about, "digest": t.digest, "weights": dict(t.weights), "draws": dict(t.draws),
+                    "families": [{"id": f.id, "about": f.about, "counts": list(f.counts)} for f in t.families],
+                }
+                for t in found
+            ]
+        )  # fmt: skip
+        return
+    for task in found:
+        _terminal.say(f"{task.name}: {task.title}")
+        for family in task.families:
+            _terminal.say(f"  {family.id:<10} {family.about} ({', '.join(family.counts)})")
+
+
+def run(
+    task: TaskName,
+    entry: Entries = NOTHING,
+    salt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the draws hang on (default: a new one, which is printed).")
+    ] = None,
+    tier: Annotated[
+        str, typer.Option(metavar="NAME", help="How many draws of each family: quick, medium or full.")
+    ] = "medium",
+    draws: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 1000), metavar="N", help="Draws of each family, instead of a tier."),
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="The public draws, for development: what they give is no score.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, metavar="DIR", help="Folder of report and runs (default: TASK.arena)."),
+    ] = None,
+    jobs: Jobs = None,
+    as_json: Json = False,
+) -> None:
+    """Score controllers on drawn scenarios. The same for all, unknown before; with ranks, and how surely each is right.
+
+    Your own code is executed, behind a filter of system calls. In the folder of an interrupted arena only the missing runs are made.
+    """
+    from ackclock.arena import TIERS, Plan, files, load
+
+    wanted = load(task)
+    if tier not in TIERS:
+        raise InputError(f"--tier: found {quote(tier)}; allowed: {', '.join(TIERS)}")
+    if public and salt is not None:
+        raise InputError("--public: found it beside --salt; allowed: one of them")
+    entries = entries_of(entry)
+    if not entries:
+        raise InputError("--entry: found none; allowed: one or more controllers")
+    folder = out or Path(f"{wanted.name}.arena")
+    _terminal.own_folder(folder, files.WRITTEN, files.MARKS, whose="arena")
+    plan = Plan(
+        task=wanted, entries=entries, salt="public" if public else salt or _kept_salt(folder) or secrets.token_hex(8),
+        draws=draws or wanted.draws[tier],
+    )  # fmt: skip
+    table = played(plan, folder, jobs)
+    place = files.write(table, folder)
+    if as_json:
+        _terminal.show_json(files.to_json(table))
+        return
+    tell(table)
+    _terminal.say(
+        f"salt {plan.salt}{', the public draws: no score' if public else ''}; {table.runs:,} runs in {table.seconds:.1f} s"
+    )
+    _terminal.say(f"report: {place}")
+
+
+def rerun(
+    result: Annotated[Path, typer.Argument(metavar="FILE", help="arena.json of a table.", show_default=False)],
+    entry: Annotated[
+        str,
+        typer.Argument(metavar="ENTRY", help="Its name in the table; a file by its place here.", show_default=False),
+    ],
+    jobs: Jobs = None,
+) -> int:
+    """Make the runs of an entry of a table again, and compare digests. Exit code 1 if one differs."""
+    import tempfile
+
+    from ackclock.arena import Plan, files, load
+    from ackclock.own import short
+
+    said = _read(result)
+    wanted = load(said["task"]["name"])
+    if wanted.digest != said["task"]["digest"]:
+        raise InputError(
+            f"{result}: found the task {wanted.name} in another form ({said['task']['digest']}); allowed: {wanted.digest}"
+        )
+    known = files.digests(said, short(entry))
+    if not known:
+        names = [s["entry"] for s in said["standings"]]
+        raise InputError(f"ENTRY: found {quote(entry)}; allowed: {one_of(entry, names)}")
+    plan = Plan(task=wanted, entries=entries_of([entry]), salt=said["salt"], draws=said["draws"])
+    with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
+        table = played(plan, Path(place), jobs)
+    standing = next(s for s in table.standings if s.entry == plan.entries[0])
+    apart = [row.draw.id for row in standing.rows if known.get(row.draw.id) != row.digest]
+    if apart:
+        _terminal.say(f"{standing.entry.name}: {len(apart)} of {len(known)} digests differ: {', '.join(apart[:10])}")
+        return 1
+    _terminal.say(f"{standing.entry.name}: {len(known)} digests are as in {result}")
+    return 0
+
+
+def scenarios(
+    task: TaskName,
+    out: Annotated[Path, typer.Option(parser=file_name, metavar="DIR", help="Where to; a new folder.")],
+    draws: Annotated[int, typer.Option(parser=whole_number(1, 1000), metavar="N", help="Draws of each family.")] = 6,
+) -> None:
+    """Write the public draws of a task as scenarios. CUBIC stands in the entry's place."""
+    from ackclock.arena import drawn, load
+    from ackclock.arena.task import PUBLIC
+
+    wanted = load(task)
+    if out.exists():
+        raise InputError(f"--out {out}: found something there; allowed: a new folder")
+    found = [draw for draw in drawn(wanted, PUBLIC, draws) if draw.keys]
+    with _files.staged(out, marks=()) as part:
+        for draw in found:
+            text = (
+                f"# seed {draw.seed}; counts: {', '.join(draw.family.counts)}\n{draw.scenario('cubic', {}).to_toml()}"
+            )
+            (part / f"{draw.id}.toml").write_text(text, encoding="utf-8")
+    _terminal.say(f"{out}: {len(found)} scenarios")
+
+
+def played(plan: Any, folder: Path, jobs: int | None) -> Table:
+    """The table, with progress, and Ctrl-C heeded."""
+    from ackclock.arena import play
+
+    folder.mkdir(parents=True, exist_ok=True)
+    stop = threading.Event()
+    with _terminal.progress() as tell_:
+        return stoppable(lambda: play(plan, folder, jobs or _terminal.cpus(), tell=tell_, stop=stop), stop)
+
+
+def entries_of(names: list[str]) -> list[Entry]:
+    """The entries that options name."""
+    from ackclock.arena import Entry
+    from ackclock.own import described, named
+
+    found = []
+    for name in names:
+        if named(name):
+            _files.give_leave()
+            described(resolved(name), {})  # it can be read; it is run in a process of its own
+            for prefix, allowed in PREFIXES.items():
+                if name.startswith(prefix):
+                    raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")
+        else:
+            checked(name, {}, "--entry")
+        found.append(Entry(controller=resolved(name)))
+    return [entry for i, entry in enumerate(found) if entry not in found[:i]]
+
+
+def tell(table: Table) -> None:
+    """The table on the terminal."""
+    from rich.table import Table as Shown
+
+    from ackclock.arena import files
+
+    shown = Shown()
+    for i, head in enumerate(files.HEAD):
+        shown.add_column(head, justify="left" if i in (1, 7) else "right", overflow="fold")
+    for standing in table.standings:
+        shown.add_row(*files.cells(standing))
+    _terminal.show(shown)
+    _terminal.say(files.conclusion(table))
+
+
+def _kept_salt(folder: Path) -> str:
+    """The salt of a table that lies in the folder, or whose runs were interrupted there."""
+    try:
+        return str(_read(folder / "arena.json")["salt"])
+    except (InputError, KeyError, TypeError):
+        return ""
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from ackclock.arena.files import SCHEMA
+
+    try:
+        said = json.loads(_files.contents(file, LARGEST))
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
+        raise InputError(f"{file}: found no table of the arena; allowed: arena.json, of this version")
+    return said

@@ -1,0 +1,134 @@
+"""One word for a sentence over many cells, where its publication names none: the rule as data, and what it makes of numbers.
+
+`docs/studies/tolerance.md` prints the same rule, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ackclock.judge.bound import Bound, Place, Verdict
+from ackclock.judge.estimates import mean_of, scaled
+from ackclock.judge.evidence import Evidence
+from ackclock.judge.intervals import Estimate
+
+GENERAL = "general"
+"""A sentence without "always" or "each"."""
+
+RULE: Mapping[str, str] = {
+    "always, never, each": "every cell weighs, and the first that does not hold settles it",
+    "a cell is named": "that cell, or those that are named",
+    "a subset is named": "the subset, with the publication's word for it quoted beside",
+    "none of these: holds": "the equally weighted mean of all cells lies where the sentence asks, and no cell is significantly on the other side",
+    "none of these: depends": "cells lie significantly on both sides; the share of each, and the variable that parts them",
+    "none of these: fails, negligible or refuted": "the mean of the cells is excluded from where the sentence asks",
+    "significantly": "at 95 %, corrected for the number of cells",
+}
+"""What the sentence says -> which cells decide, and how. Fixed before any study was run with it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverCells:
+    """A sentence over the cells of an experiment.
+
+    Parameters
+    ----------
+    verdict
+        By the rule.
+    evidence
+        The mean of the cells, which settles the verdict; the shares of cells on either side; then the cells.
+    parted
+        The variable of the cells that parts those on the one side from those on the other; empty if they lie on one side, or none does.
+    """
+
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    parted: str = ""
+
+
+def general(evidence: Sequence[Evidence], looks: int = 1) -> OverCells:
+    """Judge a general sentence.
+
+    Parameters
+    ----------
+    evidence
+        Numbers that weigh are the cells; others stand beside.
+    looks
+        As for `Evidence.judge`.
+    """
+    cells = [e for e in evidence if e.weighs]
+    beside = [e for e in evidence if not e.weighs]
+    if len(cells) < 2:
+        verdict = cells[0].judge(looks=looks) if cells else Verdict.UNDECIDED
+        return OverCells(verdict=verdict, evidence=tuple(evidence))
+    ways = [_way(e, len(cells), looks) for e in cells]
+    so, other = ways.count(1), ways.count(-1)
+    mean = _mean(cells)
+    found = mean.judge(looks=looks)
+    if so and other:
+        found = Verdict.DEPENDS
+    elif found is Verdict.HOLDS and other:
+        found = Verdict.UNDECIDED
+    parted = _parted(cells, ways) if found is Verdict.DEPENDS else ""
+    shares = [
+        Evidence(
+            label=f"cells on which it is {what}", value=float(n), bound=Bound(), unit=f"of {len(cells)}", weighs=False, key=f"cells_{key}"
+        )
+        for what, key, n in (
+            ("so", "so", so),
+            (f"the other way round{f'; parted by {parted}' if parted else ''}", "reverse", other),
+        )
+    ]  # fmt: skip
+    return OverCells(
+        verdict=found, evidence=(mean, *shares, *(replace(e, weighs=False) for e in cells), *beside), parted=parted
+    )
+
+
+def _way(e: Evidence, among: int, looks: int) -> int:
+    """1 if a cell is significantly as asked, -1 if it is significantly the other way round, else 0: on the bound itself it is neither."""
+    verdict = e.judge(among, always=True, looks=looks)
+    if verdict is Verdict.HOLDS:
+        return 1
+    if verdict is not Verdict.FAILS:
+        return 0
+    low, high = e.interval or (e.value, e.value)
+    at = {Place.ABOVE: high < e.bound.low, Place.BELOW: low > e.bound.high}
+    return -1 if at.get(e.bound.asked, True) else 0
+
+
+def _mean(cells: Sequence[Evidence]) -> Evidence:
+    """The equally weighted mean, for the bound of the cells."""
+    first = cells[0]
+    label = f"mean of {len(cells)} cells"
+    drawn = [e for e in cells if e.interval is not None]
+    exact = sum(e.value for e in cells if e.interval is None) / len(cells)
+    if not drawn:
+        return Evidence(label=label, value=exact, bound=first.bound, unit=first.unit, key="mean")
+    found = scaled(mean_of([_estimate(e) for e in drawn]), len(drawn) / len(cells), exact)
+    return Evidence.of(found, label, first.bound, unit=first.unit, key="mean")
+
+
+def _estimate(e: Evidence) -> Estimate:
+    """What is known of a cell: also of one whose runs are not."""
+    if e.estimate is not None:
+        return e.estimate
+    low, high = e.interval or (e.value, e.value)
+    return Estimate(value=e.value, low=low, high=high, level=0.95, n=e.seeds)
+
+
+def _parted(cells: Sequence[Evidence], ways: Sequence[int]) -> str:
+    """The variable whose values tell the two sides apart best: the most cells on the side that is the commoner one for their value."""
+    names = {name: None for e in cells for name in e.cell}
+
+    def right(name: str) -> int:
+        groups: dict[Any, list[int]] = {}
+        for e, way in zip(cells, ways, strict=True):
+            if way:
+                groups.setdefault(e.cell.get(name), []).append(way)
+        return sum(max(group.count(1), group.count(-1)) for group in groups.values())
+
+    # a variable with as many values as cells would part anything
+    fair = [name for name in names if len({e.cell.get(name) for e in cells}) < len(cells)]
+    return max(fair, key=right, default="")

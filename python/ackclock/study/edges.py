@@ -1,0 +1,233 @@
+"""Which verdicts turn when a constant that a study adopted has the value of a neighbour: each varied alone, with the same seeds.
+
+`ackclock study edges NAME` runs the experiments that a constant touches again, and keeps what turned in `edges.json` beside the record. A verdict turns if its word
+is another one and the number that settles it has moved: the difference of the two, run by run where both know their runs, leaves zero out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ackclock import report
+from ackclock._files import refused, regular
+from ackclock.errors import InputError, one_of, quote
+from ackclock.judge.estimates import Z95
+from ackclock.judge.evidence import Evidence
+from ackclock.study.claim import Judged, Tables
+from ackclock.study.edge import Edge
+from ackclock.study.record import LARGEST, as_written
+
+if TYPE_CHECKING:
+    from ackclock.study.plan import Plan
+    from ackclock.study.study import Study
+
+FILE = "edges.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turned:
+    """A verdict that a neighbour of a constant turns."""
+
+    edge: str
+    constant: str
+    adopted: str
+    neighbour: str
+    claim: str
+    half: str
+    before: str
+    after: str
+    moved: float
+
+
+@contextmanager
+def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
+    """The study's modules with another value of a constant, wherever they have it by this name; yields the adopted one.
+
+    Raises
+    ------
+    InputError
+        If there is no such constant.
+    """
+    package = type_package(study)
+    module, _, name = edge.constant.rpartition(".")
+    home = import_module(f"{package}.{module}")
+    if not hasattr(home, name):
+        raise InputError(f"edge {edge.name}: found {quote(edge.constant)}; allowed: {one_of(name, sorted(vars(home)))}")
+    adopted = getattr(home, name)
+    value = tuple(value) if isinstance(value, list) else value
+    places = [
+        one
+        for key, one in list(sys.modules.items())
+        if key.startswith(package) and vars(one).get(name, value) is adopted
+    ]
+    for one in places:
+        setattr(one, name, value)
+    try:
+        yield adopted
+    finally:
+        for one in places:
+            setattr(one, name, adopted)
+
+
+def type_package(study: Study) -> str:
+    """The package of a study's modules."""
+    return study.experiments[0].run.__module__.rpartition(".")[0]
+
+
+def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[Turned]:
+    """Vary each constant alone, and judge the claims that read its experiments.
+
+    Parameters
+    ----------
+    study
+        Which.
+    plan
+        Scale and threads; the seeds are the same for each value.
+    edges
+        Those to vary; None: all.
+    """
+    from ackclock.study.study import carry_out
+
+    edges = study.edges if edges is None else edges
+    used = {name for edge in edges for name in edge.experiments}
+    tables = carry_out([e for e in study.experiments if e.name in _needed(study, used)], plan).tables
+    found = []
+    for edge in edges:
+        touched = [e for e in study.experiments if e.name in edge.experiments]
+        before = dict(_judged(study, tables, edge.experiments))
+        for value in edge.neighbours:
+            with changed(study, edge, value) as adopted:
+                own = {**tables, **carry_out(touched, plan).tables}
+                after = dict(_judged(study, own, edge.experiments))
+            found += [
+                Turned(
+                    edge=edge.name,
+                    constant=edge.constant,
+                    adopted=str(adopted),
+                    neighbour=str(value),
+                    claim=claim,
+                    half=half,
+                    before=str(first.verdict),
+                    after=str(after[claim, half].verdict),
+                    moved=_moved(first.decisive, after[claim, half].decisive),
+                )
+                for (claim, half), first in before.items()
+                if (claim, half) in after and turns(first, after[claim, half])
+            ]
+    return found
+
+
+def _needed(study: Study, touched: set[str]) -> set[str]:
+    """The experiments that are touched, and all others: a claim may read several."""
+    return {e.name for e in study.experiments} if touched else set()
+
+
+def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
+    """Halves that read an experiment of these, judged."""
+    from ackclock.study.reading import Read
+
+    for claim in study.claims:
+        if claim.not_comparable:
+            continue
+        for half, criterion in claim.halves:
+            looked_at = Read(tables)
+            judged = criterion.judge(looked_at)
+            if {name.partition(".")[0] for name in looked_at.seen} & set(experiments):
+                yield (claim.id, half), judged
+
+
+def turns(first: Judged, second: Judged) -> bool:
+    """Whether a word is another one, and its number has moved by more than chance."""
+    if first.verdict is second.verdict:
+        return False
+    a, b = first.decisive, second.decisive
+    if a is None or b is None:
+        return False
+    if a.interval is None and b.interval is None:
+        return a.value != b.value
+    half = _half_width(a, b)
+    return math.isfinite(half) and abs(_moved(a, b)) > half
+
+
+def _moved(a: Evidence | None, b: Evidence | None) -> float:
+    return math.nan if a is None or b is None else b.value - a.value
+
+
+def _half_width(a: Evidence, b: Evidence) -> float:
+    """Of the 95 % interval of the difference: run by run if both know as many runs of the same streams."""
+    one, other = (e.estimate.parts if e.estimate is not None else {} for e in (a, b))
+    if one and one.keys() == other.keys() and all(one[k].size == other[k].size for k in one):
+        return Z95 * math.sqrt(sum(float((one[k] - other[k]).var(ddof=1)) / one[k].size for k in one))
+    widths = [(e.interval[1] - e.interval[0]) / 2 if e.interval else 0.0 for e in (a, b)]
+    return math.hypot(*widths)
+
+
+def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
+    """Keep what turned beside the study's record; None if it keeps none."""
+    if study.record is None:
+        return None
+    path = study.record.with_name(FILE)
+    text = {
+        "taken": {"version": version, "date": date, "scale": scale},
+        "varied": [{"name": e.name, "constant": e.constant, "neighbours": list(e.neighbours)} for e in study.edges],
+        "turned": [asdict(one) for one in found],
+    }
+    try:
+        path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise refused(error, str(path)) from None
+    return path
+
+
+def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
+    """What is kept; None if nothing is."""
+    path = None if study.record is None else study.record.with_name(FILE)
+    if path is None or not path.exists():
+        return None
+    with as_written(path):
+        found = json.loads(regular(path, LARGEST))
+        return dict(found["taken"]), [Turned(**one) for one in found["turned"]]
+
+
+def section(study: Study) -> report.Section | None:
+    """The constants, and which verdicts turn with their neighbours; None if none were varied."""
+    kept = read(study)
+    if kept is None:
+        return None
+    taken, turned = kept
+    rows = []
+    for edge in study.edges:
+        own = [one for one in turned if one.edge == edge.name]
+        told = "; ".join(f"{one.claim} {one.half} at {one.neighbour}: {one.before} to {one.after}" for one in own)
+        rows.append(
+            (
+                report.TableCell(text=edge.name, kind="head"),
+                report.TableCell(text=edge.why, kind="text"),
+                ", ".join(map(str, edge.neighbours)),
+                report.TableCell(text=told or "none", kind="text"),
+            )
+        )
+    return report.Section(
+        title="Edges",
+        blocks=(
+            report.Table(
+                caption=f"Constants that we adopted, each varied alone at {taken.get('scale', '')} scale with the same seeds, and the verdicts that turn.",
+                header=("constant", "what the publication says", "neighbours", "verdicts that turn"),
+                rows=tuple(rows),
+            ),
+        ),
+    )
+
+
+def words(turned: Sequence[Turned], claim: str) -> str:
+    """What turns a claim, in a sentence; empty if nothing does."""
+    own = [f"{one.edge} {one.neighbour}: {one.after}" for one in turned if one.claim == claim]
+    return f"Turns with {', '.join(own)}." if own else ""

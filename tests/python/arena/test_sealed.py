@@ -1,0 +1,69 @@
+"""Own code in the arena: what the filter of system calls leaves, and two cheaters that each meet a trap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ackclock import _files
+from ackclock.arena import Entry, Plan, Standing, _seal, play, read
+from ackclock.errors import InputError
+
+TASK = (Path(__file__).parent / "small.toml").read_text("utf-8").partition('[[families]]\nid = "beside"')[0]
+
+RENO = """
+#include <linux/module.h>
+#include <net/tcp.h>
+%s
+static u32 ours_ssthresh(struct sock *sk)
+{
+	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk));
+	%s
+	return max(cwnd / 2, 2U);
+}
+static struct tcp_congestion_ops ours = {
+	.name = "ours", .owner = THIS_MODULE, .ssthresh = ours_ssthresh, .cong_avoid = tcp_reno_cong_avoid, .undo_cwnd = tcp_reno_undo_cwnd,
+};
+static int __init ours_register(void) { return tcp_register_congestion_control(&ours); }
+module_init(ours_register);
+MODULE_LICENSE("GPL");
+"""
+HONEST = RENO % ("", "")
+CARRIER = RENO % ("static u32 seen;", "seen++; if (seen > 3) return max(cwnd * 9 / 10 - seen % 3, 2U);")
+"""What it saw in other runs decides what it does in this one."""
+CALLER = RENO % ("extern int socket(int, int, int);", "socket(2, 1, 0);")
+
+
+def standing(text: str, place: Path, **off: frozenset[str]) -> Standing:
+    file = place / "tcp_ours.c"
+    file.write_text(text, encoding="utf-8")
+    _files.give_leave()
+    plan = Plan(task=read(TASK, "alone"), entries=[Entry(controller=str(file))], salt="s", draws=3, **off)
+    table = play(plan, place / "out", 1)
+    return next(s for s in table.standings if s.entry.is_own)
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
+def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
+    found = standing(HONEST, tmp_path)
+    assert found.why == ""
+    assert found.rank is not None
+
+
+@pytest.mark.deep
+def test_what_carries_memory_from_run_to_run_is_refused(tmp_path: Path) -> None:
+    """The test of conformance, which every entry has to pass before anything runs, sees this one."""
+    with pytest.raises(InputError, match="rule determinism"):
+        standing(CARRIER, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
+def test_what_asks_the_system_ends_its_run(tmp_path: Path) -> None:
+    found = standing(CALLER, tmp_path)
+    assert "found a call of the system" in found.why
+    (tmp_path / "off").mkdir()
+    off = standing(CALLER, tmp_path / "off", off=frozenset({"seal"}))
+    assert off.rank is not None
