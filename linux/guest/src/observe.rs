@@ -1,7 +1,7 @@
 //! The run: one loop that waits for the next sample, the next event of the relay, or the next packet for it.
 
 use std::io::{Error, Result};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use ackclock_core::Time;
@@ -125,19 +125,8 @@ impl World<'_> {
     fn loop_to_the_end(&mut self) -> Result<u64> {
         let mut end = self.job.scenario.duration_ns;
         let record = &self.job.scenario.record;
-        let poll = Poll::new()?;
         let timer = sys::timer()?;
-        poll.add(timer.as_raw_fd(), TIMER)?;
-        if let Some(relay) = &self.relay {
-            poll.add(relay.fd(), RELAY)?;
-        }
-        poll.add(self.clients.fd(), CLIENTS)?;
-        if let Some(programs) = &self.programs {
-            poll.add(programs.fd(), CHILDREN)?;
-        }
-        for fd in self.capture.fds() {
-            poll.add(fd, RING)?;
-        }
+        let poll = self.poll(timer.as_raw_fd())?;
         let every =
             |interval: u64| Recurring { interval, due: if interval == 0 { u64::MAX } else { interval } };
         let mut samples = every(record.sample_interval_ns);
@@ -228,16 +217,38 @@ impl World<'_> {
                 self.measure_goodput(next);
             }
             while let Some((_, flow)) = stops.pop_if(|(t, _)| *t <= next) {
-                let acked = self.acked(flow);
-                let mut state = self.shared.state(flow);
-                state.acked_at_stop = Some(acked);
-                if let Some(fd) = state.open.filter(|_| state.writing) {
-                    sys::shut(fd);
-                }
+                self.stop(flow);
             }
             if next >= end {
                 return Ok(end);
             }
+        }
+    }
+
+    /// What the loop waits for.
+    fn poll(&self, timer: RawFd) -> Result<Poll> {
+        let poll = Poll::new()?;
+        poll.add(timer, TIMER)?;
+        if let Some(relay) = &self.relay {
+            poll.add(relay.fd(), RELAY)?;
+        }
+        poll.add(self.clients.fd(), CLIENTS)?;
+        if let Some(programs) = &self.programs {
+            poll.add(programs.fd(), CHILDREN)?;
+        }
+        for fd in self.capture.fds() {
+            poll.add(fd, RING)?;
+        }
+        Ok(poll)
+    }
+
+    /// A flow whose time is over.
+    fn stop(&self, flow: u32) {
+        let acked = self.acked(flow);
+        let mut state = self.shared.state(flow);
+        state.acked_at_stop = Some(acked);
+        if let Some(fd) = state.open.filter(|_| state.writing) {
+            sys::shut(fd);
         }
     }
 

@@ -143,8 +143,8 @@ impl Relay {
             }
         }
         for (i, ways) in layout.routes[shared.flows.len()..].iter().enumerate() {
-            for side in 0..2 {
-                device.look_ahead(2 * (job.scenario.flows.len() + i) + side, way(&ways[side]))?;
+            for (side, one) in ways.iter().enumerate() {
+                device.look_ahead(2 * (job.scenario.flows.len() + i) + side, way(one))?;
             }
         }
         let links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();

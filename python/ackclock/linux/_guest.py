@@ -10,7 +10,7 @@ import signal
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +105,7 @@ def play(
 def ran(
     files: Mapping[str, str], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, ipv6: bool = False,
     watch: Watch | None = None, rescue: Callable[[Path], None] | None = None,
+    words: Sequence[str] = (), variables: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Path, float]]:  # fmt: skip
     """Run the guest to its end, `files` in its root.
 
@@ -120,6 +121,8 @@ def ran(
         Who notices a program that never sleeps.
     rescue
         Called with the folder of what a guest left that did not come to its end.
+    words, variables
+        Of the kernel, beside those that every run has.
 
     Yields
     ------
@@ -142,7 +145,8 @@ def ran(
             (folder / name).write_text(text, encoding="utf-8")
         started = time.perf_counter()
         try:
-            _execute(command_line(kernel, ipv6=ipv6), kernel, folder, seed, cpu, wall_limit_s, watch)
+            arguments = [*command_line(kernel, ipv6=ipv6), *words]
+            _execute(arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch)
             wall = time.perf_counter() - started
             report = _report(folder)
             if report.get("error"):
@@ -157,11 +161,11 @@ def ran(
 
 
 def _execute(
-    arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float,
+    arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
     watch: Watch | None,
 ) -> None:  # fmt: skip
     """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
-    environment = {"UML_RNG_SEED": str(seed)}
+    environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
             environment[name] = os.environ[name]

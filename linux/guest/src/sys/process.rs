@@ -168,7 +168,7 @@ unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CStri
         }
         libc::umask(0o022);
         for (what, least, most) in LIMITS {
-            libc::setrlimit(*what as _, &libc::rlimit { rlim_cur: *least, rlim_max: *most });
+            libc::setrlimit(*what, &libc::rlimit { rlim_cur: *least, rlim_max: *most });
         }
         for capability in 0..64 {
             if KEPT >> capability & 1 == 0 {
@@ -185,11 +185,11 @@ unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CStri
 }
 
 /// Of a program: bytes of a file, open files, a stack, no memory dumps.
-const LIMITS: &[(u32, u64, u64)] = &[
-    (libc::RLIMIT_FSIZE as u32, LONGEST_FILE, LONGEST_FILE),
-    (libc::RLIMIT_NOFILE as u32, 1024, 1 << 19),
-    (libc::RLIMIT_STACK as u32, 8 << 20, libc::RLIM_INFINITY),
-    (libc::RLIMIT_CORE as u32, 0, 0),
+const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
+    (libc::RLIMIT_FSIZE, LONGEST_FILE, LONGEST_FILE),
+    (libc::RLIMIT_NOFILE, 1024, 1 << 19),
+    (libc::RLIMIT_STACK, 8 << 20, libc::RLIM_INFINITY),
+    (libc::RLIMIT_CORE, 0, 0),
 ];
 /// Bytes that a program may write into one file.
 pub const LONGEST_FILE: u64 = 256 << 20;
