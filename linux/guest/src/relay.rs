@@ -20,7 +20,7 @@ use ackclock_sim::world::gauges::Gauges;
 use ackclock_sim::world::layout::Layout;
 
 use crate::flows::{is_plain, Restart, Shared, SENDER_PORT};
-use crate::job::{Job, Pair};
+use crate::job::Job;
 use crate::network::Wiring;
 use crate::packet::{self, Header, Udp};
 use crate::sys::relay::{Device, Fate, Sent, Verdict};
@@ -129,8 +129,8 @@ impl Relay {
                 _ => builder.route(&mut layout, group.path.as_deref()),
             }
         }
-        let live: &[Pair] = job.live.as_ref().map_or(&[], |live| &live.pairs);
-        live.iter().for_each(|pair| builder.route(&mut layout, pair.path.as_deref()));
+        let pairs = job.live.iter().flat_map(|live| &live.pairs);
+        pairs.for_each(|pair| builder.route(&mut layout, pair.path.as_deref()));
         let device = wiring.relay.take().expect("invariant: laid with the hosts");
         let alone: Vec<u64> =
             layout.links().map(|config| if ahead { least_delay(&config) } else { 0 }).collect();
@@ -142,10 +142,8 @@ impl Relay {
                 device.look_ahead(2 * group + side, least.unwrap_or(0))?;
             }
         }
-        for (i, ways) in layout.routes[shared.flows.len()..].iter().enumerate() {
-            for (side, one) in ways.iter().enumerate() {
-                device.look_ahead(2 * (job.scenario.flows.len() + i) + side, way(one))?;
-            }
+        for (i, one) in layout.routes[shared.flows.len()..].iter().flatten().enumerate() {
+            device.look_ahead(2 * job.scenario.flows.len() + i, way(one))?;
         }
         let links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();
         let own = |(link, &least): (&SoleLink, &u64)| if link.passes_ahead() { least } else { 0 };
@@ -328,8 +326,7 @@ impl Relay {
         if let Some(gauges) = self.gauges_of(flow) {
             gauges.depart(Time(now), &packet);
         }
-        let first = self.routes[flow as usize][usize::from(!forward)][0];
-        self.offer(Time(now), first, packet);
+        self.offer(Time(now), self.routes[flow as usize][usize::from(!forward)][0], packet);
     }
 
     /// What flows got, if that was asked for and this is one of them.

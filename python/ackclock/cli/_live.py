@@ -251,14 +251,10 @@ def _said(result: Live) -> str:
 
 
 def _print(one: Ended) -> None:
-    """What a program printed, as it printed it."""
-    import sys
-
+    """What a program printed, with what controls a terminal shown as text; its bytes are in the run's folder."""
     for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
-        stream = sys.stdout if kind == "stdout" else sys.stderr
-        cut = text[:LONGEST].decode(errors="replace")
-        if cut:
-            stream.write(cut if cut.endswith("\n") else f"{cut}\n")
+        tell = _terminal.say if kind == "stdout" else _terminal.complain
+        if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):
+            tell(cut)
         if len(text) > LONGEST:
             _terminal.warn(f"ackclock: {one.name}.{kind}: {len(text):,} bytes, of which {LONGEST:,} are shown")
-        stream.flush()

@@ -146,7 +146,9 @@ def ran(
         started = time.perf_counter()
         try:
             arguments = [*command_line(kernel, ipv6=ipv6), *words]
-            _execute(arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch)
+            _execute(
+                arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch
+            )
             wall = time.perf_counter() - started
             report = _report(folder)
             if report.get("error"):
