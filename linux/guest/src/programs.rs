@@ -90,7 +90,8 @@ impl<'a> Programs<'a> {
             let network = wiring.hosts[groups + i / 2][i % 2].fd();
             let place = format!("{STORE}/{name}");
             let root = format!("{place}/root");
-            let view = process::view(name, network, &root, || lay(name, &place, &root, &table))?;
+            let view =
+                process::view(name, network, &root, || lay(name, &place, &root, &table, &live.folder))?;
             fs::create_dir_all(format!("/out/{name}"))?;
             hosts.push(Host { view, network });
         }
@@ -254,8 +255,8 @@ const INNER: [&str; 6] = ["tmp", "run", "var/tmp", "var/log", "var/cache", "var/
 /// Folders below those whose names are kept.
 const DEPTH: u32 = 3;
 
-/// Mount what a host sees at `root`.
-fn lay(name: &str, place: &str, root: &str, table: &str) -> Result<()> {
+/// Mount what a host sees at `root`. The folder in which programs begin is seen wherever it lies.
+fn lay(name: &str, place: &str, root: &str, table: &str, folder: &str) -> Result<()> {
     for folder in ["files", "low", "root"] {
         fs::create_dir_all(format!("{place}/{folder}"))?;
     }
@@ -285,6 +286,14 @@ fn lay(name: &str, place: &str, root: &str, table: &str) -> Result<()> {
         let mode = if inner.ends_with("tmp") { 0o1777 } else { 0o755 };
         fs::set_permissions(&kept, fs::Permissions::from_mode(mode))?;
         process::mount_with(&kept, &seen, "", libc::MS_BIND, "")?;
+    }
+    if INNER
+        .iter()
+        .any(|inner| Path::new(folder).strip_prefix(Path::new("/").join(inner)).is_ok_and(|rest| rest != ""))
+    {
+        let seen = format!("{root}{folder}");
+        fs::create_dir_all(&seen)?;
+        process::mount_with(&format!("{BASE}{folder}"), &seen, "", libc::MS_BIND, "")?;
     }
     let dev = format!("{root}/dev");
     process::mount_with("none", &dev, "tmpfs", 0, "size=64m,mode=755")?;

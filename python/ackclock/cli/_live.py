@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -87,6 +88,14 @@ def live(
         list[str],
         typer.Option("--sysctl", metavar="NAME=VALUE", help="Setting of their hosts: net.ipv4.tcp_ecn=1. Repeatable."),
     ] = NOTHING,
+    parameter: Annotated[
+        list[str],
+        typer.Option(
+            "--parameter",
+            metavar="NAME=VALUE",
+            help="Parameter of a module of the kernel: tcp_cubic.hystart=0. Repeatable.",
+        ),
+    ] = NOTHING,
     path: Annotated[
         str | None, typer.Option(metavar="NAME", help="Path between the two hosts, where FILE lists several.")
     ] = None,
@@ -128,6 +137,7 @@ def live(
             root=root,
             environment=_assigned("--env", env, "a variable, e.g. LANG=C"),
             sysctls=_settings(sysctl),
+            parameters=_parameters(parameter),
             path=path,
             wall_limit_s=wall_limit,
         ),
@@ -208,6 +218,16 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
         if not file.startswith("net/") or ".." in name or "//" in file:
             raise InputError(f"--sysctl: found {quote(name)}; allowed: {allowed}")
         made[file] = value
+    return made
+
+
+def _parameters(texts: Sequence[str]) -> dict[str, str]:
+    """Parameters of modules; nothing else of the kernel's command line."""
+    allowed = "a parameter of a module, e.g. tcp_cubic.hystart=0"
+    made = _assigned("--parameter", texts, allowed)
+    for name, value in made.items():
+        if not re.fullmatch(r"[A-Za-z]\w*\.\w+", name) or not re.fullmatch(r"[\w.,+-]+", value, re.ASCII):
+            raise InputError(f"--parameter: found {quote(f'{name}={value}')}; allowed: {allowed}")
     return made
 
 

@@ -16,7 +16,7 @@ from ackclock.errors import InputError, ScenarioError, quote
 from ackclock.linux import _cache, _guest, _run, _translate
 from ackclock.linux._cache import Kernel
 from ackclock.linux._facts import Has
-from ackclock.linux._programs import ENVIRONMENT, Ended, Program, resolved
+from ackclock.linux._programs import ENVIRONMENT, INNER, Ended, Program, resolved
 from ackclock.linux._watch import Watch
 from ackclock.scenario import Scenario
 
@@ -86,6 +86,7 @@ def live(
     root: Path | None = None,
     environment: Mapping[str, str] | None = None,
     sysctls: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
     path: str | None = None,
     cpu: int | None = None,
     wall_limit_s: float | None = None,
@@ -110,6 +111,8 @@ def live(
         Variables of the programs beside or in place of `ENVIRONMENT`.
     sysctls
         Settings of their hosts, below /proc/sys.
+    parameters
+        Of the kernel's modules: "tcp_cubic.hystart" -> "0".
     path
         Name of the path between the two hosts, where the network is a graph; None: its first.
     cpu
@@ -132,10 +135,11 @@ def live(
     place = _run.a_cpu() if cpu is None else cpu
     limit = WALL_S if wall_limit_s is None else wall_limit_s
     watch = Watch(titles)
+    words = [*KERNEL_WORDS, *(f"{name}={value}" for name, value in sorted((parameters or {}).items()))]
     played = _guest.ran(
         {"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=place, wall_limit_s=limit, watch=watch,
         rescue=None if out is None else lambda left: _keep(left, out),
-        words=KERNEL_WORDS, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
+        words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
     )  # fmt: skip
     with played as (left, wall):
         about = json.loads((left / "programs.json").read_bytes())
@@ -149,15 +153,17 @@ def live(
         if out is not None:
             _keep(left, out)
     text = json.dumps(job["scenario"], sort_keys=True)
+    hashed = [_hashed(program, entry, job["live"]) for program, entry in zip(programs, listed, strict=True)]
+    about_run = _run.provenance(kernel, job, [seed], text)
+    key = _cache.hash_file(
+        [about_run["key"].encode(), json.dumps([hashed, job["live"], words], sort_keys=True).encode()]
+    )
     result = Run(
         scenario=scenario,
         seed=seed,
         digest=digest,
         tables=tables,
-        provenance={
-            **_run.provenance(kernel, job, [seed], text),
-            "programs": [_hashed(program, entry, job["live"]) for program, entry in zip(programs, listed, strict=True)],
-        },
+        provenance={**about_run, "programs": hashed, "kernel_words": words, "key": key},
     )
     end, quiet = about["end_ns"] / 1e9, about["quiet_since_ns"] / 1e9
     return Live(
@@ -204,7 +210,7 @@ def _job(
         listed.append({
             "name": one.host if names[one.host] == 1 else f"{one.host}-{names[one.host]}",
             "host": HOSTS.index(one.host),
-            "file": resolved(words, option, root=base, folder=folder, own=environment),
+            "file": _seen(option, resolved(words, option, root=base, folder=folder, own=environment), folder),
             "argv": words,
             "env": [f"{name}={value}" for name, value in {**ENVIRONMENT, **environment}.items()],
             "start_ns": round(one.start_s * 1e9),
@@ -223,6 +229,18 @@ def _job(
         "quiet_ns": round(QUIET_S * 1e9),
     }
     return made
+
+
+def _seen(option: str, file: str, folder: str) -> str:
+    """The same file; refused where programs see a folder of their own, but for what lies in the folder in which they begin."""
+    place, here = Path(file), Path(folder)
+    seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
+    if not seen and any(place.is_relative_to(own) for own in INNER):
+        raise InputError(
+            f"{option}: found {file}, which programs do not see ({', '.join(INNER)} are theirs, in memory); "
+            "allowed: a program in another folder, or in the folder where the command is typed"
+        )
+    return file
 
 
 def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:

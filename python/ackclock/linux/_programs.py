@@ -13,7 +13,7 @@ from typing import Any
 
 from ackclock.errors import InputError, quote
 
-__all__ = ["ENVIRONMENT", "FOLDERS", "Ended", "Program", "resolved"]
+__all__ = ["ENVIRONMENT", "FOLDERS", "INNER", "Ended", "Program", "resolved"]
 
 FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where a program is looked for first, whoever starts the command."""
@@ -23,6 +23,9 @@ ENVIRONMENT = {
     "TZ": "UTC", "TERM": "dumb",
 }  # fmt: skip
 """All variables of a program; the user's own stay outside."""
+
+INNER = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/var/lib/nginx")
+"""Folders of a host's own, in memory (`linux/guest/src/programs.rs`): what the machine has there programs do not see."""
 
 MACHINES = {
     3: "x86, 32 bits",

@@ -49,6 +49,8 @@ def live(*words: str) -> int:
         (("--client", "no-such-program -x"), '--client: found "no-such-program", which is not there'),
         (("--client", "/etc/passwd"), "which may not be executed"),
         (("--client", "true", "--sysctl", "kernel.core_pattern=x"), "--sysctl: found"),
+        (("--client", "true", "--parameter", "init=/bin/sh"), "--parameter: found"),
+        (("--client", "true", "--parameter", "tcp_cubic.hystart=0 quiet"), "--parameter: found"),
         (("--client", "true", "--rate", "fast"), "--rate: found"),
         (("--client", "true", "--env", "x"), "--env: found"),
     ],
