@@ -32,8 +32,8 @@ WALL_S = 120.0
 """Default limit of wall-clock time."""
 
 
-KERNEL_WORDS = ("ackclock_programs",)
-"""The kernel lets time pass for programs that ask again and again (patch 0006)."""
+KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")
+"""The kernel lets time pass for programs that ask again and again (patch 0006); sockets of IPv6 carry IPv4, and no interface has another address."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +139,7 @@ def live(
     played = _guest.ran(
         {"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=place, wall_limit_s=limit, watch=watch,
         rescue=None if out is None else lambda left: _keep(left, out),
-        words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
+        ipv6=True, words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
     )  # fmt: skip
     with played as (left, wall):
         about = json.loads((left / "programs.json").read_bytes())

@@ -189,7 +189,7 @@ def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own:
         if root == Path("/"):
             searched += os.environ.get("PATH", "").split(":")
         places = [os.path.join(part, asked) for part in searched if os.path.isabs(part)]
-    there = [place for place in places if _inside(root, place).is_file()]
+    there = [place for place in places if os.path.isfile(_inside(root, place))]
     if not there:
         raise InputError(f"{option}: found {quote(asked)}, which is not there; allowed: {allowed}")
     usable = [place for place in there if os.access(_inside(root, place), os.X_OK)]
@@ -227,7 +227,7 @@ def _judge(place: str, option: str, root: Path, allowed: str) -> None:
         if head.startswith(b"#!"):
             line = head[2:].split(b"\n", 1)[0].split()
             place = line[0].decode(errors="replace") if line else ""
-            if not place.startswith("/") or not _inside(root, place).is_file():
+            if not place.startswith("/") or not os.path.isfile(_inside(root, place)):
                 raise InputError(f"{option}: found a script for {quote(place)}, which is not there; allowed: {allowed}")
             continue
         machine = int.from_bytes(head[18:20], "little")

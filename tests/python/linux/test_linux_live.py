@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -89,6 +90,19 @@ def test_a_script_is_followed_to_its_interpreter(tmp_path):
     assert _programs.resolved(["./script"], "--server", root=Path("/"), folder=str(tmp_path), own={}) == str(place)
 
 
+def test_a_folder_of_path_that_nobody_may_look_into_is_passed_over(monkeypatch):
+    def refuse(place):
+        if str(place).startswith("/secret"):
+            raise PermissionError(13, "Permission denied", str(place))
+        return stat(place)
+
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setenv("PATH", "/secret:/bin")
+    with pytest.raises(InputError, match="not there"):
+        _programs.resolved(["no-such-program"], "--client", root=Path("/"), folder="/", own={})
+
+
 def test_a_link_below_another_root_stays_below_it(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "usr").mkdir()
@@ -110,6 +124,7 @@ def test_the_end_of_a_stack_names_a_program():
 
 
 @real
+@pytest.mark.promise("P52")
 def test_both_hosts_know_each_other_and_what_they_write_is_kept(tmp_path, capsys):
     program = "sh -c 'cat /etc/hosts; hostname; echo kept > /tmp/file; echo no > /etc/file; exit 3'"
     assert live("--client", program, "--out", str(tmp_path / "out"), "--json") == 1

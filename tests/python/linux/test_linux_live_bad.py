@@ -76,6 +76,7 @@ def test_a_port_that_is_taken_is_the_programs_own_line(tmp_path, capsys, monkeyp
     assert "Address already in use" in Path("out/server/server-2.stderr").read_text()
 
 
+@pytest.mark.promise("P52")
 def test_a_program_where_programs_have_folders_of_their_own_is_refused(tmp_path, capsys, monkeypatch):
     (tmp_path / "mine").write_text("#!/bin/sh\ncat /proc/mounts\n")
     (tmp_path / "mine").chmod(0o755)
