@@ -48,13 +48,13 @@ def live(
         ),
     ] = NOTHING,
     rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Without FILE: of the path (default: 10 Mbit/s).")
+        str | None, typer.Option(metavar="RATE", help="Without a scenario: of the path (default: 10 Mbit/s).")
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Without FILE: of one way (default: 20 ms).")
+        str | None, typer.Option(metavar="DURATION", help="Without a scenario: of one way (default: 20 ms).")
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(metavar="LIMIT", help="Without FILE: of each way's queue (default: 1 BDP).")
+        str | None, typer.Option(metavar="LIMIT", help="Without a scenario: of each way's queue (default: 1 BDP).")
     ] = None,
     duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="The run is over then at the latest (default: 10 min).")
@@ -97,7 +97,7 @@ def live(
         ),
     ] = NOTHING,
     path: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Path between the two hosts, where FILE lists several.")
+        str | None, typer.Option(metavar="NAME", help="Path between the two hosts, where the scenario lists several.")
     ] = None,
     wall_limit: Annotated[
         int | None,

@@ -128,6 +128,8 @@ def live(
         If there is no kernel, or the guest fails.
     """
     seed = check_arguments(scenario, seed)
+    if out is not None:
+        _check(out)
     kernel = _cache.installed()
     job = _job(scenario, programs, flows, seed, kernel, root, dict(environment or {}), dict(sysctls or {}), path)
     listed = job["live"]["programs"]
@@ -271,6 +273,16 @@ def _contents(left: Path) -> list[bytes]:
     files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
     told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
     return [*told, (left / "programs.json").read_bytes()]
+
+
+def _check(out: Path) -> None:
+    """Refuse a folder in which a host's would replace what no such run has written: its capture shows it."""
+    for host in HOSTS:
+        there = out / host
+        if os.path.lexists(there) and (there.is_symlink() or not (there / f"{host}.pcapng").is_file()):
+            raise InputError(
+                f"--out {out}: found {host}, which no live run has written; allowed: a folder without it, or that of a live run"
+            )
 
 
 def _keep(left: Path, out: Path) -> None:
