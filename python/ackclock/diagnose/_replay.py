@@ -171,7 +171,8 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        now.pushed = bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0
+        # one that ends with the window was cut there
+        now.pushed = bool(flags & PSH and self.marks) or ((end - seq) % self.mss != 0 and end != self.edge)
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
             # a tail loss probe with new data: two round trips after what came last, or when the timer of the first in flight would be due
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)

@@ -190,7 +190,11 @@ def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
 
 
 def _beside(
-    own: list[tuple[Any, ...]], sends: list[float], tick: float, times: dict[int, list[tuple[float, float]]], trip: float
+    own: list[tuple[Any, ...]],
+    sends: list[float],
+    tick: float,
+    times: dict[int, list[tuple[float, float]]],
+    trip: float,
 ) -> tuple[list[float], bool]:
     """The same ticks on the clock of the ACKs, and whether ACKs tell where a tick ends.
 

@@ -27,8 +27,13 @@ LEVEL_TRIPS, LEVEL = 20, 0.8
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
 """Writes that show a full send buffer; within which time behind an ACK the program is awake, s; and at most which part of the time between two ACKs."""
 
-DRAINED = 0.5
-"""Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
+DRAINED = 2 / 3
+"""Part of the flight behind the last packet of a write, below which no window can have kept what came next: Linux waits for a larger packet until a third of
+the window is free (`tcp_tso_win_divisor`), and wakes a program that waits for room once a third of its send buffer is.
+"""
+
+HELD_SEGMENTS = 2
+"""Segments told to have come in a recovery without one that left, beyond which cwnd had room: PRR lets at least half leave (RFC 9937)."""
 
 LONGER = 2
 """How many times as long as the one before a wait for pacing may be."""
@@ -105,9 +110,14 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     new = [now.clocked for now in instants if now.new and not now.recovering]
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
+    allowed = has_allowed(instants, mss)
+    held = are_held(instants, mss)
+    burst = mss
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
-        full = now.room < mss
+        if then.new:
+            burst = then.new if then.clocked and allowed[i] else mss
+        full = now.room < max(burst, mss)
         if then.probe:
             pass
         elif then.new and not then.clocked:
@@ -119,8 +129,10 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = ended[i] and now.nxt - now.delivered < DRAINED * flights[i]
-            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room
-            follows = "application" if nagle or drained else "cwnd"
+            emptied = ended[i] and then.pushed and not full
+            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room; or nothing was left behind it as
+            # nothing was before, while a window that holds a program back keeps more than it lets leave
+            follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -131,7 +143,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif then.expired:
             causes[i] = "timeout"
         elif now.recovering:
-            causes[i] = "recovery"
+            causes[i] = "rwnd" if held[i] else "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
@@ -176,7 +188,7 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
                 apart.append(now.t - heard)
             heard = now.t
         if cause == "application" and then.new and now.una < now.nxt and heard is not None:
-            behind.append(then.t - heard)
+            behind.append(0.0 if then.acked else then.t - heard)
             filled.append(then.nxt - then.delivered)
     if len(behind) < LEAST_WAKES:
         return False
@@ -201,6 +213,36 @@ def are_full(instants: list[Instant], mss: int) -> list[bool]:
         while most[0][0] < now.t - span:
             most.popleft()
         made.append(flight + mss // 2 >= most[0][1])
+    return made
+
+
+def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
+    """Whether a segment more than now was in flight within the last round trip: cwnd, which does not shrink without a loss, still has room for it."""
+    made: list[bool] = []
+    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    span = 0.1
+    for now in instants:
+        flight = now.nxt - now.delivered
+        if now.rtt is not None:
+            span = now.rtt
+        if now.recovering:
+            most.clear()
+        while most and most[-1][1] <= flight:
+            most.pop()
+        most.append((now.t, flight))
+        while most[0][0] < now.t - span:
+            most.popleft()
+        made.append(flight + mss <= most[0][1])
+    return made
+
+
+def are_held(instants: list[Instant], mss: int) -> list[bool]:
+    """Whether, in a recovery, the receiver's window has no room and cwnd has: more came than may come without anything that leaves."""
+    made: list[bool] = []
+    came = 0
+    for now in instants:
+        came = 0 if now.new or now.again else came + now.acked
+        made.append(now.recovering and now.room < mss and came > HELD_SEGMENTS * mss)
     return made
 
 
