@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures"]
+__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures", "with_buffer"]
 
 BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
@@ -32,8 +32,8 @@ DRAINED = 2 / 3
 the window is free (`tcp_tso_win_divisor`), and wakes a program that waits for room once a third of its send buffer is.
 """
 
-HELD_SEGMENTS = 2
-"""Segments told to have come in a recovery without one that left, beyond which cwnd had room: PRR lets at least half leave (RFC 9937)."""
+ACKS = 3
+"""ACKs in a row that let nothing leave, from which on there was nothing."""
 
 LONGER = 2
 """How many times as long as the one before a wait for pacing may be."""
@@ -111,7 +111,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
-    held = are_held(instants, mss)
+    woken = are_woken(instants, flights)
     burst = mss
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
@@ -128,7 +128,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
-            drained = ended[i] and now.nxt - now.delivered < DRAINED * flights[i]
+            drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = ended[i] and then.pushed and not full
             # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room; or nothing was left behind it as
             # nothing was before, while a window that holds a program back keeps more than it lets leave
@@ -143,7 +143,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif then.expired:
             causes[i] = "timeout"
         elif now.recovering:
-            causes[i] = "rwnd" if held[i] else "recovery"
+            causes[i] = "recovery"
         elif full and follows != "application":
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
@@ -175,7 +175,7 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
-    """Whether the application writes each time shortly behind an ACK, and each time so much that as much is in flight: a full send buffer wakes its
+    """Whether the application writes each time shortly behind an ACK, and each time so much that about as much is in flight: a full send buffer wakes its
     program like that, and no program with a pace of its own writes so.
     """
     behind: list[float] = []
@@ -194,8 +194,14 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
         return False
     soon = min(WAKES_S, SOON * median(apart))
     usual = median(filled)
-    near = sum(abs(flight - usual) <= usual / 4 for flight in filled)
+    near = sum(flight >= DRAINED * usual for flight in filled)
     return sum(one <= soon for one in behind) >= LEVEL * len(behind) and near >= LEVEL * len(filled)
+
+
+def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
+    """The causes of a sender whose program waits for room in its send buffer: a wait in which cwnd has room belongs to that buffer."""
+    allowed = has_allowed(instants, mss)
+    return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
@@ -236,14 +242,18 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
     return made
 
 
-def are_held(instants: list[Instant], mss: int) -> list[bool]:
-    """Whether, in a recovery, the receiver's window has no room and cwnd has: more came than may come without anything that leaves."""
+def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
+    """Whether what leaves next had room all along: cwnd and the receiver's window allowed as much before, and several ACKs let nothing leave. A program that
+    waits for room in its send buffer does so over and over; a few times it was ACKs that a capture at the receiver has, and the sender has not.
+    """
     made: list[bool] = []
-    came = 0
-    for now in instants:
-        came = 0 if now.new or now.again else came + now.acked
-        made.append(now.recovering and now.room < mss and came > HELD_SEGMENTS * mss)
-    return made
+    count = 0
+    for now, then, flight in zip(instants, instants[1:], flights, strict=False):
+        count = 0 if now.new or now.again else count + (now.acked > 0)
+        low = DRAINED * flight
+        fills = then.new > 0 and then.clocked and then.nxt - then.delivered >= low and now.room >= then.new
+        made.append(fills and count >= ACKS and now.nxt - now.delivered < low)
+    return made if sum(made) >= LEAST_WAKES else [False] * len(made)
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
