@@ -148,6 +148,23 @@ def of_fidelity(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
     ]
 
 
+def of_cells(told: dict[str, Any]) -> tuple[list[str], list[list[Cell]]]:
+    """Every row of `ackclock fidelity`: what its table prints."""
+    heads = ["cell", "quantity", "kernel", "simulator", "difference", "bound", "2 SE", "verdict"]
+
+    def share(value: float | None, signed: bool = False) -> str:
+        return "–" if value is None else f"{100 * value:{'+' if signed else ''}.2f} %"
+
+    rows: list[list[Cell]] = []
+    for row in told["rows"]:
+        kernel, own, bound = row["kernel"], row["simulator"], row["bound"]
+        both = [f"{side['mean']:.5g} ± {side['sd']:.4g}" for side in (kernel, own)]
+        spread = 2 * kernel["se"] / kernel["mean"] if bound is not None and kernel["mean"] else None
+        difference = "none" if row["difference"] is None else share(row["difference"], signed=True)
+        rows.append([row["cell"], row["quantity"], *both, difference, share(bound), share(spread), row["verdict"]])
+    return heads, rows
+
+
 def of_drawn(told: list[dict[str, Any]]) -> tuple[list[str], list[list[Cell]]]:
     """Scenarios of `ackclock diff --drawn`, by family."""
     by: dict[str, list[dict[str, Any]]] = {}
@@ -174,6 +191,13 @@ COMMANDS = {
     ),
     "fidelity": Asked(
         "Quantities of the simulator beside those measured on Linux, by verdict", ("fidelity",), "1 to 40", of_fidelity
+    ),
+    "fidelity-cells": Asked(
+        "Every quantity of the simulator beside the one measured on Linux 7.3.4: means ± standard deviations over seeds or starts; "
+        "2 SE is two standard errors of the kernel's mean",
+        ("fidelity",),
+        "1 to 40",
+        of_cells,
     ),
     "drawn": Asked(
         "Scenarios drawn from a seed whose packets and ACKs are the kernel's, event by event",
@@ -216,6 +240,7 @@ def cell(value: Cell) -> str:
 def section(name: str, held: dict[str, Any]) -> list[str]:
     """What the page says of a measurement."""
     seeds = f" Seeds: {held['seeds']}." if held["seeds"] else ""
+    made = "".join(f", {key} {held[key]}" for key in ("version", "build", "profile") if held[key])
     right = ["---:" if held["rows"] and all(isinstance(row[i], int | float) for row in held["rows"]) else "---"
              for i in range(len(held["heads"]))]  # fmt: skip
     return [
@@ -223,7 +248,7 @@ def section(name: str, held: dict[str, Any]) -> list[str]:
         "",
         f"{held['what'].rstrip('.')}.",
         "",
-        f"`{held['command']}`, {held['date']}, version {held['version']}, build {held['build']}, profile {held['profile']}.{seeds}",
+        f"`{held['command']}`, {held['date']}{made}.{seeds}",
         "",
         f"| {' | '.join(map(cell, held['heads']))} |",
         f"| {' | '.join(right)} |",
@@ -241,11 +266,16 @@ def page(folder: Path = FOLDER) -> str:
         "<!-- written by tools/book.py -->",
         "",
         "What this project has measured of itself: the newest measurement of each kind, and the command that repeats it. A page that tells of a "
-        "number may be older; this one is made of the files in `measured/`.",
+        "number may be older; this one is made of the files in `measured/`. Without a build, the day's engine was not recorded.",
         "",
+        "| name | date | what |",
+        "| --- | --- | --- |",
     ]
-    for path in sorted(folder.glob("*.json")):
-        lines += section(path.stem, read(path))
+    held = {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    lines += [f"| [{name}](#{name}) | {one['date']} | {cell(one['what'].rstrip('.'))} |" for name, one in held.items()]
+    lines.append("")
+    for name, one in held.items():
+        lines += section(name, one)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

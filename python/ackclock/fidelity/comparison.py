@@ -116,7 +116,7 @@ class Comparison:
         return table
 
     def markdown(self) -> str:
-        """The table for docs/fidelity.md."""
+        """The table in Markdown."""
         lines = ["| cell | quantity | kernel | simulator | difference | bound | 2 SE | verdict |"]
         lines.append("|---|---|---:|---:|---:|---:|---:|---|")
         lines += [f"| {row.cell} | " + " | ".join(_cells(row)) + " |" for row in self.rows]

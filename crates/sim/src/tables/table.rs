@@ -165,99 +165,97 @@ impl Table {
     }
 
     /// Add a column of floats.
-    pub fn f8(self, name: &'static str, mut values: impl Iterator<Item = f64>) -> Table {
-        self.floats_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn f8(self, name: &'static str, values: impl Iterator<Item = f64>) -> Table {
+        self.floats_of(name, &mut rows_of(values, 0.0))
     }
 
     /// Add a column of instants in seconds.
-    pub fn time(self, name: &'static str, mut values: impl Iterator<Item = Time>) -> Table {
-        self.times_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn time(self, name: &'static str, values: impl Iterator<Item = Time>) -> Table {
+        self.times_of(name, &mut rows_of(values, Time::ZERO))
     }
 
     /// Add a column of lengths of time in seconds.
-    pub fn span(self, name: &'static str, mut values: impl Iterator<Item = Span>) -> Table {
-        self.spans_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn span(self, name: &'static str, values: impl Iterator<Item = Span>) -> Table {
+        self.spans_of(name, &mut rows_of(values, Span::ZERO))
     }
 
     /// Add a column of signed integers.
-    pub fn i8(self, name: &'static str, mut values: impl Iterator<Item = u64>) -> Table {
-        self.integers_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn i8(self, name: &'static str, values: impl Iterator<Item = u64>) -> Table {
+        self.integers_of(name, &mut rows_of(values, 0))
     }
 
     /// Add a column of counts.
-    pub fn u4(self, name: &'static str, mut values: impl Iterator<Item = u32>) -> Table {
-        self.counts_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn u4(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
+        self.counts_of(name, &mut rows_of(values, 0))
     }
 
     /// Add a column of counts that need not be there.
-    pub fn n4(self, name: &'static str, mut values: impl Iterator<Item = Option<u32>>) -> Table {
-        self.optional_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn n4(self, name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Table {
+        self.optional_of(name, &mut rows_of(values, None))
     }
 
     /// Add a column of slow-start thresholds: nothing where none is set.
-    pub fn ssthresh(self, name: &'static str, mut values: impl Iterator<Item = u32>) -> Table {
-        self.thresholds_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn ssthresh(self, name: &'static str, values: impl Iterator<Item = u32>) -> Table {
+        self.thresholds_of(name, &mut rows_of(values, 0))
     }
 
     /// Add a column of small counts.
-    pub fn u1(self, name: &'static str, mut values: impl Iterator<Item = u8>) -> Table {
-        self.small_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn u1(self, name: &'static str, values: impl Iterator<Item = u8>) -> Table {
+        self.small_of(name, &mut rows_of(values, 0))
     }
 
     /// Add a column of truth values.
-    pub fn flag(self, name: &'static str, mut values: impl Iterator<Item = bool>) -> Table {
-        self.flags_of(name, Values { least: values.size_hint().0, next: &mut || values.next() })
+    pub fn flag(self, name: &'static str, values: impl Iterator<Item = bool>) -> Table {
+        self.flags_of(name, &mut rows_of(values, false))
     }
 
     /// Add a column of text drawn from a fixed list of names.
-    pub fn text(self, name: &'static str, names: &[&str], mut codes: impl Iterator<Item = u32>) -> Table {
-        self.text_of(name, names, Values { least: codes.size_hint().0, next: &mut || codes.next() })
+    pub fn text(self, name: &'static str, names: &[&str], codes: impl Iterator<Item = u32>) -> Table {
+        self.text_of(name, names, &mut rows_of(codes, 0))
     }
 
     // One body a type: four hundred columns, each with loops of its own, were a quarter of what the compiler had to build.
 
-    fn floats_of(self, name: &'static str, values: Values<f64>) -> Table {
-        self.with(name, || Column::F8(values.collect()))
+    fn floats_of(self, name: &'static str, rows: Rows<f64>) -> Table {
+        self.with(name, || Column::F8(rows()))
     }
 
-    fn times_of(self, name: &'static str, values: Values<Time>) -> Table {
-        self.with(name, || Column::F8(values.map(seconds).collect()))
+    fn times_of(self, name: &'static str, rows: Rows<Time>) -> Table {
+        self.with(name, || Column::F8(cells(rows, seconds)))
     }
 
-    fn spans_of(self, name: &'static str, values: Values<Span>) -> Table {
+    fn spans_of(self, name: &'static str, rows: Rows<Span>) -> Table {
         let seconds = |s: Span| if s == Span::MAX { f64::NAN } else { s.as_secs() };
-        self.with(name, || Column::F8(values.map(seconds).collect()))
+        self.with(name, || Column::F8(cells(rows, seconds)))
     }
 
-    fn integers_of(self, name: &'static str, values: Values<u64>) -> Table {
-        self.with(name, || Column::I8(values.map(|v| v as i64).collect()))
+    fn integers_of(self, name: &'static str, rows: Rows<u64>) -> Table {
+        self.with(name, || Column::I8(cells(rows, |v| v as i64)))
     }
 
-    fn counts_of(self, name: &'static str, values: Values<u32>) -> Table {
-        self.with(name, || Column::U4(values.collect()))
+    fn counts_of(self, name: &'static str, rows: Rows<u32>) -> Table {
+        self.with(name, || Column::U4(rows()))
     }
 
-    fn optional_of(self, name: &'static str, values: Values<Option<u32>>) -> Table {
-        self.with(name, || Column::N4(values.map(|v| v.unwrap_or(NOTHING)).collect()))
+    fn optional_of(self, name: &'static str, rows: Rows<Option<u32>>) -> Table {
+        self.with(name, || Column::N4(cells(rows, |v| v.unwrap_or(NOTHING))))
     }
 
-    fn thresholds_of(self, name: &'static str, values: Values<u32>) -> Table {
-        self.with(name, || {
-            Column::N4(values.map(|v| if v < Window::INFINITE { v } else { NOTHING }).collect())
-        })
+    fn thresholds_of(self, name: &'static str, rows: Rows<u32>) -> Table {
+        self.with(name, || Column::N4(cells(rows, |v| if v < Window::INFINITE { v } else { NOTHING })))
     }
 
-    fn small_of(self, name: &'static str, values: Values<u8>) -> Table {
-        self.with(name, || Column::U1(values.collect()))
+    fn small_of(self, name: &'static str, rows: Rows<u8>) -> Table {
+        self.with(name, || Column::U1(rows()))
     }
 
-    fn flags_of(self, name: &'static str, values: Values<bool>) -> Table {
-        self.with(name, || Column::Bool(values.map(u8::from).collect()))
+    fn flags_of(self, name: &'static str, rows: Rows<bool>) -> Table {
+        self.with(name, || Column::Bool(cells(rows, u8::from)))
     }
 
-    fn text_of(self, name: &'static str, names: &[&str], codes: Values<u32>) -> Table {
+    fn text_of(self, name: &'static str, names: &[&str], rows: Rows<u32>) -> Table {
         let names = names.iter().map(|n| n.to_string()).collect();
-        self.with(name, || Column::Text { codes: codes.collect(), names })
+        self.with(name, || Column::Text { codes: rows(), names })
     }
 
     /// Add a column of nothing with `rows` rows, unless there is a column of this name.
@@ -291,21 +289,27 @@ impl Table {
 }
 
 /// The rows of a column, whatever makes them.
-struct Values<'a, T> {
-    least: usize,
-    next: &'a mut dyn FnMut() -> Option<T>,
+type Rows<'a, T> = &'a mut dyn FnMut() -> Vec<T>;
+
+fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> Vec<T> {
+    let mut rows = Some(rows);
+    move || {
+        let Some(rows) = rows.take() else { return Vec::new() };
+        let (least, most) = rows.size_hint();
+        if most != Some(least) {
+            let mut column = Vec::with_capacity(least);
+            rows.for_each(|row| column.push(row));
+            return column;
+        }
+        // as many as there is room for: a loop without a question
+        let mut column = vec![blank; least];
+        column.iter_mut().zip(rows).for_each(|(cell, row)| *cell = row);
+        column
+    }
 }
 
-impl<T> Iterator for Values<'_, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        (self.next)()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.least, None)
-    }
+fn cells<T: Copy, U>(rows: Rows<T>, cell: impl Fn(T) -> U) -> Vec<U> {
+    rows().into_iter().map(cell).collect()
 }
 
 /// The tables of several runs as one set, rows in the order of the runs, with a leading column `key`: the number given

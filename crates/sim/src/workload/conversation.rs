@@ -227,6 +227,9 @@ impl<Conn: Copy + PartialEq + Debug> Conversation<Conn> {
         if !self.established[host] {
             return self.early[host].push(at);
         }
+        if cx.end(conn, host).closing {
+            return self.free.push(at); // nothing follows a FIN
+        }
         let now = cx.now();
         loop {
             let active = &mut self.steps[at];

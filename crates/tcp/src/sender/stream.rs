@@ -107,6 +107,7 @@ impl Sender {
 
     /// The same; `more` will follow (MSG_MORE), or the last byte ends a `record` (MSG_EOR).
     pub fn write_marked(&mut self, now: Time, bytes: u64, more: bool, record: bool) {
+        debug_assert!(!self.stream.is_closed(), "nothing is written behind a FIN");
         self.check_app_limited();
         if self.queue.is_some() {
             return self.begin_writing(now, bytes, more, record);

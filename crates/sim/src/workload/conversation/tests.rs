@@ -135,3 +135,13 @@ fn what_a_step_draws_depends_on_its_number_alone() {
     assert_eq!(one.len(), 80);
     assert_eq!(one, sizes(&of(steps, r#""stack": {"nodelay": true, "initial_window": 3},"#)));
 }
+
+#[test]
+fn a_flow_that_stops_before_it_is_connected_closes_and_says_nothing() {
+    let steps =
+        format!(r#""streams": 3, "steps": [{{"client": {}}}, {{"server": {}}}]"#, size(3000, 1), size(9, 1));
+    let output = of(&steps, r#""stop_ns": 1000000,"#);
+    assert_eq!(output.table("conversations").rows(), 0);
+    let links = output.table("links");
+    assert_eq!(links.integers("arrivals"), [3, 4], "SYN, SYN-ACK, ACK, two FINs and their ACKs");
+}
