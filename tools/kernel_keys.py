@@ -327,6 +327,7 @@ def rows() -> list[Row]:
                 ("ecn_fault", {"what": "mark-all"}, ecn),
                 ("outage", {"at": "500 ms", "lasts": "100 ms"}, {}),
                 ("netem_jitter", {"deviation": "2 ms"}, {}),
+                ("corrupt", "2 %", {}),
                 ("capacity", {"kind": "token-bucket", "burst": "20 kB"}, {}),
             )
         ),
