@@ -236,7 +236,8 @@ def _compiled(file: str, folder: Path, flags: list[str]) -> Path:
     more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
-    whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs"]
+    # bound at once: what is written later is the module's
+    whole = [] if sys.platform == "darwin" else ["-Wl,-z,defs", "-Wl,-z,relro,-z,now"]
     try:
         _asked(["-shared", "-o", str(library), *map(str, objects), *whole, "-lpthread"], file)
     except InputError as error:

@@ -6,11 +6,17 @@
  * A fault in the module (a signal), and a hook without end, end the call and not the process: each call is made below a jump buffer, and
  * a thread of the library looks four times a second whether a call is the same as before.
  *
+ * Variables of the module outside of connections are those of all of them: what lies in the library's memory and is not ours is looked at when
+ * a connection is copied, and is as module_init left it when a run begins in which there is no other connection.
+ *
  * Differs: what `ssthresh` and `undo_cwnd` set in the connection, besides the module's own state, is not kept.
  *
  * Length: helpers, guard and hooks are one thing to compile.
  */
 #define _GNU_SOURCE
+#ifdef __linux__
+#include <link.h>
+#endif
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -29,10 +35,17 @@
 /* Processor time of one call, s. */
 #define MOST_SECONDS 2
 
+/* Variables of ours, apart from those of the module. */
+#ifdef __linux__
+#define OURS __attribute__((__section__("ackclock_ours")))
+#else
+#define OURS
+#endif
+
 /* ---- The module ---- */
 
-static struct tcp_congestion_ops *module;
-static struct ackclock_parameter *parameters;
+static struct tcp_congestion_ops *module OURS;
+static struct ackclock_parameter *parameters OURS;
 
 int __attribute__((__weak__)) ackclock_module_init(void);
 
@@ -103,11 +116,11 @@ static const int FAULTS[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP 
 #define ENOUGH SIGVTALRM
 
 static __thread struct guard guard;
-static struct guard *guards;
-static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t at_exit;
-static struct sigaction others[N_FAULTS + 1];
+static struct guard *guards OURS;
+static pthread_mutex_t guards_lock OURS = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once OURS = PTHREAD_ONCE_INIT;
+static pthread_key_t at_exit OURS;
+static struct sigaction others[N_FAULTS + 1] OURS;
 
 static void pass_on(struct sigaction *other, int number, siginfo_t *about, void *context)
 {
@@ -197,7 +210,7 @@ static void forked(void) { once = (pthread_once_t)PTHREAD_ONCE_INIT; }
 
 static void begin_watch(void)
 {
-	static bool before;
+	static bool before OURS;
 	struct sigaction ours;
 	pthread_t thread;
 	pthread_attr_t detached;
@@ -276,6 +289,78 @@ static int failed(struct connection *c)
 		call_; \
 		guard.inside = 0; \
 	} while (0)
+
+/* ---- Variables outside of connections ---- */
+
+static u32 connections OURS;
+static bool wrote OURS; /* a copy found one that the module had written */
+
+#ifdef __linux__
+extern char __start_ackclock_ours[] __attribute__((__visibility__("hidden")));
+extern char __stop_ackclock_ours[] __attribute__((__visibility__("hidden")));
+
+/* The library's memory that may be written, before and behind what is ours; and its bytes after module_init. */
+static struct { char *from, *to, *bytes; } outside[2] OURS;
+
+static int find(struct dl_phdr_info *library, size_t size, void *unused)
+{
+	char *from = NULL, *to = NULL, *fixed = NULL;
+
+	(void)size;
+	(void)unused;
+	for (int i = 0; i < library->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+		char *begin = (char *)library->dlpi_addr + part->p_vaddr, *end = begin + part->p_memsz;
+
+		if (part->p_type == PT_GNU_RELRO)
+			fixed = end;
+		if (part->p_type == PT_LOAD && part->p_flags & PF_W && begin <= __start_ackclock_ours && __stop_ackclock_ours <= end) {
+			from = begin;
+			to = end;
+		}
+	}
+	if (!from)
+		return 0;
+	outside[0].from = fixed > from && fixed <= __start_ackclock_ours ? fixed : from;
+	outside[0].to = __start_ackclock_ours;
+	outside[1].from = __stop_ackclock_ours;
+	outside[1].to = to;
+	return 1;
+}
+
+/* As they are now is how each run finds them. */
+static void keep_outside(void)
+{
+	if (!dl_iterate_phdr(find, NULL))
+		return;
+	for (int i = 0; i < 2; i++) {
+		size_t size = (size_t)(outside[i].to - outside[i].from);
+
+		outside[i].bytes = malloc(size);
+		if (outside[i].bytes)
+			memcpy(outside[i].bytes, outside[i].from, size);
+	}
+}
+
+static bool outside_changed(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (!outside[i].bytes || memcmp(outside[i].bytes, outside[i].from, (size_t)(outside[i].to - outside[i].from)))
+			return true;
+	return false;
+}
+
+static void restore_outside(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (outside[i].bytes)
+			memcpy(outside[i].from, outside[i].bytes, (size_t)(outside[i].to - outside[i].from));
+}
+#else
+static void keep_outside(void) {}
+static bool outside_changed(void) { return true; } /* it may have */
+static void restore_outside(void) {}
+#endif
 
 /* ---- What the connection is told ---- */
 
@@ -375,6 +460,8 @@ static void *cc_open(const struct ackclock_host *host)
 	if (!c)
 		return NULL;
 	get_ready();
+	if (__atomic_fetch_add(&connections, 1, __ATOMIC_RELAXED) == 0 && outside_changed())
+		restore_outside();
 	c->host = *host;
 	c->tp.inet_conn.icsk_ca_ops = module;
 	c->tp.delivered = 1; /* the SYN */
@@ -410,18 +497,31 @@ static void cc_close(void *cc)
 	get_ready();
 	if (c->started && module->release)
 		release(c);
+	if (outside_changed())
+		wrote = true;
+	__atomic_fetch_sub(&connections, 1, __ATOMIC_RELAXED);
 	free(c);
 }
 
-/* The connection's bytes, which are all of its state unless the module allocated some. */
+/* The connection's bytes, which are all of its state unless the module allocated some, or writes to variables outside of connections. */
 static void *cc_copy(void *cc, const struct ackclock_host *host)
 {
-	struct connection *c = cc, *copy = c->elsewhere ? NULL : malloc(sizeof(*c));
+	struct connection *c = cc, *copy = NULL;
+	const char *why = "found no memory";
 
+	if (outside_changed())
+		wrote = true;
+	if (c->elsewhere)
+		why = "found a module that keeps state in memory that it allocated";
+	else if (wrote)
+		why = "found a module that writes to variables outside of its connections";
+	else
+		copy = malloc(sizeof(*c));
 	if (!copy) {
-		snprintf(c->said, sizeof(c->said), c->elsewhere ? "found a module that keeps state in memory that it allocated" : "found no memory");
+		snprintf(c->said, sizeof(c->said), "%s", why);
 		return NULL;
 	}
+	__atomic_fetch_add(&connections, 1, __ATOMIC_RELAXED);
 	*copy = *c;
 	copy->host = *host;
 	return copy;
@@ -650,7 +750,7 @@ static int cc_holds_back(void *cc, int *held)
 
 /* ---- Begin ---- */
 
-static struct ackclock_controller controller = {
+static struct ackclock_controller controller OURS = {
 	.abi = ACKCLOCK_CONTROLLER_ABI,
 	.open = cc_open,
 	.close = cc_close,
@@ -749,7 +849,7 @@ static int begin(struct connection *c)
 __attribute__((__visibility__("default")))
 const struct ackclock_controller *ackclock_controller(const char *options, char *why, size_t room)
 {
-	static struct connection nobody;
+	static struct connection nobody OURS;
 
 	if (set_parameters(options, why, room))
 		return NULL;
@@ -800,6 +900,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		controller.on_tx_start = cc_on_tx_start;
 	if (module->set_state)
 		controller.on_state = cc_on_state;
+	keep_outside();
 	return &controller;
 }
 

@@ -38,6 +38,9 @@ PART = "cases"
 PLAN = "plan.json"
 """What is enumerated: a folder with another plan is refused."""
 
+OUTSIDE = "variables outside of its connections"
+"""Part of what a module of C is told that has state there."""
+
 Progress = Callable[[str, float], None]
 
 
@@ -198,7 +201,30 @@ def _target(
     if adversary.name == "start":
         return _starts(target, adversary, seed, tell, stopped)
     own, engine, compiled = run_with(target), adversary.engine, target.scenario.compiled
-    why, tasks = engine_call(lambda: _engine.prove_tasks(compiled, seed, engine, SPLIT, True, own))
+
+    def asked() -> tuple[str | None, int]:
+        found: tuple[str | None, int] = engine_call(
+            lambda: _engine.prove_tasks(compiled, seed, engine, SPLIT, True, own)
+        )
+        return found
+
+    def made(wanted: list[int], why: str | None) -> Any:
+        # runs that share variables of a module follow each other
+        threads = 1 if why is not None and OUTSIDE in why else jobs
+        shared = why is None
+        return heard(
+            engine_call(lambda: _engine.prove(compiled, seed, engine, SPLIT, wanted, threads, shared, None, own))
+        )
+
+    def tried(wanted: list[int], why: str | None) -> Any:
+        try:
+            return made(wanted, why)
+        except InputError:
+            if why is None:
+                return None
+            raise
+
+    why, tasks = asked()
     bound = adversary.first if adversary.most is None else 20
     size = max(tasks // min(max(2**bound >> 16, BATCHES[0]), BATCHES[1]), 1)
     parts, digests = [], []
@@ -206,8 +232,14 @@ def _target(
         wanted = list(range(start, min(start + size, tasks)))
         kept = None if place is None else _read(place, start)
         if kept is None:
-            made = partial(_engine.prove, compiled, seed, engine, SPLIT, wanted, jobs, why is None, None, own)
-            raw = heard(engine_call(made))
+            raw = tried(wanted, why)
+            if why is None:
+                why, _ = (
+                    asked()
+                )  # that a copy is none may show in some case only, and then its neighbours are none either
+                raw = raw if why is None else made(wanted, why)
+            if raw is None:
+                raw = made(wanted, why)  # for the words of what failed
             kept = Cases.of_engine(raw), list(raw["digests"])
             if place is not None:
                 _write(place, start, *kept)

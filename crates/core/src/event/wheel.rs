@@ -42,8 +42,24 @@ impl Clone for Wheel {
             return Wheel { first: self.first.clone(), used: self.used, words: self.words, spare: None };
         };
         let mut first = spare.borrow_mut().pop().unwrap_or_else(empty);
-        self.each_used(|i| first[i] = self.first[i]);
+        each_used(&self.used, &self.words, |i| first[i] = self.first[i]);
         Wheel { first, used: self.used, words: self.words, spare: Some(spare.clone()) }
+    }
+}
+
+/// Numbers of the slots that hold entries.
+fn each_used(used: &[u64; WORDS], words: &[u64; WORDS / 64], mut each: impl FnMut(usize)) {
+    for (half, &words) in words.iter().enumerate() {
+        let mut words = words;
+        while words != 0 {
+            let word = half * 64 + words.trailing_zeros() as usize;
+            words &= words - 1;
+            let mut used = used[word];
+            while used != 0 {
+                each(word * 64 + used.trailing_zeros() as usize);
+                used &= used - 1;
+            }
+        }
     }
 }
 
@@ -57,11 +73,9 @@ impl Wheel {
     }
 
     /// It is no longer needed.
-    pub(super) fn give_back(mut self) {
-        let mut used = Vec::with_capacity(32);
-        self.each_used(|i| used.push(i));
-        used.iter().for_each(|&i| self.first[i] = NONE);
-        let Wheel { first, spare: Some(spare), .. } = self else { return };
+    pub(super) fn give_back(self) {
+        let Wheel { mut first, used, words, spare: Some(spare) } = self else { return };
+        each_used(&used, &words, |i| first[i] = NONE);
         spare.borrow_mut().push(first);
     }
 
@@ -103,22 +117,6 @@ impl Wheel {
             }
         }
         NEVER
-    }
-
-    /// Numbers of the slots that hold entries.
-    fn each_used(&self, mut each: impl FnMut(usize)) {
-        for half in 0..WORDS / 64 {
-            let mut words = self.words[half];
-            while words != 0 {
-                let word = half * 64 + words.trailing_zeros() as usize;
-                words &= words - 1;
-                let mut used = self.used[word];
-                while used != 0 {
-                    each(word * 64 + used.trailing_zeros() as usize);
-                    used &= used - 1;
-                }
-            }
-        }
     }
 
     /// What is in its slots.

@@ -31,6 +31,7 @@ use crate::scenario::spec::Scenario;
 use crate::world::shortcuts::Shortcuts;
 use crate::world::World;
 pub use leaves::{Cut, Leaf, Leaves};
+use rules::mask;
 pub use rules::{parse_asks, parse_fate, Rules};
 use walk::Walk;
 
@@ -99,11 +100,21 @@ impl<'a> Proof<'a> {
         Proof { stops: false, ..self }
     }
 
-    /// Why worlds of this scenario cannot be copied, if they cannot.
+    /// Why worlds of this scenario cannot be copied, if they cannot. What a controller keeps outside of its copies may show only in a run to
+    /// its end, so some are made before a copy is asked again.
     pub fn cannot_share(&self) -> Result<Option<String>, Error> {
         let mut root = self.root(0)?;
         let asked = |world: &mut World, _: &_| world.adversary().asked() == 0;
         root.world.run_while(&mut root.app, Time(self.scenario.duration_ns), asked);
+        if let Err(why) = root.copied() {
+            return Ok(Some(why));
+        }
+        for answers in [0, 1, PROBE & mask(self.rules.first)] {
+            if (self.stop)() {
+                return Err(Error::Stopped);
+            }
+            self.leaf(answers)?;
+        }
         Ok(root.copied().err())
     }
 
@@ -121,7 +132,7 @@ impl<'a> Proof<'a> {
     /// Run one leaf from the beginning.
     pub fn leaf(&self, answers: u128) -> Result<Leaf, Error> {
         let built = self.root(answers)?;
-        Ok(Walk::new(self, &[], &|_| false).finish(built))
+        Ok(Walk::new(self, &[], &|_| false).finish(Box::new(built)))
     }
 
     /// The number of tasks, at most one for each combination of answers to the first `split` questions.
@@ -188,3 +199,6 @@ impl<'a> Proof<'a> {
 
 /// Longest silence between two calls of `progress`.
 const HEARTBEAT: Duration = Duration::from_millis(100);
+
+/// Losses of a run that is made to see whether a controller can be copied.
+const PROBE: u128 = 0b1001_0110_1001 << 2;

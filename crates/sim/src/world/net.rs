@@ -101,7 +101,8 @@ impl World {
 #[derive(Clone)]
 pub(super) struct Net {
     pub(super) links: Vec<LinkSlot>,
-    pub(super) names: Names,
+    /// Shared by copies.
+    pub(super) names: Rc<Names>,
     tables: Tables,
     /// The packets on them.
     pub(super) pool: Pool,
@@ -166,7 +167,7 @@ impl Net {
             links: links
                 .map(|(config, kind)| LinkSlot::new(&recipes[kind as usize], &config, seed, shortcuts))
                 .collect(),
-            names: layout.take_names(),
+            names: Rc::new(layout.take_names()),
             tables: Tables::new(),
             pool: Pool::default(),
             horizon: Time::ZERO,

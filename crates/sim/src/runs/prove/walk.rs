@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
     pub(super) fn all(&mut self, split: u32) -> Result<()> {
         match self.proof.shared {
             true => {
-                let root = self.proof.root(0)?;
+                let root = Box::new(self.proof.root(0)?);
                 self.top(root, split)
             }
             false => self.one_by_one(split),
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A world above the tasks: where all of the first `split` questions have answers, or there is no more choice, is one.
-    fn top(&mut self, mut world: Built, split: u32) -> Result<()> {
+    fn top(&mut self, mut world: Box<Built>, split: u32) -> Result<()> {
         let decided = world.world.adversary().asked();
         if decided < split.min(self.last(&mut world)) {
             match self.forks(world, &mut |walk, child| walk.top(child, split))? {
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
     }
 
     /// All leaves below a world.
-    fn below(&mut self, mut world: Built) -> Result<()> {
+    fn below(&mut self, mut world: Box<Built>) -> Result<()> {
         self.check_stop()?;
         let decided = world.world.adversary().asked();
         let leaf = match decided < self.last(&mut world) {
@@ -110,11 +110,11 @@ impl<'a> Walk<'a> {
     /// come, it is at its end, and handed back.
     fn forks(
         &mut self,
-        mut world: Built,
-        each: &mut dyn FnMut(&mut Self, Built) -> Result<()>,
-    ) -> Result<Option<Built>> {
+        mut world: Box<Built>,
+        each: &mut dyn FnMut(&mut Self, Box<Built>) -> Result<()>,
+    ) -> Result<Option<Box<Built>>> {
         let rules = &self.proof.rules;
-        let mut before = world.copied().map_err(Error::Own)?;
+        let mut before = another(&world)?;
         let decided = world.world.adversary().asked();
         let events = self.run(&mut world, decided);
         let adversary = world.world.adversary();
@@ -134,7 +134,8 @@ impl<'a> Walk<'a> {
                 Some(next) => {
                     // the last one needs no copy
                     let is_last = rules.next(next, decided, asked).is_none();
-                    let copy = if is_last { before.take() } else { copy(before.as_ref())? };
+                    let copy =
+                        if is_last { before.take() } else { before.as_deref().map(another).transpose()? };
                     copy.map(|copy| (copy, next))
                 }
             };
@@ -168,9 +169,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Run a world to its end: the leaf.
-    pub(super) fn finish(&mut self, mut built: Built) -> Leaf {
+    pub(super) fn finish(&mut self, mut built: Box<Built>) -> Leaf {
         let stops = self.proof.stops;
-        let Built { world, app, .. } = &mut built;
+        let Built { world, app, .. } = &mut *built;
         if !stops || app.flows[0].completed == Time::NEVER {
             world.run_while(app, self.end, |_, app| !(stops && app.flows[0].completed != Time::NEVER));
         }
@@ -178,8 +179,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The leaf at the end of a world.
-    fn leaf_of(&mut self, mut built: Built) -> Leaf {
-        let Built { world, app, .. } = &mut built;
+    fn leaf_of(&mut self, mut built: Box<Built>) -> Leaf {
+        let Built { world, app, .. } = &mut *built;
         let flow = &app.flows[0];
         let open = flow.open.iter().filter_map(|&(conn, _)| world.transport(conn, SENDER).tcp());
         let timeouts: u32 = open.map(|tcp| tcp.stats().rtos).sum();
@@ -214,7 +215,7 @@ impl<'a> Walk<'a> {
         loop {
             self.check_stop()?;
             let built = self.proof.root(answers)?;
-            let leaf = self.finish(built);
+            let leaf = self.finish(Box::new(built));
             let above = split.min(leaf.asked).min(rules.first);
             let of = (leaf.answers & mask(above), above);
             if top != Some(of) {
@@ -254,9 +255,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Another world in the same state, if there is one.
-fn copy(of: Option<&Built>) -> Result<Option<Built>> {
-    of.map(Built::copied).transpose().map_err(Error::Own)
+/// Another world in the same state. It lies in a box, for it is handed on often.
+fn another(of: &Built) -> Result<Box<Built>> {
+    of.copied().map(Box::new).map_err(Error::Own)
 }
 
 const DEPENDS: &str = "what an event asked the adversary depended on its answers to the same event";

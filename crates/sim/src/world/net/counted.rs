@@ -1,12 +1,13 @@
 //! Counters of links and flows, told and forgotten.
 
+use std::rc::Rc;
+
 use ackclock_core::Time;
 use ackclock_net::{Counters, Pool, Underway};
 
 use super::LinkSlot;
 use crate::world::agenda::Agenda;
 use crate::world::gauges::Gauges;
-use crate::world::names::Names;
 use crate::world::World;
 
 impl World {
@@ -38,7 +39,7 @@ impl World {
 
     /// Give back the room of links, which are not asked for any more and which tables may need.
     pub fn forget_links(&mut self) {
-        (self.net.links, self.net.names) = (Vec::new(), Names::default());
+        (self.net.links, self.net.names) = (Vec::new(), Rc::default());
         (self.net.pool, self.net.agenda, self.net.junctions) =
             (Pool::default(), Agenda::default(), Vec::new());
     }
