@@ -141,6 +141,7 @@ def test_both_hosts_know_each_other_and_what_they_write_is_kept(tmp_path, capsys
 
 @real
 @iperf3
+@pytest.mark.deep
 def test_a_program_of_this_machine_fills_the_link_and_repeats(tmp_path, capsys):
     if SPINS not in linux.installed().about.get("patches", {}):
         pytest.skip(f"the kernel is without {SPINS}")
