@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from ackclock import linux
+from ackclock import linux, run
 from ackclock.cli import main
 from ackclock.errors import InputError, UnavailableError
 from ackclock.linux import _programs, _watch
+from ackclock.scenario import Scenario
 
 
 def built() -> bool:
@@ -140,6 +141,7 @@ def test_both_hosts_know_each_other_and_what_they_write_is_kept(tmp_path, capsys
 
 @real
 @iperf3
+@pytest.mark.deep
 def test_a_program_of_this_machine_fills_the_link_and_repeats(tmp_path, capsys):
     if SPINS not in linux.installed().about.get("patches", {}):
         pytest.skip(f"the kernel is without {SPINS}")
@@ -161,3 +163,62 @@ def test_a_program_of_this_machine_fills_the_link_and_repeats(tmp_path, capsys):
     told = json.loads((tmp_path / "out/client/client.stdout").read_text())
     assert 14e6 < told["end"]["sum_received"]["bits_per_second"] < 20e6
     assert main(["read", str(tmp_path / "out/client/client.pcapng")]) == 0
+
+
+NGINX = """
+daemon off;
+pid /tmp/nginx.pid;
+error_log stderr;
+events {}
+http {
+  access_log off;
+  client_body_temp_path /tmp/body; proxy_temp_path /tmp/proxy; fastcgi_temp_path /tmp/fcgi;
+  uwsgi_temp_path /tmp/uwsgi; scgi_temp_path /tmp/scgi;
+  server { listen 80; root %s; }
+}
+"""
+
+
+@real
+@pytest.mark.deep
+@pytest.mark.skipif(not (shutil.which("nginx") and shutil.which("curl")), reason="nginx and curl are not installed")
+def test_curl_is_served_by_nginx_when_the_workload_says(tmp_path, capsys, monkeypatch):
+    """`fetch`, with requests and responses of the same length, ends within a tick of curl: here within a microsecond."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "response").write_bytes(bytes(14_000))
+    (tmp_path / "nginx.conf").write_text(NGINX % tmp_path)
+    (tmp_path / "nginx.conf").chmod(0o644)
+    link = ("--rate", "20 Mbit/s", "--delay", "20 ms", "--queue", "1 BDP")
+    client = "curl -sS -o /dev/null -w %{time_total} http://server/response"
+    assert live(*link, "--server", f"nginx -c {tmp_path}/nginx.conf", "--client", client, "--out", "out") == 0
+    capsys.readouterr()
+    total = float((tmp_path / "out/client/client.stdout").read_text())
+    assert main(["read", "out/client/client.pcapng", "--json"]) == 0
+    ways = json.loads(capsys.readouterr().out)["connections"]
+    sent = {way["way"]: way["bytes"] for way in ways}
+    fetch = {"kind": "fetch", "bytes": f"{sent['server']} bytes", "request": f"{sent['client']} bytes", "count": 1}
+    scenario = Scenario.from_dict({
+        "duration": "2 s",
+        "network": {"bottleneck": {"rate": "20 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}},
+        "flows": [{"profile": "linux-6", "congestion_control": "cubic", "workload": fetch}],
+    })  # fmt: skip
+    (told,) = run(scenario).rows("fetches")
+    assert abs(told["total_s"] - total) < 2e-6
+
+
+@real
+def test_another_folder_and_files_that_were_touched_make_the_same_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    digests = []
+    for folder, when in (("one", 1e9), ("two", 1.7e9), ("two", 1.1e9)):
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        (place / "file").write_text("text\n")
+        os.utime(place / "file", (when, when))
+        monkeypatch.chdir(place)
+        program = (
+            "sh -c 'ls -l --full-time file; cat file; date; env | sort | grep -v PWD; head -c 8 /dev/urandom | od -x'"
+        )
+        assert live("--client", program, "--json") == 0
+        digests.append(json.loads(capsys.readouterr().out)["digest"])
+    assert len(set(digests)) == 1

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,15 @@ def built() -> bool:
 pytestmark = pytest.mark.skipif(not built(), reason="the kernel or the guest program is not built")
 
 
-def left() -> tuple[list[str], list[str], list[str]]:
-    """Folders of guests, mounts and links of the network that this machine has."""
-    folders = sorted(str(place) for place in Path(os.environ.get("TMPDIR", "/tmp")).glob("ackclock-guest-*"))
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
-    return folders, mounts, sorted(os.listdir("/sys/class/net"))
-
-
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Any:
-    before = left()
+def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Folders of guests lie in one of this test alone: others run beside it."""
+    guests = tmp_path_factory.mktemp("guests")
+    monkeypatch.setattr(tempfile, "tempdir", str(guests))
     yield
-    assert left() == before
+    assert list(guests.iterdir()) == []
+    assert str(guests) not in Path("/proc/self/mounts").read_text()
+    assert processes_in(guests) == []
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> list[dict[str, Any]]:
