@@ -327,17 +327,7 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
     for op in ops:
-        where = {
-            "loss": 0,
-            "duplicate": 0,
-            "corrupt": 0,
-            "queue": 1,
-            "rate": 1,
-            "limit": 1,
-            "jitter": 2,
-            "reorder": 3,
-            "delay": -1,
-        }[op.kind]
+        where = {"queue": 1, "rate": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}.get(op.kind, 0)
         if where < 0:
             continue
         if (where <= stage and not (where == stage == 0)) or not links:

@@ -172,20 +172,13 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
     if plan["kind"] == "relay":
-        for place, link in links_of(scenario["network"]):
-            if link.get("duplicate"):
-                found = quote(Link.shown("duplicate", link["duplicate"]))
-                raise ScenarioError(key=f"{place}.duplicate", found=found, allowed="0, with the linux backend")
         _check_relay(scenario["network"])
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):
         memory = group.get("stack", {}).get("packet_memory", real := PACKET_MEMORY[plan["kind"]])
         if memory != real:
-            raise ScenarioError(
-                key=f"flows.{i}.stack.packet_memory",
-                found=quote(memory),
-                allowed=f"{quote(real)}, where the network is --network {plan['kind']}",
-            )
+            allowed = f"{quote(real)}, where the network is --network {plan['kind']}"
+            raise ScenarioError(key=f"flows.{i}.stack.packet_memory", found=quote(memory), allowed=allowed)
     for host in hosts:
         if host["sysctl"]:
             host["sysctl"] = sorted([*host["sysctl"], *_compression(scenario["network"])])
@@ -431,6 +424,9 @@ def _check_relay(network: Mapping[str, Any]) -> None:
     for place, link in links_of(network):
         if "merging" in link:
             raise ScenarioError(key=f"{place}.merging", found="a table", allowed=f"none, {allowed}")
+        if share := link.get("duplicate"):
+            found = quote(Link.shown("duplicate", share))
+            raise ScenarioError(key=f"{place}.duplicate", found=found, allowed="0, with the linux backend")
         if (what := (link.get("ecn_fault") or {}).get("what")) == "bleach":
             key = f"{place}.ecn_fault.what"
             raise ScenarioError(key=key, found=quote(what), allowed=f"strip-ce, mark-all, {allowed}")
