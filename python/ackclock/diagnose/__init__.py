@@ -28,7 +28,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
-from ackclock.diagnose._seen import beyond, seen
+from ackclock.diagnose._seen import beyond, seen, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
@@ -269,15 +269,12 @@ def diagnose(
     row = rows.row(0, named=True)
     at = _place(row)
     missed = first.missed(row)
-    refused = _refusal(first, missed)
-    if refused:
-        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.")
     whole = read_capture(path, connection=row["connection"])
     assert whole.packets is not None
-    return _of(whole, row, at, missed)
+    return _of(whole, row, at, missed, _refusal(first, missed))
 
 
-def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
+def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str = "") -> Diagnosis:
     # Length: one look after the other, each of what the ones before have left
     import polars as pl
 
@@ -297,6 +294,18 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             refused=asked.refused,
             sentence=f"No conclusion: {asked.refused}.",
             mss=mss,
+        )
+    if lacks:
+        facts, where = without_some(*seen(packets, row, server=server, mss=mss, window=asked.window))
+        return Diagnosis(
+            connection=row,
+            at=at,
+            missed=missed,
+            refused=lacks,
+            sentence=beyond(lacks, where),
+            mss=mss,
+            notes=asked.notes + facts,
+            answer=where,
         )
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
