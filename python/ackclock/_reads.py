@@ -23,7 +23,7 @@ from typing import Any, Never
 from ackclock import _files
 from ackclock.errors import InputError
 
-__all__ = ["Source", "content", "digest", "heard", "named"]
+__all__ = ["Source", "content", "digest", "heard", "listen", "named"]
 
 SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/lib64", "/bin", "/opt")
 MOST = 10_000
@@ -62,6 +62,15 @@ class _Fresh(MetaPathFinder):
         return spec
 
 
+def listen() -> None:
+    """Put the hook by which is heard what is read, if it is not there yet."""
+    global _hooked  # noqa: PLW0603 - a hook of the interpreter is never taken away
+    with _turn:
+        if not _hooked:
+            sys.addaudithook(_hear)
+            _hooked = True
+
+
 @contextmanager
 def heard(folder: Path) -> Iterator[dict[str, None]]:
     """Note the files that are read meanwhile; modules of the folder that were imported before are imported anew.
@@ -71,11 +80,9 @@ def heard(folder: Path) -> Iterator[dict[str, None]]:
     folder
         That of the own code.
     """
-    global _hearing, _hooked  # noqa: PLW0603 - a hook of the interpreter is never taken away
+    global _hearing  # noqa: PLW0603 - what the hook of the interpreter looks at
     with _turn:
-        if not _hooked:
-            sys.addaudithook(_hear)
-            _hooked = True
+        listen()
         for name, module in list(sys.modules.items()):
             place = getattr(module, "__file__", None)
             if isinstance(place, str) and not name.startswith("_ackclock_") and name != "__main__":

@@ -1,7 +1,12 @@
 """The arena: controllers of anybody on the same drawn scenarios, where none of them can be fitted to what is asked."""
 
-from ackclock.arena.play import Entry, Plan, Row, Standing, Table, play
-from ackclock.arena.task import TIERS, Draw, Family, Task, built_in, drawn, load, read
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ackclock.arena.game import Entry, Plan, Row, Standing, Table, play
+    from ackclock.arena.task import TIERS, Draw, Family, Task, built_in, drawn, load, read
 
 __all__ = [
     "TIERS",
@@ -19,3 +24,16 @@ __all__ = [
     "play",
     "read",
 ]
+
+_OF_GAME = frozenset({"Entry", "Plan", "Row", "Standing", "Table", "play"})
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded at first use (PEP 562): the processes of own code need none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ackclock.arena' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"ackclock.arena.{'game' if name in _OF_GAME else 'task'}"), name)
+    globals()[name] = value
+    return value

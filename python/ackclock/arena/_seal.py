@@ -9,13 +9,14 @@ Sources: Linux Documentation/userspace-api/seccomp_filter.rst; numbers of calls:
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import signal
 import struct
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
-__all__ = ["can", "close", "end_with_parent"]
+__all__ = ["can", "end_with_parent", "prepared", "shut"]
 
 _ALLOW, _KILL, _EPERM = 0x7FFF_0000, 0x8000_0000, 0x0005_0001
 _LOAD, _EQUAL, _ANY, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -58,26 +59,42 @@ def can() -> bool:
         return False
 
 
-def close(*, reads: int, writes: int) -> None:
-    """Put the filter around this process, with all its threads; it cannot be taken off.
+def prepared(*, reads: int, writes: int) -> Callable[[], None]:
+    """What puts the filter around this process, with all its threads; it cannot be taken off. All that is needed for it is held before.
 
     Parameters
     ----------
     reads, writes
         Files that are left: the pipe from which tasks come, and the one into which answers go.
 
-    Raises
-    ------
-    OSError
-        If the kernel refuses.
+    Returns
+    -------
+    callable
+        Raises OSError if the kernel refuses.
     """
     known = _MACHINES[platform.machine()]
     code = _program(known, reads, writes)
     words = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(words))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.syscall(known["seccomp"], _FILTER, _TSYNC, program):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    control, call, number, why, refused = libc.prctl, libc.syscall, known["seccomp"], ctypes.get_errno, OSError
+
+    def shut() -> None:
+        if words and (control(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or call(number, _FILTER, _TSYNC, program)):
+            raise refused(why(), "seccomp")
+
+    return shut
+
+
+def shut(process: int) -> bool:
+    """Whether the kernel says that each thread of a process is behind a filter."""
+    try:
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            if "\nSeccomp:\t2\n" not in (thread / "status").read_text("ascii", "replace"):
+                return False
+    except OSError:  # it has ended
+        return False
+    return True
 
 
 def end_with_parent() -> None:

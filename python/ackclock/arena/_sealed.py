@@ -1,4 +1,4 @@
-"""Makes runs in which own code runs: in a process that loads one piece of own code, is sealed (`_seal`), and then makes tasks until it is ended.
+"""Makes runs in which own code runs: in processes that each load one piece of own code, are sealed, and then make tasks until they are ended (`_cell`).
 
 Beside the wall of all commands (`_wall`, `sweep.apart`) three things are tighter. A process holds one entry's code and no other's. What comes back is text and
 numbers, and no object whose reading could run anything. Memory is bounded beyond what the code took while it was loaded.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import marshal
 import os
 import pickle
+import secrets
 import select
 import signal
 import struct
@@ -19,12 +21,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _child, _engine, _wall, own
 from ackclock.arena import _seal
-from ackclock.errors import AckclockError, InputError, UnavailableError, shown
+from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.own import OwnClass
 from ackclock.sweep.executors import Threads
 from ackclock.sweep.task import Done, Task, compute, engine_identity, needed
@@ -32,19 +33,18 @@ from ackclock.sweep.task import Done, Task, compute, engine_identity, needed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MEMORY = 2**30
-"""Bytes that own code, with the runs it is in, may take beyond what its process has when it is sealed."""
-
 MOST = 3
 """Processes that a thread keeps, one for each piece of own code."""
 
-GUARDS = "seal memory"
+GUARDS = "seal memory reach"
 
 WALL_S = 120.0
 """Wall time of a run: own code may sleep, which takes no CPU time."""
 
 WHOLE_S = 1e9
 """A task with this budget is one of a search, which wants all of its runs or none: if one ends the process, all have failed."""
+
+FORGED = "own code: found an answer that no run gives"
 
 GIVEN_UP = 8
 """Processes in a row that the same own code ended: its further runs are not started."""
@@ -65,7 +65,7 @@ class Sealed(Threads):
     again
         Make the runs under another load: each alone in its task, in processes of least priority that share one CPU.
     guards
-        "seal", the filter, and "memory", its bound; tests take them off.
+        "seal", the filter, "memory", its bound, and "reach", what Python may touch; tests take them off.
     """
 
     def __init__(self, jobs: int, *, again: bool = False, guards: str = GUARDS) -> None:
@@ -144,6 +144,7 @@ class _Process:
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
     ) -> None:
+        self._seals, self._looked = "seal" in guards and _seal.can(), False
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
         if page >= 0:
             os.ftruncate(page, _wall.SIZE)
@@ -152,7 +153,7 @@ class _Process:
         self._answers, theirs_out = os.pipe()
         given = [one for one in (theirs_in, theirs_out, page) if one >= 0]
         words = [str(one) for one in (theirs_in, theirs_out, page, int(again), guards, int(looks))]
-        command = _child.python("ackclock.arena._sealed:serve", *words, leave=True)
+        command = _child.python("ackclock.arena._cell:serve", *words, leave=True)
         try:
             self._process = _child.start(command, leave=True, pass_fds=given, start_new_session=True)
         finally:
@@ -162,13 +163,20 @@ class _Process:
 
     def make(self, task: Task) -> tuple[Done | None, str]:
         """What came back, or why nothing does."""
-        what = {
-            "texts": task.texts, "runs": task.runs, "metrics": task.metrics, "tables": task.tables, "budget_s": task.budget_s,
-            "memory": task.memory, "limit_s": task.limit_s,
-        }  # fmt: skip
-        self._send(json.dumps(what).encode())
+        token = secrets.token_hex(16)
+        tables = [(name, None if columns is None else tuple(columns)) for name, columns in task.tables]
+        what = (token, task.texts, task.runs, task.metrics, tables, task.budget_s, task.memory, task.limit_s)
+        self._send(marshal.dumps(what))
         said, why = self.hear(WALL_S * len(task.runs))
-        return (None, why) if said is None else (_read(said, len(task.runs)), "")
+        if said is None:
+            return None, why
+        if said.get("token") != token:
+            return None, FORGED
+        if self._seals and not self._looked:
+            if not _seal.shut(self._process.pid):
+                return None, "own code: found no filter around its process; allowed: the one that is put there"
+            self._looked = True
+        return _read(said, len(task.runs)), ""
 
     def hear(self, most_s: float = 600.0) -> tuple[Mapping[str, Any] | None, str]:
         """The next answer, or why there is none."""
@@ -225,7 +233,7 @@ def _answer(text: bytes) -> Mapping[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise InputError("own code: found an answer that no run gives")
+        raise InputError(FORGED)
     if "refused" in found:
         raise InputError(shown(str(found["refused"]))[:1000])
     if "unavailable" in found:
@@ -250,7 +258,7 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
             tables={str(name): opened(columns) for name, columns in said["tables"].items()},
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError("own code: found an answer that no run gives") from None
+        raise InputError(FORGED) from None
 
 
 def look(one: OwnClass) -> None:
@@ -272,141 +280,5 @@ def look(one: OwnClass) -> None:
         whole = str(said["whole"])
         read = {str(path): None if was is None else str(was) for path, was in said["read"].items()}
     except (KeyError, TypeError, AttributeError):
-        raise InputError("own code: found an answer that no run gives") from None
+        raise InputError(FORGED) from None
     own.remember(one, whole, read)
-
-
-def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str) -> None:
-    """Load, seal, and make tasks until there are none."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _seal.end_with_parent()  # a thread that looks for the parent would have to sleep, which the filter refuses
-    if int(page) >= 0:
-        _wall.Page(int(page)).use(watches=not _seal.can())
-    _other_load(bool(int(again)))
-    given, back = int(tasks), int(answers)
-    try:
-        owned = pickle.loads(_hear(given) or b"")  # from our own parent, before any own code is here
-        if int(looks):
-            _say(back, _looked(owned[0]))
-            return
-        try:
-            made = _loaded(owned)
-        except AckclockError as error:
-            kind = "unavailable" if error.exit_code == UnavailableError.exit_code else "refused"
-            while _hear(given) is not None:
-                _say(back, {kind: str(error)})
-            return
-        if "memory" in guards:
-            _bounded()
-        if "seal" in guards and _seal.can():
-            _seal.close(reads=given, writes=back)
-        _serve(given, back, made)
-    except BaseException:  # what own code has done to this process has no end, and a traceback is no answer
-        os._exit(1)
-
-
-def _looked(one: OwnClass) -> dict[str, Any]:
-    try:
-        from ackclock._agents.controllers import check
-        from ackclock._files import give_leave
-
-        give_leave()
-        check(one.load(), closed_loop=False)
-        planned = one.planned()
-        return {"whole": planned.whole, "read": own.remembered(one)}
-    except AckclockError as error:
-        return {"refused": f"{Path(one.file).name}: {error}" if one.file not in str(error) else str(error)}
-
-
-def _loaded(owned: Sequence[OwnClass]) -> dict[str, Any]:
-    """The code, with one instance made: what a class imports then it has, too."""
-    from ackclock._files import give_leave
-
-    give_leave()
-    made = own.classes(owned)
-    for one in owned:
-        if not one.is_compiled:
-            with suppress(Exception):  # the run says what is wrong with it
-                made[one.key]()
-    return made
-
-
-def _serve(given: int, back: int, made: Mapping[str, Any]) -> None:
-    while (text := _hear(given)) is not None:
-        task = json.loads(text)
-        tables = [(name, None if columns is None else tuple(columns)) for name, columns in task["tables"]]
-        runs = [tuple(run) for run in task["runs"]]
-        started = time.thread_time()
-        try:
-            raw = _engine.run_each(
-                task["texts"], runs, task["metrics"], tables, task["budget_s"], task["memory"], None, dict(made), task["limit_s"]
-            )  # fmt: skip
-        except (ValueError, RuntimeError) as error:
-            _say(
-                back,
-                {
-                    "digests": [None] * len(runs),
-                    "errors": [str(error)] * len(runs),
-                    "metrics": {},
-                    "tables": {},
-                    "cpu_s": 0.0,
-                },
-            )
-            continue
-        _say(
-            back,
-            {
-                "digests": raw["digests"],
-                "errors": raw["errors"],
-                "metrics": _packed(raw["metrics"]),
-                "tables": {name: _packed(columns) for name, columns in raw["tables"].items()},
-                "cpu_s": time.thread_time() - started,
-            },
-        )
-
-
-def _packed(columns: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
-    return {
-        name: (kind, list(value) if kind == "str" else base64.b64encode(value).decode())
-        for name, (kind, value) in columns.items()
-    }
-
-
-def _hear(given: int) -> bytes | None:
-    head = _whole(given, 8)
-    return None if head is None else _whole(given, struct.unpack("<Q", head)[0])
-
-
-def _whole(given: int, size: int) -> bytes | None:
-    text = b""
-    while len(text) < size:
-        part = os.read(given, size - len(text))
-        if not part:
-            return None
-        text += part
-    return text
-
-
-def _say(back: int, answer: Mapping[str, Any]) -> None:
-    text = json.dumps(answer).encode()
-    text = struct.pack("<Q", len(text)) + text
-    while text:
-        text = text[os.write(back, text) :]
-
-
-def _other_load(again: bool) -> None:
-    if not again:
-        return
-    with suppress(OSError, AttributeError):
-        os.nice(10)
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
-
-def _bounded() -> None:
-    """No more memory than now, and so much more."""
-    import resource
-
-    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
-        has = int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (has + MEMORY, hard))

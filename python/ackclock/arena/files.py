@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _link, report
-from ackclock.arena.play import REFERENCE, Entry, Row, Standing, Table
+from ackclock.arena.game import REFERENCE, Entry, Row, Standing, Table
 from ackclock.arena.task import TERMS, Task
 from ackclock.plot import Figure
 from ackclock.text import csv

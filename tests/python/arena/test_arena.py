@@ -95,7 +95,7 @@ def test_the_page_has_the_table_the_picture_and_the_links(folder: Path) -> None:
 
 def test_who_starves_others_ranks_behind() -> None:
     from ackclock.arena import drawn
-    from ackclock.arena.play import Row, _ranked, _standing
+    from ackclock.arena.game import Row, _ranked, _standing
 
     task = read(TASK.read_text("utf-8"), "small")
     plan = Plan(task=task, entries=[Entry(controller="bbr")], salt="s", draws=1)

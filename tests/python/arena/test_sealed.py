@@ -44,7 +44,6 @@ def standing(text: str, place: Path, **off: frozenset[str]) -> Standing:
     return next(s for s in table.standings if s.entry.is_own)
 
 
-@pytest.mark.deep
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
     found = standing(HONEST, tmp_path)
@@ -52,7 +51,6 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
     assert found.rank is not None
 
 
-@pytest.mark.deep
 def test_what_carries_memory_from_run_to_run_is_refused(tmp_path: Path) -> None:
     """The test of conformance, which every entry has to pass before anything runs, sees this one."""
     with pytest.raises(InputError, match="rule determinism"):

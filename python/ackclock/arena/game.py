@@ -46,6 +46,7 @@ TRAPS = (
     "twice",
     "seal",
     "memory",
+    "reach",
     "failures",
     "others",
     "start",
@@ -364,7 +365,7 @@ class _Game:
 
     @contextmanager
     def _executor(self, *, again: bool) -> Iterator[Sealed]:
-        guards = " ".join(guard for guard in ("seal", "memory") if guard not in self.plan.off)
+        guards = " ".join(guard for guard in ("seal", "memory", "reach") if guard not in self.plan.off)
         executor = Sealed(self.jobs, again=again, guards=guards)
         try:
             yield executor

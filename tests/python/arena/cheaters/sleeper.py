@@ -1,0 +1,12 @@
+"""Sleeps in the test: who sends next to nothing waits for nobody, loses nothing and takes nothing from others."""
+
+
+class Cheater:
+    def on_start(self, window, now, srtt, smss):
+        window.cwnd = 1
+
+    def on_control(self, window, ack):
+        window.cwnd = 1
+
+    def on_congestion_event(self, window, in_flight):
+        return 2
