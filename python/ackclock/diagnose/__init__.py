@@ -297,16 +297,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
         )
     if lacks:
         facts, where = without_some(*seen(packets, row, server=server, mss=mss, window=asked.window))
-        return Diagnosis(
-            connection=row,
-            at=at,
-            missed=missed,
-            refused=lacks,
-            sentence=beyond(lacks, where),
-            mss=mss,
-            notes=asked.notes + facts,
-            answer=where,
-        )
+        return _untold(lacks, row, at, missed, mss, asked.notes + facts, where)
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
@@ -333,16 +324,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
-        return Diagnosis(
-            connection=row,
-            at=at,
-            missed=missed,
-            refused=refused,
-            sentence=beyond(refused, where),
-            mss=mss,
-            notes=asked.notes + facts,
-            answer=where,
-        )
+        return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     if (at == "receiver" and not counted) or missed > 0:
         moved, repairs = with_repairs(
             moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0, receiver=at == "receiver"
@@ -359,16 +341,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
             "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
             "and what a sender waits for shows only beside it: capture at the sender"
         )
-        return Diagnosis(
-            connection=row,
-            at=at,
-            missed=missed,
-            refused=refused,
-            sentence=beyond(refused, where),
-            mss=mss,
-            notes=asked.notes + facts,
-            answer=where,
-        )
+        return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
@@ -420,6 +393,22 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
             row=row,
             cut=bool(found.facts["cut"]),
         ),
+    )
+
+
+def _untold(
+    why: str, row: dict[str, Any], at: str, missed: float, mss: int, told: tuple[str, ...], where: Answer
+) -> Diagnosis:
+    """Without what a sender waited for; with what shows all the same."""
+    return Diagnosis(
+        connection=row,
+        at=at,
+        missed=missed,
+        refused=why,
+        sentence=beyond(why, where),
+        mss=mss,
+        notes=told,
+        answer=where,
     )
 
 

@@ -84,6 +84,7 @@ def seen(
     window
         Whether the receiver's window is `known`, `inferred` or `unknown`.
     """
+    # Length: a sentence for each thing that shows
     import polars as pl
 
     own = packets.filter(
