@@ -28,7 +28,7 @@ from ackclock.diagnose._path import Path, estimate
 from ackclock.diagnose._policer import Policer, policed
 from ackclock.diagnose._push import marks_tell, without_marks
 from ackclock.diagnose._replay import Replay, gap, replay, unexplained
-from ackclock.diagnose._seen import beyond, seen
+from ackclock.diagnose._seen import beyond, seen, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import as_sent
 from ackclock.diagnose._unseen import with_acks, with_repairs
@@ -269,15 +269,12 @@ def diagnose(
     row = rows.row(0, named=True)
     at = _place(row)
     missed = first.missed(row)
-    refused = _refusal(first, missed)
-    if refused:
-        return Diagnosis(connection=row, at=at, missed=missed, refused=refused, sentence=f"No conclusion: {refused}.")
     whole = read_capture(path, connection=row["connection"])
     assert whole.packets is not None
-    return _of(whole, row, at, missed)
+    return _of(whole, row, at, missed, _refusal(first, missed))
 
 
-def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosis:
+def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str = "") -> Diagnosis:
     # Length: one look after the other, each of what the ones before have left
     import polars as pl
 
@@ -298,6 +295,9 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             sentence=f"No conclusion: {asked.refused}.",
             mss=mss,
         )
+    if lacks:
+        facts, where = without_some(*seen(packets, row, server=server, mss=mss, window=asked.window))
+        return _untold(lacks, row, at, missed, mss, asked.notes + facts, where)
     if at == "unknown":
         at = _guess(replay(packets, server=server, mss=mss), row)
     acks = repairs = unknown = 0
@@ -324,16 +324,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
     facts, where = seen(packets, row, server=server, mss=mss, window=asked.window)
     if moved is None:
         refused = f"{why}, and what a sender waits for shows only beside it: capture at the sender"
-        return Diagnosis(
-            connection=row,
-            at=at,
-            missed=missed,
-            refused=refused,
-            sentence=beyond(refused, where),
-            mss=mss,
-            notes=asked.notes + facts,
-            answer=where,
-        )
+        return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     if (at == "receiver" and not counted) or missed > 0:
         moved, repairs = with_repairs(
             moved, server=server, mss=mss, rtt_s=row["rtt_min_s"] or 0.0, receiver=at == "receiver"
@@ -350,16 +341,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             "packets left without an ACK that could have released them, so ACKs were on their way for times that vary, "
             "and what a sender waits for shows only beside it: capture at the sender"
         )
-        return Diagnosis(
-            connection=row,
-            at=at,
-            missed=missed,
-            refused=refused,
-            sentence=beyond(refused, where),
-            mss=mss,
-            notes=asked.notes + facts,
-            answer=where,
-        )
+        return _untold(refused, row, at, missed, mss, asked.notes + facts, where)
     six = ":" in row["from_address"]
     header = (40 if six else 20) + 20 + (12 if row["timestamps"] else 0)
     path = estimate(played, mss=mss, header=header, blurred=blurred, trip=trip, unsure=missed > 0)
@@ -411,6 +393,22 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float) -> Diagnosi
             row=row,
             cut=bool(found.facts["cut"]),
         ),
+    )
+
+
+def _untold(
+    why: str, row: dict[str, Any], at: str, missed: float, mss: int, told: tuple[str, ...], where: Answer
+) -> Diagnosis:
+    """Without what a sender waited for; with what shows all the same."""
+    return Diagnosis(
+        connection=row,
+        at=at,
+        missed=missed,
+        refused=why,
+        sentence=beyond(why, where),
+        mss=mss,
+        notes=told,
+        answer=where,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._answer import Answer
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["beyond", "seen"]
+__all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
 """Share of the time without anything to send, from which on the application is surely, and likely, the limit."""
@@ -42,6 +43,12 @@ FULL_SEGMENTS = 0.95
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
 """A time without data that is no round trip: at least so long, and so many round trips of the handshake."""
+
+TIMER_S = 1.0
+"""A retransmission timer, with four round trips: in a longer silence that no repair ends, nothing was outstanding (RFC 6298)."""
+
+AGAIN = 3
+"""Times that the same segment is sent again without an answer, from which on nothing came through."""
 
 SHUT = 0.5
 """Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
@@ -77,10 +84,11 @@ def seen(
     window
         Whether the receiver's window is `known`, `inferred` or `unknown`.
     """
+    # Length: a sentence for each thing that shows
     import polars as pl
 
     own = packets.filter(
-        (pl.col("from_server") == server) & (pl.col("length") > 0) & ~pl.col("kind").is_in(["sack", "dsack"])
+        (pl.col("from_server") == server) & (pl.col("length") > 0) & ~pl.col("kind").is_in(["sack", "dsack", "probe"])
     )
     begin, end = float(own["t_s"][0]), float(own["t_s"][-1])
     life = max(end - begin, 1e-9)
@@ -115,6 +123,19 @@ def seen(
     made.append(
         f"Sent again: {row['retransmitted']:,} of {row['segments']:,} segments; first flight: {row['first_flight']:,} bytes."
     )
+    stalled, again = _stalled(packets, server=server)
+    if again >= AGAIN and stalled > SHUT * life:
+        here = row["captured_at"] in ("server", "client") and row["captured_at"] != row["way"]
+        made.append(
+            f"The same segment was sent again and not acknowledged, {again:,} times, for {told_seconds(stalled)} ({share(stalled / life)} of the time)."
+        )
+        return tuple(made), Answer(
+            where=receiver if here else "network",
+            what=f"the same segment was sent again {again:,} times without an answer, for {share(stalled / life)} of the time"
+            + (": it came, and the host did not acknowledge it any more" if here else ": nothing came through"),
+            helps="a look at what became of that host or its program" if here else "a path that carries something",
+            sure="likely",
+        )
     quiet, asked, pauses, holes = _quiet(packets, server=server, mss=mss, trip=row["handshake_rtt_s"])
     if pauses:
         made.append(
@@ -171,11 +192,31 @@ def seen(
     )
 
 
+def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...], Answer]:
+    """The same of a capture that lacks packets: long silences behind an ACK of all that was sent, and a window that was shut, show all the same.
+
+    Parameters
+    ----------
+    facts, where
+        Of `seen`.
+    """
+    lasting = where.where == "application" or "window was shut" in where.what
+    if lasting:
+        return facts, replace(where, sure="likely")
+    return facts, Answer(
+        where="not told",
+        what="what the capture lacks may be what the sender waited for",
+        helps="a capture that misses nothing (a larger buffer: tcpdump -B, fewer bytes of each packet: -s 96) tells",
+        sure="not told",
+    )
+
+
 def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None) -> tuple[float, float, int, int]:
     """Time in which the sender had nothing to send, the part of it before the other end sent something, the number of such pauses, and of holes in the data.
 
     When everything that passed has been acknowledged and the window has room, a sender with data sends at once; its data passes here a round trip
-    after that ACK at the latest. Nothing but the place's own round trip is taken from a pause, and no timer runs in it.
+    after that ACK at the latest. Nothing but the place's own round trip is taken from a pause, and no timer runs in it. A silence longer than a timer that ends
+    with new data counts as well where ACKs are not in the capture. Probes that keep a connection alive carry nothing.
     """
     least = PAUSE_S if trip is None else TRIPS * trip + 1e-3
     nxt = una = 1
@@ -185,8 +226,10 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
     quiet = asked = 0.0
     pauses = holes = 0
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window")
+    left: float | None = None
+    timer = TIMER_S + 4 * (trip or least)
     for t, from_server, kind, seq, length, ack, window in rows.iter_rows():
-        if kind in ("sack", "dsack"):
+        if kind in ("sack", "dsack", "probe"):
             continue
         if from_server != server:
             if length:
@@ -194,7 +237,12 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
             if ack is not None and ack == ack:
                 una = max(una, int(ack))
                 room = int(window)
+                if room < mss:
+                    since = left = None  # a closed window is no pause of the sender's
         elif length and kind != "syn":
+            if left is not None and t - left > timer and seq == nxt and una >= nxt:
+                since = left
+            left = t
             if since is not None and seq + length > nxt and t - since > least and room >= min(mss, length):
                 quiet += t - since - (trip or 0.0)
                 asked += max(min(said, t) - since - (trip or 0.0), 0.0) if said is not None and said > since else 0.0
@@ -202,9 +250,28 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
             holes += seq > nxt > 1
             nxt = max(nxt, seq + length)
             since = None
-        if una >= nxt > 1 and since is None:
+        if una >= nxt > 1 and since is None and room >= mss:
             since = t
     return quiet, min(asked, quiet), pauses, holes
+
+
+def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
+    """Time in which the segment that was due was sent again without an answer, and how often that was."""
+    una, since, times, stalled, again = 1, None, 0, 0.0, 0
+    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
+    for t, from_server, kind, seq, length, ack in rows.iter_rows():
+        if kind in ("sack", "dsack"):
+            continue
+        if from_server != server:
+            if ack is not None and ack == ack and ack > una:
+                una, since, times = int(ack), None, 0
+        elif length and kind in ("retransmission", "needless") and seq <= una < seq + length:
+            if since is not None and t - since >= PAUSE_S:
+                times += 1
+                stalled += t - since
+                again = max(again, times)
+            since = t
+    return stalled, again
 
 
 def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:

@@ -112,6 +112,9 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
     allowed = has_allowed(instants, mss)
     woken = are_woken(instants, flights)
+    often = (
+        sum(then.clocked and then.pushed and end for then, end in zip(instants[1:], ended, strict=False)) >= LEAST_WAKES
+    )
     burst = mss
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
@@ -129,7 +132,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
-            emptied = ended[i] and then.pushed and not full
+            emptied = often and ended[i] and then.pushed and not full
             # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room; or nothing was left behind it as
             # nothing was before, while a window that holds a program back keeps more than it lets leave
             follows = "application" if nagle or drained or emptied else "cwnd"

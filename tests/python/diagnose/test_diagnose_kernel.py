@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ackclock.diagnose._answer import Answer
 from ackclock.diagnose._push import marks_tell
+from ackclock.diagnose._seen import _quiet, _stalled, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import _beside
 from ackclock.diagnose._waits import Instant, causes_of, is_buffered
@@ -116,3 +118,49 @@ def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_t
     assert set(causes(made)[:-3]) == {"rwnd"}
     wide = instants(moves)
     assert "rwnd" not in causes(wide)
+
+
+def seen_of(rows: list[tuple[float, bool, str, int, int, float | None]]) -> pl.DataFrame:
+    """Packets with an open window; `True` is the server, which sends the data."""
+    names = ("t_s", "from_server", "kind", "seq", "length", "ack")
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(window=pl.lit(65_535))
+
+
+def test_a_silence_that_new_data_ends_is_a_pause_though_its_ack_is_not_in_the_capture():
+    """A capture of segments with data only: the ACK came with the next request, and 63 s without data were not told."""
+    rows = [
+        (0.0, True, "data", 1, 1000, 1.0),
+        (63.0, False, "data", 1, 100, 1001.0),
+        (63.1, True, "data", 1001, 1000, 101.0),
+    ]
+    quiet, asked, pauses, _ = _quiet(seen_of(rows), server=True, mss=MSS, trip=0.05)
+    assert (round(quiet), round(asked), pauses) == (63, 63, 1)
+    lost = [*rows[:2], (63.1, True, "retransmission", 1, 1000, 101.0)]
+    assert _quiet(seen_of(lost), server=True, mss=MSS, trip=0.05)[2] == 0
+
+
+def test_probes_that_keep_a_connection_alive_end_no_pause():
+    """Each ended one, and began one in which nothing was acknowledged."""
+    rows = [(0.0, True, "data", 1, 1000, 1.0), (0.1, False, "ack", 1, 0, 1001.0)]
+    for i in range(1, 4):
+        rows += [(30.0 * i, True, "probe", 1000, 1, 1.0), (30.0 * i + 0.1, False, "ack", 1, 0, 1001.0)]
+    rows.append((100.0, True, "data", 1001, 1000, 1.0))
+    quiet, _, pauses, _ = _quiet(seen_of(rows), server=True, mss=MSS, trip=0.05)
+    assert (round(quiet), pauses) == (100, 1)
+
+
+def test_a_segment_that_is_sent_again_and_again_without_an_answer_is_told():
+    """A host that was gone: 98 % of the time were "no data came"."""
+    rows = [(0.0, True, "data", 1, 1000, 1.0)]
+    rows += [(float(2**i), True, "retransmission", 1, 1000, 1.0) for i in range(6)]
+    stalled, again = _stalled(seen_of(rows), server=True)
+    assert (stalled, again) == (31.0, 5)
+    rows.append((40.0, False, "ack", 1, 0, 1001.0))
+    assert _stalled(seen_of([*rows, (50.0, True, "retransmission", 1, 1000, 1.0)]), server=True) == (31.0, 5)
+
+
+def test_of_a_capture_that_lacks_packets_only_long_silences_are_told():
+    network = Answer(where="network", what="a bottleneck", helps="nothing", sure="likely")
+    assert without_some((), network)[1].where == "not told"
+    quiet = Answer(where="application", what="nothing to send", helps="write", sure="sure")
+    assert without_some((), quiet)[1].sure == "likely"

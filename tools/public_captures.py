@@ -1,0 +1,103 @@
+"""Public captures that others made: what `ackclock diagnose` reads, refuses and concludes of each. None of the files is part of this project.
+
+`tools/public_captures.py FOLDER ...` looks for the files of the list `tools/public_captures.txt` in the folders, by their hash whatever they are called, and
+prints a line for each and a count. The list names repository, path, size and SHA-256 of each file of 240 kB and more; a clone of these repositories has them.
+
+`tools/public_captures.py --add OWNER/NAME CLONE FOLDER` (a clone, or a bare repository) adds a repository's captures to the list, and puts the files there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from ackclock.diagnose import diagnose
+from ackclock.errors import InputError
+
+LIST = Path(__file__).with_suffix(".txt")
+ENDINGS = (".pcap", ".pcapng", ".cap", ".dump", ".trace")
+LEAST_FILE, LEAST_DATA = 240_000, 250_000
+"""Bytes of a file that is listed, and of one direction of a connection, from which on an answer is asked for."""
+
+
+def listed() -> list[tuple[str, int, str, str]]:
+    """Hash, size, repository, path."""
+    rows = [line.split(maxsplit=3) for line in LIST.read_text(encoding="utf-8").splitlines()] if LIST.exists() else []
+    return [(row[0], int(row[1]), row[2], row[3]) for row in rows]
+
+
+def add(repository: str, clone: Path, folder: Path) -> None:
+    """Put a repository's captures on the list, and the files into a folder."""
+    rows = {row[0]: row for row in listed()}
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["git", "-C", str(clone)]
+    for line in subprocess.run(
+        [*command, "ls-tree", "-r", "-l", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.splitlines():
+        head, path = line.split("\t", 1)
+        _, kind, name, size = head.split()
+        if kind != "blob" or not path.lower().endswith(ENDINGS) or not size.isdigit() or int(size) < LEAST_FILE:
+            continue
+        data = subprocess.run([*command, "cat-file", "blob", name], check=False, capture_output=True).stdout
+        if len(data) != int(size):
+            continue  # the clone lacks it
+        digest = hashlib.sha256(data).hexdigest()
+        rows.setdefault(digest, (digest, len(data), repository, path))
+        (folder / f"{digest[:16]}{Path(path).suffix}").write_bytes(data)
+    ordered = sorted(rows.values(), key=lambda row: (row[2], row[3]))
+    LIST.write_text("".join(" ".join(map(str, row)) + "\n" for row in ordered), encoding="utf-8")
+
+
+def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
+    """Repository, path, and where the file lies, of those that are there."""
+    rows = listed()
+    sizes = {size for _, size, _, _ in rows}
+    here: dict[str, Path] = {}
+    for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
+        if file.stat().st_size in sizes:
+            here.setdefault(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+    for digest, _, repository, path in rows:
+        if digest in here:
+            yield repository, path, here[digest]
+
+
+def told(file: Path) -> tuple[str, str]:
+    """What became of it (`refused`, `small`, `concluded`, `no conclusion`), and the answer or the reason."""
+    try:
+        one = diagnose(file)
+    except InputError as error:
+        return "refused", str(error).replace(f"{file}: ", "")
+    if one.connection["bytes"] < LEAST_DATA:
+        return "small", f"at most {one.connection['bytes']:,} bytes in one direction of a connection"
+    if one.answer is not None and one.answer.where != "not told":
+        return "concluded", f"{one.at}: {one.answer}"
+    reason = one.refused or str(one.answer)
+    return (
+        "no conclusion" if one.refused else "concluded in part"
+    ), f"{one.at}: {reason}; {one.answer}" if one.refused else f"{one.at}: {one.sentence} {reason}"
+
+
+def main() -> int:
+    """A line each, and the counts."""
+    if sys.argv[1:2] == ["--add"]:
+        add(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+        return 0
+    count: Counter[str] = Counter()
+    for repository, path, file in found([Path(folder) for folder in sys.argv[1:]]):
+        which, why = told(file)
+        count[which] += 1
+        print(f"{repository} {path}: {which}: {why}", flush=True)
+    asked = sum(count.values()) - count["refused"] - count["small"]
+    print(
+        f"{sum(count.values())} of {len(listed())} files of the list found: {count['refused']} refused, {count['small']} with too little of TCP; of the other {asked}: "
+        f"{count['concluded']} concluded, {count['concluded in part']} where causes are told and no single limit, {count['no conclusion']} without a conclusion."
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
