@@ -101,6 +101,7 @@ def test_own_code_is_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.deep
 def test_the_arena_scores_names_and_with_leave_text(tmp_path: Path) -> None:
     shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", tmp_path)
     answer = json.loads(Tools(tmp_path).arena_score("small.toml", {"controller": "vegas"}, salt="s"))
