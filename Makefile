@@ -58,6 +58,7 @@ check: setup $(VENV)/.dev ## lints, types, import contracts, sizes, stubs, docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/python tools/check_crates.py
 	$(BIN)/python tools/check_sizes.py
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/python tools/lint_page.py
 	$(BIN)/python tools/notices.py --check
 	$(BIN)/python tools/licences.py

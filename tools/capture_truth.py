@@ -23,8 +23,10 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     Of each time between two samples, what the clocks of the receiver's window and of the send buffer say is theirs. The rest belongs
 
     - to the repair of losses in the kernel's states Recovery and Loss, and where a timer had to run out before something was sent again
-      (`waits`): nothing was sent, nothing told to have come, for longer than a round trip;
-    - to the application where less than a segment was left to send at both ends of the time, or nothing was outstanding (the clock `busy` stood); but to the send
+      (`waits`): nothing was sent, nothing told to have come, for longer than a round trip. A probe of the tail of a sender that has nothing more is none, as in
+      table `limits` of a run: its kernel stays in Open or Disorder, and the time is the application's;
+    - to the application where less than a segment was left to send at both ends of the time (and cwnd was not full, which holds a short one back, too), or
+      nothing was outstanding (the clock `busy` stood); but to the send
       buffer where the program waits in a write (`eager`), for the kernel's clock of that does not run while cwnd counts as the limit (`tcp_cwnd_validate`);
     - to the receiver's window where it has no room for a segment, and cwnd has;
     - else to the window: cwnd or pacing.
@@ -36,7 +38,9 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         (us); and, where they are told, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
     """
     made = dict.fromkeys(CLASSES, 0.0)
-    last = next((i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1])), len(rows)) if rows else 0
+    last = len(rows)
+    if rows and not rows[-1]["unacked"]:
+        last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
     rows = rows[: last + 1]
     waited = waits(rows)
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -51,7 +55,9 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         outstanding = now.get("outstanding", now["unacked"] * now["mss"])
         if waited[i] or now["ca_state"] >= 3:
             made["repair"] += spent
-        elif max(now["notsent"], before["notsent"]) < now["mss"]:
+        elif max(now["notsent"], before["notsent"]) < now["mss"] and not (
+            now["notsent"] and now["unacked"] >= now["cwnd"]
+        ):
             made["sndbuf" if now.get("eager") else "application"] += spent
         elif now["snd_wnd"] - outstanding < now["mss"] and now["unacked"] < now["cwnd"]:
             made["rwnd"] += spent
@@ -75,7 +81,8 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
         ) == now.get("bytes_acked")
         if now["total_retrans"] > before["total_retrans"] and before["ca_state"] < 3:
             longer = before.get("srtt_us", 0) / 1e6
-            if before["unacked"] and rows[i]["t"] - rows[since]["t"] > longer:
+            tail = now["ca_state"] < 3 and now["notsent"] < now["mss"]
+            if before["unacked"] and not tail and rows[i]["t"] - rows[since]["t"] > longer:
                 made[since : i + 1] = [True] * (i + 1 - since)
         if not quiet:
             since = i + 1
@@ -119,11 +126,16 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
     for i, name in enumerate(found.replay.causes[:last]):
         if name != "handshake":
             told[own.get(name, name)] += instants[i + 1].t - instants[i].t
+    whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
     if found.level or found.replay.buffered:
         into = "application" if found.replay.buffered else "window"
-        for one in (real, told):
-            one[into] += one.pop("sndbuf", 0.0)
-    whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
+        told[into] += told.pop("sndbuf", 0.0)
+        held = real.pop("sndbuf", 0.0)
+        if found.level and found.replay.buffered:  # both sentences name the send buffer
+            first = min(max(told["window"] / said * whole - real["window"], 0.0), held)
+            real["window"] += first
+            held -= first
+        real[into] += held
     untold = told.pop("unclear") / said
     right = sum(min(real[name] / whole, told.get(name, 0.0) / said) for name in real)
     return Verdict(right=right, untold=untold, real=real, told=told, sentence=found.sentence, refused=False)

@@ -35,7 +35,7 @@ KINDS = (
 OTHERS = ("reno", "htcp", "westwood", "illinois", "scalable", "veno", "yeah", "bic")
 
 SAMPLE_MS = 5
-"""Between two looks at the kernel's clocks: twice as often as a user of `ss` would look."""
+"""Between two looks at the kernel's clocks, at most: twice as often as a user of `ss` would look. A tenth of a round trip, where that is shorter."""
 
 
 def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -121,7 +121,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
             }
         ],
         "hosts": [{"name": "sends", "cuts_packets": True}, {"name": "reads", "cuts_packets": True}],
-        "record": {"sample_interval": f"{SAMPLE_MS} ms"},
+        "record": {"sample_interval": f"{min(SAMPLE_MS, max(round(rtt / 10), 1))} ms"},
     }
     if loss:
         scenario["network"]["bottleneck"]["loss"] = {"kind": "bernoulli", "p": loss}

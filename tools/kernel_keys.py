@@ -2,7 +2,7 @@
 
 Each row is a small scenario and a change of one key. Both run in the kernel with the same seed; a kernel that does not heed the key
 leaves the same tables bit for bit. `tests/python/linux/test_linux_keys.py` runs the rows, and checks that every key that has no row
-is refused. Without `--run` the table in docs/how-to/run-in-the-linux-kernel.md is renewed; `--check` says whether it is stale.
+is refused. Without `--run` the table in docs/reference/linux-backend.md is renewed; `--check` says whether it is stale.
 
 Length: a row for each key.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "how-to" / "run-in-the-linux-kernel.md"
+PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
@@ -327,6 +327,7 @@ def rows() -> list[Row]:
                 ("ecn_fault", {"what": "mark-all"}, ecn),
                 ("outage", {"at": "500 ms", "lasts": "100 ms"}, {}),
                 ("netem_jitter", {"deviation": "2 ms"}, {}),
+                ("corrupt", "2 %", {}),
                 ("capacity", {"kind": "token-bucket", "burst": "20 kB"}, {}),
             )
         ),

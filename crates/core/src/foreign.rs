@@ -227,6 +227,12 @@ impl Carried {
         self.all().free.push(datagram.place);
     }
 
+    /// The datagram comes twice: this one has bytes of its own from now on.
+    pub fn copy(&self, datagram: &mut Opaque) {
+        let bytes = self.all().places[datagram.place as usize].clone();
+        datagram.place = self.put(&bytes);
+    }
+
     /// A stack reports what cannot be, which ends the run; the first one is told.
     pub fn accuse(&self, said: String) {
         self.all().fault.get_or_insert(said);
@@ -276,8 +282,10 @@ mod tests {
         assert_eq!(take(first), b"one");
         assert_eq!((carried.put(b"three"), carried.held()), (0, 2));
         assert_eq!(take(0), b"three");
+        let mut copy = of(carried.put(b"twice"));
+        carried.copy(&mut copy);
         carried.lose(&of(1));
-        assert_eq!(carried.held(), 0);
+        assert_eq!((carried.held(), carried.take(&copy, <[u8]>::to_vec)), (2, b"twice".to_vec()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod adversary;
 mod aggregate;
 pub mod capacity;
 pub mod ecn_fault;
+mod faults;
 pub mod host;
 pub mod jitter;
 pub mod link;

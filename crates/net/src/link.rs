@@ -43,8 +43,9 @@ use crate::transmitter::Transmitter;
 #[repr(C)] // in this order, so that a packet like the last one, that finds nobody waiting, touches the first 48 bytes only
 pub struct Link {
     kind: Kind,
-    /// A card in front of it merges packets.
-    merges: bool,
+    /// It may have lost or refused packets of which nobody was told, or owe a copy: a card in front of it merges, or packets come twice
+    /// or are damaged.
+    tells: bool,
     ahead: Ahead,
     /// Packets on its wire.
     on_wire: u32,
@@ -69,7 +70,8 @@ enum Kind {
 
 impl Link {
     /// An idle link at the start of a run. Its random streams are those of `<name>.loss`, `<name>.queue`,
-    /// `<name>.jitter`, `<name>.netem-jitter`, `<name>.reorder`, `<name>.wifi`, `<name>.ecn-fault` and `<name>.outage` in a run with this seed.
+    /// `<name>.jitter`, `<name>.netem-jitter`, `<name>.reorder`, `<name>.duplicate`, `<name>.corrupt`, `<name>.wifi`, `<name>.ecn-fault` and
+    /// `<name>.outage` in a run with this seed.
     pub fn new(config: &LinkConfig, seed: u64) -> Link {
         Link::made_by(&Recipe::of(config), config, seed)
     }
@@ -90,7 +92,7 @@ impl Link {
             _ => Kind::More,
         };
         Link {
-            merges: config.merging.is_some(),
+            tells: config.merging.is_some() || config.duplicate > 0.0 || config.corrupt > 0.0,
             kind,
             ahead: Ahead::of(config),
             on_wire: 0,
@@ -218,11 +220,35 @@ impl Link {
             self.transmitter.others().arrive(load);
             return self.take_held(pool, now, id, load);
         }
-        if self.merges {
+        if self.tells {
+            return self.take_and_tell(pool, now, id, load);
+        }
+        self.take_behind_card(pool, now, id, load)
+    }
+
+    /// [`Link::take`] where a card merges, or packets come twice or are damaged.
+    fn take_and_tell(
+        &mut self,
+        pool: &mut Pool,
+        now: Time,
+        id: PacketId,
+        load: Load,
+    ) -> Result<Option<Time>, Refused> {
+        if self.extras().is_some_and(|extras| extras.card.is_some()) {
             self.reach_card(pool, now, id);
             return Ok(None);
         }
-        self.take_behind_card(pool, now, id, load)
+        let taken = self.take_behind_card(pool, now, id, load)?;
+        match taken {
+            // the copy comes behind it; what is damaged is seen when it leaves
+            Some(delivery)
+                if self.extras().is_some_and(|extras| extras.owes() || extras.damage.is_some()) =>
+            {
+                self.put(pool, now, id, delivery);
+                Ok(None)
+            }
+            taken => Ok(taken),
+        }
     }
 
     /// [`Link::take`], whatever the link has, behind its card.
@@ -236,11 +262,12 @@ impl Link {
         self.transmitter.others().arrive(load);
         let rest = rest_of(&mut self.rest, &self.recipe);
         if let Some(extras) = &mut rest.extras {
-            if extras.loses(now, &pool[id]) {
+            let lost = extras.loses(now, &pool[id]);
+            if lost && !extras.doubles() {
                 rest.crowd.rare().dropped_loss += load.segments() as u64;
                 return Err(Refused::Loss);
             }
-            if extras.asks && ask(extras, &mut rest.crowd, pool, now, id) {
+            if extras.asks && ask(extras, &mut rest.crowd, pool, now, id, lost) {
                 rest.crowd.rare().dropped_loss += load.segments() as u64;
                 return Err(Refused::Loss);
             }
@@ -343,15 +370,19 @@ impl Link {
         if now < self.next_event() {
             return None;
         }
-        if self.merges {
+        if self.tells {
             self.hand_on(pool, now);
         }
         if self.holds() {
             self.serve(pool, now);
         }
         // a card may want to be asked again at this very instant, so that all that comes at it is there
-        let due = if self.merges { self.rest().wire.next(pool).0 } else { self.next_event() };
-        (due <= now && due != Time::NEVER).then(|| self.pop(pool))
+        let due = if self.tells { self.rest().wire.next(pool).0 } else { self.next_event() };
+        let id = (due <= now && due != Time::NEVER).then(|| self.pop(pool))?;
+        if self.tells {
+            return self.first_whole(pool, now, id);
+        }
+        Some(id)
     }
 
     /// The packet on the wire that leaves next, and when.
@@ -381,7 +412,7 @@ impl Link {
         if let Some(rest) = &mut self.rest {
             rest.next = rest.wire.next(pool).0;
         }
-        if self.holds() || self.merges {
+        if self.holds() || self.tells {
             self.renew_next_with_more(pool);
         }
     }
@@ -499,6 +530,7 @@ mod config;
 mod counters;
 mod crowd;
 mod extras;
+mod faulty;
 mod film;
 mod held;
 mod merging;

@@ -150,6 +150,10 @@ pub struct Netem {
     pub overhead: i32,
     /// Lost packets in 2^32.
     pub loss: u32,
+    /// Packets in 2^32 that come twice.
+    pub duplicate: u32,
+    /// Packets in 2^32 with a bit flipped.
+    pub corrupt: u32,
     /// Gilbert-Elliott instead: p, r, 1 - loss in the bad state, loss in the good state, in 2^32.
     pub model: Option<[u32; 4]>,
     /// Seed of the random losses.
@@ -158,14 +162,23 @@ pub struct Netem {
 
 impl Netem {
     /// It does nothing.
-    pub const PLAIN: Netem =
-        Netem { limit: ENOUGH, delay_ns: 0, rate: 0, overhead: 0, loss: 0, model: None, seed: None };
+    pub const PLAIN: Netem = Netem {
+        limit: ENOUGH,
+        delay_ns: 0,
+        rate: 0,
+        overhead: 0,
+        loss: 0,
+        duplicate: 0,
+        corrupt: 0,
+        model: None,
+        seed: None,
+    };
 
     /// As netlink and `tc` have it.
     pub fn qdisc(&self) -> Qdisc {
         let percent = |share: u32| format!("{}%", general(100.0 * share as f64 / 4_294_967_296.0, 7));
         // latency in us is superseded by LATENCY64
-        let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, 0, 0]);
+        let made = Qdisc::new("netem").begins(&[0, self.limit, self.loss, 0, self.duplicate, 0]);
         let delay = if self.delay_ns > 0 { format!("delay {}", time(self.delay_ns)) } else { String::new() };
         let mut made = made.says(&format!("limit {}", self.limit)).row(10, self.delay_ns, &delay);
         made = made.some(14, self.seed, "");
@@ -180,6 +193,14 @@ impl Netem {
             let inner: Vec<u8> = inner.chain(model.into_iter().flat_map(u32::to_ne_bytes)).collect();
             made.attributes.push((5, inner));
             made = made.says(&format!("loss gemodel {words}"));
+        }
+        if self.duplicate > 0 {
+            made = made.says(&format!("duplicate {}", percent(self.duplicate)));
+        }
+        if self.corrupt > 0 {
+            let uncorrelated = [self.corrupt, 0].into_iter().flat_map(u32::to_ne_bytes);
+            made.attributes.push((4, uncorrelated.collect()));
+            made = made.says(&format!("corrupt {}", percent(self.corrupt)));
         }
         if self.rate > 0 {
             let slow = self.rate.min(u32::MAX as u64) as u32;

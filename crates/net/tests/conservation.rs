@@ -201,10 +201,11 @@ fn link() -> impl Strategy<Value = LinkConfig> {
             correlation,
         },
     ));
-    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage, netem);
+    let odd = prop_oneof![3 => Just((0.0, 0.0)), 1 => (0.0..0.5, 0.0..0.5)];
+    let more = (wifi, prop_oneof![Just(0u64), 0u64..20_000], fault, outage, netem, odd);
     (rate, 0u64..30_000, queue(), loss(), jitter, reorder, capacity(), more).prop_map(
         |(rate, delay, queue, loss, jitter, reorder, capacity, more)| {
-            let (wifi, aggregate, ecn_fault, outage, netem_jitter) = more;
+            let (wifi, aggregate, ecn_fault, outage, netem_jitter, (duplicate, corrupt)) = more;
             // a bucket's tokens come at a rate; packets that overtake by themselves are not held back
             let bucket = matches!(capacity, Some(CapacityConfig::TokenBucket(_)));
             let rate = if bucket && rate == Rate::INFINITE { Rate(1_000_000_000) } else { rate };
@@ -216,6 +217,8 @@ fn link() -> impl Strategy<Value = LinkConfig> {
                 loss,
                 jitter: Span(jitter),
                 reorder,
+                duplicate,
+                corrupt,
                 capacity,
                 wifi,
                 aggregate: Span(aggregate),
@@ -235,14 +238,26 @@ struct Outcome {
     counters: Counters,
 }
 
+impl Outcome {
+    /// What the link has lost or dropped since it was asked last.
+    fn hear(&mut self, link: &mut SoleLink) {
+        while let Some((_, why)) = link.take_head_drops() {
+            match why {
+                Refused::Loss => self.dropped_loss += 1,
+                _ => self.dropped_queue += 1,
+            }
+        }
+    }
+}
+
 fn run(config: &LinkConfig, arrivals: &[(u64, u32, bool)], seed: u64) -> Outcome {
     let mut link = SoleLink::new(config, seed);
     let mut out = Outcome::default();
     let mut t = 0;
     let check = |link: &mut SoleLink, out: &mut Outcome, now: Time| {
-        out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;
+        out.hear(link);
         let c = link.counters(now);
-        out.dropped_queue += std::iter::from_fn(|| link.take_head_drops()).count() as u64;
+        out.hear(link);
         assert_eq!(c.arrivals, c.delivered + c.dropped_loss + c.dropped_queue + c.held);
         assert_eq!(c.delivered as usize, out.delivered.len());
         assert_eq!((c.dropped_loss, c.dropped_queue), (out.dropped_loss, out.dropped_queue));
@@ -295,20 +310,22 @@ proptest! {
     ) {
         let out = run(&config, &arrivals, seed);
         let delivered = out.delivered.len() as u64;
-        prop_assert_eq!(arrivals.len() as u64, delivered + out.dropped_loss + out.dropped_queue);
+        prop_assert_eq!(out.counters.arrivals, delivered + out.dropped_loss + out.dropped_queue);
+        let copies = out.counters.arrivals - arrivals.len() as u64;
+        prop_assert!(copies == 0 || config.duplicate > 0.0);
         prop_assert_eq!(out.counters.bytes_delivered, out.delivered.iter().map(|(_, p)| p.bytes as u64).sum::<u64>());
         let marks = out.delivered.iter().filter(|(_, p)| p.ecn == Ecn::Ce).count() as u64;
         if config.ecn_fault.is_none() {
-            prop_assert_eq!(out.counters.marked, marks);
+            prop_assert!(marks == out.counters.marked || config.corrupt > 0.0 && marks < out.counters.marked);
         }
         let mut conns: Vec<u32> = out.delivered.iter().map(|(_, p)| p.conn).collect();
         let overtake = config.reorder.is_some() || config.netem_jitter.is_some() && config.overtakes();
         if !overtake && !matches!(config.queue, QueueConfig::FqCodel(_) | QueueConfig::DualPi2(_) | QueueConfig::Cake(_)) {
-            prop_assert!(conns.windows(2).all(|w| w[0] < w[1]), "order is kept");
+            prop_assert!(conns.windows(2).all(|w| w[0] < w[1] || copies > 0 && w[0] == w[1]), "order is kept");
         }
         conns.sort_unstable();
         conns.dedup();
-        prop_assert_eq!(conns.len() as u64, delivered, "no packet twice");
+        prop_assert!(conns.len() as u64 + copies >= delivered, "no packet more than twice");
         prop_assert!(out == run(&config, &arrivals, seed), "a run repeats bit for bit");
     }
 }

@@ -95,7 +95,7 @@ pub fn qdisc<'py>(
 
 /// netem with these settings, as the kernel has it.
 #[pyfunction]
-#[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed))]
+#[pyo3(signature = (*, limit, delay_ns, rate, overhead, loss, gemodel, seed, duplicate=0, corrupt=0))]
 #[allow(clippy::too_many_arguments, reason = "the settings of netem")]
 pub fn netem<'py>(
     py: Python<'py>,
@@ -106,7 +106,10 @@ pub fn netem<'py>(
     loss: u32,
     gemodel: Option<[u32; 4]>,
     seed: u64,
+    duplicate: u32,
+    corrupt: u32,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let netem = Netem { limit, delay_ns, rate, overhead, loss, model: gemodel, seed: Some(seed) };
+    let netem =
+        Netem { limit, delay_ns, rate, overhead, loss, duplicate, corrupt, model: gemodel, seed: Some(seed) };
     object(py, &netem.qdisc().value())
 }

@@ -51,6 +51,14 @@ impl Freight {
         }
     }
 
+    /// A packet comes twice: the copy has bytes of its own.
+    #[cold]
+    pub fn copy(&self, packet: &mut Packet) {
+        if let Header::Datagram(Datagram::Opaque(opaque)) = &mut packet.header {
+            self.0.copy(opaque);
+        }
+    }
+
     /// What a stack reported that cannot be.
     pub fn fault(&self) -> Option<String> {
         self.0.fault()

@@ -415,8 +415,8 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = !plain && (self.ack_first || self.hears_accurately());
-        let sends = self.sender.now().is_some_and(Sender::has_new_data);
-        if rare || sends && (self.cramped || self.receiver.has_blocks()) {
+        let blocks = self.cramped || self.receiver.has_blocks();
+        if rare || blocks && self.sender.now().is_some_and(Sender::may_send_new) {
             if let Some(ack) = self.before_data(now) {
                 return Some(Due::Segment(ack));
             }

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use ackclock_sim::scenario::spec::{CapturePoint, TraceLevel};
 
 use crate::flows::SENDER_PORT;
-use crate::job::Job;
+use crate::job::{Job, Live};
 use crate::network::{Wiring, DEVICE, SWITCH};
 use crate::packet::{Header, Udp};
 use crate::sys::{self, Ring, Seen};
@@ -21,13 +21,23 @@ pub struct Row {
     pub header: Header,
 }
 
+/// What becomes of what a ring holds.
+#[derive(Clone, Copy)]
+enum Use {
+    /// Packets of flows: for the table of ACKs, and as this interface of the file if they are to be there.
+    Flows(Option<u32>),
+    /// All packets, for the file of this host of programs.
+    Program(usize),
+}
+
 /// Rings on the hosts' devices.
 pub struct Capture {
-    /// With the interface that the file calls it by, if it is to be there.
-    rings: Vec<(Ring, Option<u32>)>,
+    rings: Vec<(Ring, Use)>,
     /// CLOCK_REALTIME at the start of the run.
     zero: u64,
     file: Option<BufWriter<File>>,
+    /// By host of programs.
+    programs: Vec<BufWriter<File>>,
     traced: TraceLevel,
     /// Packets of traced flows, in order.
     pub rows: Vec<Row>,
@@ -35,7 +45,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Rings where the job wants them; `realtime` is the wall clock at the start of the run.
+    /// Rings where the job wants them, and on every host of programs; `realtime` is the wall clock at the start of the run.
     pub fn new(job: &Job, wiring: &Wiring, realtime: u64, path: &str) -> Result<Capture> {
         let record = &job.scenario.record;
         let point = if job.capture { record.capture } else { CapturePoint::None };
@@ -44,13 +54,13 @@ impl Capture {
             _ => point == CapturePoint::Receiver,
         };
         let mut rings = Vec::new();
-        for pair in &wiring.hosts {
+        for pair in &wiring.hosts[..job.scenario.flows.len()] {
             for (side, node) in pair.iter().enumerate() {
                 let traced = side == 0 && record.trace != TraceLevel::None;
                 if traced || wanted(side) {
                     sys::enter(node.fd())?;
                     let kept = wanted(side) || job.program.is_some();
-                    rings.push((Ring::new(sys::interface_index(DEVICE)?)?, kept.then_some(0)));
+                    rings.push((Ring::new(sys::interface_index(DEVICE)?)?, Use::Flows(kept.then_some(0))));
                 }
             }
         }
@@ -61,7 +71,7 @@ impl Capture {
             rings.clear();
             for (place, (node, device)) in (0..).zip([ends[0], between, ends[1]]) {
                 sys::enter(node)?;
-                rings.push((Ring::new(sys::interface_index(device)?)?, Some(place)));
+                rings.push((Ring::new(sys::interface_index(device)?)?, Use::Flows(Some(place))));
                 places = place + 1;
             }
         }
@@ -73,7 +83,23 @@ impl Capture {
                 Some(file)
             }
         };
-        Ok(Capture { rings, zero: realtime, file, traced: record.trace, rows: Vec::new(), failed: None })
+        let mut programs = Vec::new();
+        for (i, name) in job.live.iter().flat_map(Live::names).enumerate() {
+            sys::enter(wiring.hosts[job.scenario.flows.len() + i / 2][i % 2].fd())?;
+            rings.push((Ring::new(sys::interface_index(DEVICE)?)?, Use::Program(i)));
+            let mut file = BufWriter::new(File::create(format!("/out/{name}/{name}.pcapng"))?);
+            file.write_all(&preamble(1))?;
+            programs.push(file);
+        }
+        Ok(Capture {
+            rings,
+            zero: realtime,
+            file,
+            programs,
+            traced: record.trace,
+            rows: Vec::new(),
+            failed: None,
+        })
     }
 
     /// Descriptors that become readable when there is something to drain.
@@ -83,15 +109,24 @@ impl Capture {
 
     /// Take what the rings hold: full blocks, at the end all of it.
     pub fn drain(&mut self, all: bool) -> Result<()> {
-        let Capture { rings, zero, file, traced, rows, failed } = self;
-        for (ring, kept) in rings {
+        let Capture { rings, zero, file, programs, traced, rows, failed } = self;
+        for (ring, use_) in rings {
             let each = |seen: Seen<'_>| {
+                let t = seen.t.saturating_sub(*zero);
+                let kept = match *use_ {
+                    Use::Flows(kept) => kept,
+                    Use::Program(host) => {
+                        if let Err(error) = programs[host].write_all(&record(0, t, seen.len, seen.head)) {
+                            failed.get_or_insert(error);
+                        }
+                        return;
+                    }
+                };
                 let header = Header::parse(seen.head);
                 if header.is_none() && Udp::parse(seen.head).is_none() {
                     return;
                 }
-                let t = seen.t.saturating_sub(*zero);
-                if let (Some(file), Some(place)) = (file.as_mut(), *kept) {
+                if let (Some(file), Some(place)) = (file.as_mut(), kept) {
                     if let Err(error) = file.write_all(&record(place, t, seen.len, seen.head)) {
                         failed.get_or_insert(error);
                     }
@@ -126,7 +161,7 @@ impl Capture {
         if self.rings.len() > 1 {
             self.rows.sort_by_key(|row| row.t);
         }
-        self.file.as_mut().map_or(Ok(()), |file| file.flush())
+        self.file.iter_mut().chain(&mut self.programs).try_for_each(|file| file.flush())
     }
 }
 

@@ -24,6 +24,64 @@ pub struct Job {
     /// behind the card, which cuts packets, and the receiving host.
     #[serde(default)]
     pub program: Option<Program>,
+    /// Programs of the user's, on hosts behind those of the flows.
+    #[serde(default)]
+    pub live: Option<Live>,
+}
+
+/// Programs of the user's and their hosts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Live {
+    /// No flow runs beside them: the one of the scenario stands there because a scenario has one.
+    pub alone: bool,
+    /// Pairs of hosts, with the way between them.
+    pub pairs: Vec<Pair>,
+    /// In order of start.
+    pub programs: Vec<Exec>,
+    /// Folder of the machine that programs see as `/`.
+    pub root: String,
+    /// Folder in which they begin.
+    pub folder: String,
+    /// The run is over when for so long no packet was sent and no program ran, ns.
+    pub quiet_ns: u64,
+}
+
+impl Live {
+    /// Names of the hosts, by number.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().flat_map(|pair| pair.names.iter().map(String::as_str))
+    }
+}
+
+/// Two hosts that programs run on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// From the first to the second leads the way forward.
+    pub names: [String; 2],
+    /// The way, in a graph.
+    pub path: Option<String>,
+}
+
+/// A program to be started.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// Of its files of output.
+    pub name: String,
+    /// Number of its host.
+    pub host: usize,
+    /// Place of its file.
+    pub file: String,
+    /// Its name and arguments.
+    pub argv: Vec<String>,
+    /// NAME=VALUE.
+    pub env: Vec<String>,
+    /// When it starts, ns of the run.
+    pub start_ns: u64,
+    /// The run goes on until it has ended.
+    pub counts: bool,
 }
 
 /// A program that sends, and one that reads.

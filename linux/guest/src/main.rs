@@ -1,7 +1,8 @@
 //! PID 1 of the guest kernel, and its only program. It reads a job, builds hosts and network, lets the flows run in
 //! virtual time, writes the tables of the simulator, and switches the machine off.
 //!
-//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out. Or a
+//! The root of the guest is the folder of the run: `job.json` in; `tables.bin`, `capture.pcapng`, `report.json` out, and what programs of the user's
+//! leave (`programs`). Or a
 //! packet script is to be played: `script.json` in, `outcome.json` out. Or nothing is in: the report names the kernel's
 //! controllers.
 
@@ -15,6 +16,7 @@ mod network;
 mod observe;
 mod packet;
 mod performance;
+mod programs;
 mod qdisc;
 mod relay;
 mod script;
@@ -74,7 +76,10 @@ fn run() -> Result<()> {
     if asked() {
         return Ok(());
     }
-    let job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
+    let mut job: job::Job = serde_json::from_slice(&std::fs::read("/job.json")?)?;
+    if job.live.as_ref().is_some_and(|live| live.alone) {
+        job.scenario.flows.clear();
+    }
     // Hosts have memory of their own: the buffers of one put none of the others under pressure (`tcp_under_memory_pressure`).
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", [NO_BOUND; 3].join(" "))?;
     if std::path::Path::new(DRAWS).exists() {

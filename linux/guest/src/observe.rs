@@ -1,7 +1,7 @@
 //! The run: one loop that waits for the next sample, the next event of the relay, or the next packet for it.
 
 use std::io::{Error, Result};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use ackclock_core::Time;
@@ -14,6 +14,7 @@ use crate::info::Info;
 use crate::job::{Job, Network};
 use crate::network::Wiring;
 use crate::performance::{self, Performance};
+use crate::programs::Programs;
 use crate::relay::Relay;
 use crate::sys::{self, Poll};
 use crate::trace::Trace;
@@ -52,6 +53,8 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         (None, Network::Qdisc { links, .. }) => links.clone(),
         _ => unreachable!("invariant: one of them"),
     };
+    // first of all, while there is no other thread
+    let programs = job.live.as_ref().map(|live| Programs::new(job, live, &wiring)).transpose()?;
     let trace = Trace::new(job.scenario.record.trace)?;
     let capture = Capture::new(job, &wiring, shared.wall, "/out/capture.pcapng")?;
     let clients = Clients::new(job, &wiring, &shared)?;
@@ -81,9 +84,10 @@ pub fn run(job: &Job) -> Result<Vec<Table>> {
         measured,
         before: Vec::new(),
         goodput: (0, acked),
+        programs,
     };
-    world.loop_to_the_end()?;
-    world.finish(links)
+    let end = world.loop_to_the_end()?;
+    world.finish(links, end)
 }
 
 struct World<'a> {
@@ -100,12 +104,15 @@ struct World<'a> {
     before: Vec<qdisc::Stats>,
     /// Start of the interval of goodput, and what each flow had acknowledged then.
     goodput: (u64, Vec<u64>),
+    /// Programs of the user's, if there are any.
+    programs: Option<Programs<'a>>,
 }
 
 const TIMER: u64 = 0;
 const RING: u64 = 1;
 const CLIENTS: u64 = 2;
 const RELAY: u64 = 3;
+const CHILDREN: u64 = 4;
 /// Before the start, so that a discipline that is set anew sees the last tick before it, ns.
 const HALF_A_TICK: u64 = 500_000;
 /// Between two looks at the trace's buffer, ns.
@@ -114,19 +121,12 @@ const TRACE_INTERVAL: u64 = 50_000_000;
 const LINGER: u64 = 1_000;
 
 impl World<'_> {
-    fn loop_to_the_end(&mut self) -> Result<()> {
-        let end = self.job.scenario.duration_ns;
+    /// When the run was over, ns.
+    fn loop_to_the_end(&mut self) -> Result<u64> {
+        let mut end = self.job.scenario.duration_ns;
         let record = &self.job.scenario.record;
-        let poll = Poll::new()?;
         let timer = sys::timer()?;
-        poll.add(timer.as_raw_fd(), TIMER)?;
-        if let Some(relay) = &self.relay {
-            poll.add(relay.fd(), RELAY)?;
-        }
-        poll.add(self.clients.fd(), CLIENTS)?;
-        for fd in self.capture.fds() {
-            poll.add(fd, RING)?;
-        }
+        let poll = self.poll(timer.as_raw_fd())?;
         let every =
             |interval: u64| Recurring { interval, due: if interval == 0 { u64::MAX } else { interval } };
         let mut samples = every(record.sample_interval_ns);
@@ -146,8 +146,20 @@ impl World<'_> {
         let mut ready = Vec::new();
         loop {
             let stop = stops.last().map_or(u64::MAX, |(t, _)| *t);
-            let due =
-                [samples.due, queues.due, goodput.due, traces.due, slices.due, looks.due, warm_up, stop, end];
+            let programs = self.programs.as_ref().map_or(u64::MAX, Programs::next_event);
+            end = end.min(self.programs.as_ref().and_then(Programs::over).unwrap_or(u64::MAX));
+            let due = [
+                samples.due,
+                queues.due,
+                goodput.due,
+                traces.due,
+                slices.due,
+                looks.due,
+                warm_up,
+                stop,
+                programs,
+                end,
+            ];
             let due = due.into_iter().min().expect("invariant: not empty");
             let relay = match &mut self.relay {
                 Some(relay) => {
@@ -173,6 +185,9 @@ impl World<'_> {
             if ready.contains(&CLIENTS) {
                 self.clients.collect(&self.shared)?;
             }
+            if let Some(programs) = self.programs.as_mut().filter(|_| ready.contains(&CHILDREN)) {
+                programs.collect(self.shared.now())?;
+            }
             if !ready.contains(&TIMER) {
                 continue;
             }
@@ -181,6 +196,9 @@ impl World<'_> {
                 relay.advance(next)?;
             }
             self.clients.advance(next, &self.shared)?;
+            if let Some(programs) = self.programs.as_mut().filter(|programs| programs.next_event() <= next) {
+                programs.advance(next, self.relay.as_ref().map_or(0, |relay| relay.entered))?;
+            }
             if warm_up <= next {
                 warm_up = u64::MAX;
                 self.count_from(next)?;
@@ -199,16 +217,38 @@ impl World<'_> {
                 self.measure_goodput(next);
             }
             while let Some((_, flow)) = stops.pop_if(|(t, _)| *t <= next) {
-                let acked = self.acked(flow);
-                let mut state = self.shared.state(flow);
-                state.acked_at_stop = Some(acked);
-                if let Some(fd) = state.open.filter(|_| state.writing) {
-                    sys::shut(fd);
-                }
+                self.stop(flow);
             }
             if next >= end {
-                return Ok(());
+                return Ok(end);
             }
+        }
+    }
+
+    /// What the loop waits for.
+    fn poll(&self, timer: RawFd) -> Result<Poll> {
+        let poll = Poll::new()?;
+        poll.add(timer, TIMER)?;
+        if let Some(relay) = &self.relay {
+            poll.add(relay.fd(), RELAY)?;
+        }
+        poll.add(self.clients.fd(), CLIENTS)?;
+        if let Some(programs) = &self.programs {
+            poll.add(programs.fd(), CHILDREN)?;
+        }
+        for fd in self.capture.fds() {
+            poll.add(fd, RING)?;
+        }
+        Ok(poll)
+    }
+
+    /// A flow whose time is over.
+    fn stop(&self, flow: u32) {
+        let acked = self.acked(flow);
+        let mut state = self.shared.state(flow);
+        state.acked_at_stop = Some(acked);
+        if let Some(fd) = state.open.filter(|_| state.writing) {
+            sys::shut(fd);
         }
     }
 
@@ -311,8 +351,7 @@ impl World<'_> {
         self.goodput.0 = t;
     }
 
-    fn finish(mut self, links: Vec<String>) -> Result<Vec<Table>> {
-        let end = self.job.scenario.duration_ns;
+    fn finish(mut self, links: Vec<String>, end: u64) -> Result<Vec<Table>> {
         if self.job.scenario.record.goodput_interval_ns > 0 && end > self.goodput.0 {
             self.measure_goodput(end);
         }
@@ -349,11 +388,14 @@ impl World<'_> {
         self.trace.drain()?;
         sys::sleep_until(self.shared.zero + end + LINGER);
         self.capture.finish()?;
+        if let Some(programs) = &mut self.programs {
+            programs.finish(end)?;
+        }
         self.trace.lines.retain(|line| line.us * 1000 < self.shared.zero + end + 1000);
         self.capture.rows.retain(|row| row.t <= end);
         let traced = acks::Acks::new(&self.trace.lines, &self.capture.rows, self.shared.zero);
         let drops = self.relay.and_then(|mut relay| relay.drops.take()).unwrap_or_default();
-        let mut made = tables::all(&self.shared, &self.notes, &drops, &traced);
+        let mut made = tables::all(&self.shared, &self.notes, &drops, &traced, end);
         made.push(tables::growths(&self.trace.growths, self.shared.zero));
         made.extend(got);
         if self.job.program.is_some() {

@@ -75,8 +75,47 @@ impl Udp<'_> {
     }
 }
 
+/// What tells the packets of one program from those of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ends {
+    /// Of the Internet Protocol.
+    pub protocol: u8,
+    /// Port of the sender, or 0.
+    pub source: u16,
+    /// Port of the receiver, or 0.
+    pub target: u16,
+    /// ECN bits.
+    pub ecn: Ecn,
+    /// No fragment.
+    pub whole: bool,
+}
+
+impl Ends {
+    /// Of any IP packet; of what cannot be read, zeros.
+    pub fn of(bytes: &[u8]) -> Ends {
+        let v6 = bytes.first().is_some_and(|first| first >> 4 == 6);
+        if bytes.len() < if v6 { 40 } else { 20 } {
+            return Ends { protocol: 0, source: 0, target: 0, ecn: Ecn::NotEct, whole: false };
+        }
+        let (protocol, at, whole, ecn) = match v6 {
+            true => (bytes[6], 40, bytes[6] != FRAGMENT, of_bits(bytes[1] >> 4)),
+            false => (bytes[9], 4 * (bytes[0] & 15) as usize, u16_at(bytes, 6) & 0x3fff == 0, ecn(bytes)),
+        };
+        let ports = bytes.get(at..at + 4).filter(|_| whole && [6, 17].contains(&protocol));
+        let (source, target) = ports.map_or((0, 0), |ports| (u16_at(ports, 0), u16_at(ports, 2)));
+        Ends { protocol, source, target, ecn, whole }
+    }
+}
+
+/// Number of IPv6's fragment header.
+const FRAGMENT: u8 = 44;
+
 fn ecn(ip: &[u8]) -> Ecn {
-    [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(ip[1] & 3) as usize]
+    of_bits(ip[1])
+}
+
+fn of_bits(bits: u8) -> Ecn {
+    [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(bits & 3) as usize]
 }
 
 /// What the first option of this kind holds.
@@ -132,6 +171,27 @@ mod tests {
         assert_eq!((h.source, h.target, h.seq, h.ack, h.len), (20_000, 10_000, 9, 5, 0));
         assert_eq!(h.sack, [(7, 8), (10, 11)]);
         assert_eq!(h.ecn, Ecn::Ect0);
+    }
+
+    #[test]
+    fn ends_of_any_packet() {
+        let mut p = ack();
+        let tcp = Ends { protocol: 6, source: 20_000, target: 10_000, ecn: Ecn::Ect0, whole: true };
+        assert_eq!(Ends::of(&p), tcp);
+        p[6] = 0x20; // the first of several fragments
+        assert_eq!(Ends::of(&p), Ends { source: 0, target: 0, whole: false, ..tcp });
+        p[6..10].copy_from_slice(&[0, 0, 64, 1]);
+        assert_eq!(Ends::of(&p), Ends { protocol: 1, source: 0, target: 0, ..tcp });
+        let mut six = vec![0x60, 0x30, 0, 0, 0, 8, 17, 64];
+        six.extend([0; 32]);
+        six.extend([0, 53, 0x27, 0x10, 0, 8, 0, 0]);
+        assert_eq!(
+            Ends::of(&six),
+            Ends { protocol: 17, source: 53, target: 10_000, ecn: Ecn::Ce, whole: true }
+        );
+        for cut in 0..20 {
+            assert!(!Ends::of(&p[..cut]).whole, "{cut}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
 use std::os::fd::RawFd;
 
-use ackclock_core::datagram::{Datagram, UDP_IP_BYTES};
+use ackclock_core::datagram::{Datagram, Opaque, UDP_IP_BYTES};
 use ackclock_core::packet::{Ecn, Flags, SackBlock};
 use ackclock_core::{Header as Content, Packet, Segment, Span, Stream, Time};
 use ackclock_net::{LinkConfig, LossConfig, Refused, SoleLink};
@@ -22,7 +22,7 @@ use ackclock_sim::world::layout::Layout;
 use crate::flows::{is_plain, Restart, Shared, SENDER_PORT};
 use crate::job::Job;
 use crate::network::Wiring;
-use crate::packet::{Header, Udp};
+use crate::packet::{self, Header, Udp};
 use crate::sys::relay::{Device, Fate, Sent, Verdict};
 use crate::wire;
 
@@ -50,18 +50,24 @@ pub struct Relay {
     plain: Vec<bool>,
     sent: Vec<Sent>,
     verdicts: Vec<Verdict>,
-    /// By flow and peer's port.
-    connections: BTreeMap<(u32, u16), Connection>,
+    /// Hosts of flows, in pairs; what others send is not known.
+    pairs: usize,
+    connections: BTreeMap<Key, Connection>,
     numbered: u32,
     /// Somebody asks for the ordinals of segments.
     counts: bool,
     seed: u64,
     framing: u32,
+    /// Packets that hosts have sent.
+    pub entered: u64,
     /// Packets dropped, if they were asked for.
     pub drops: Option<Vec<Dropped>>,
     /// What each flow got, if that was asked for.
     pub gauges: Option<Gauges>,
 }
+
+/// Flow, peer's port; of what is not known, the other port and the protocol, too.
+type Key = (u32, u16, u16, u8);
 
 /// A connection, from its SYN to the next one between these ports.
 #[derive(Default)]
@@ -123,6 +129,8 @@ impl Relay {
                 _ => builder.route(&mut layout, group.path.as_deref()),
             }
         }
+        let pairs = job.live.iter().flat_map(|live| &live.pairs);
+        pairs.for_each(|pair| builder.route(&mut layout, pair.path.as_deref()));
         let device = wiring.relay.take().expect("invariant: laid with the hosts");
         let alone: Vec<u64> =
             layout.links().map(|config| if ahead { least_delay(&config) } else { 0 }).collect();
@@ -133,6 +141,9 @@ impl Relay {
                 let least = flows.map(|flow| way(&layout.routes[flow.id as usize][side])).min();
                 device.look_ahead(2 * group + side, least.unwrap_or(0))?;
             }
+        }
+        for (i, one) in layout.routes[shared.flows.len()..].iter().flatten().enumerate() {
+            device.look_ahead(2 * job.scenario.flows.len() + i, way(one))?;
         }
         let links: Vec<_> = layout.links().map(|config| SoleLink::new(&config, job.seed)).collect();
         let own = |(link, &least): (&SoleLink, &u64)| if link.passes_ahead() { least } else { 0 };
@@ -167,11 +178,13 @@ impl Relay {
             plain: shared.flows.iter().map(|f| is_plain(&job.scenario.flows[f.group].workload)).collect(),
             sent: Vec::new(),
             verdicts: Vec::new(),
+            pairs: job.scenario.flows.len(),
             connections: BTreeMap::new(),
             numbered: 0,
             counts: job.scenario.record.drops || scripted || job.scenario.record.measures(),
             seed: job.seed,
             framing: job.scenario.network.framing_bytes,
+            entered: 0,
             drops: job.scenario.record.drops.then(Vec::new),
             gauges: None,
         })
@@ -303,22 +316,30 @@ impl Relay {
 
     fn enter(&mut self, now: u64, sent: &Sent) {
         let forward = sent.host.is_multiple_of(2);
+        self.entered += 1;
         let Some((flow, conn, content, ecn)) = self.read(forward, sent) else {
             self.decide(0, sent.packet, 0, Fate::Lost);
             return;
         };
         let packet =
             Packet { header: content, flow, conn, bytes: sent.len + self.framing, forward, ecn, more: 0 };
-        if let Some(gauges) = &mut self.gauges {
+        if let Some(gauges) = self.gauges_of(flow) {
             gauges.depart(Time(now), &packet);
         }
-        let first = self.routes[flow as usize][usize::from(!forward)][0];
-        self.offer(Time(now), first, packet);
+        self.offer(Time(now), self.routes[flow as usize][usize::from(!forward)][0], packet);
     }
 
-    /// Flow, number of the connection, and what the links look at, of a packet of a flow.
+    /// What flows got, if that was asked for and this is one of them.
+    fn gauges_of(&mut self, flow: u32) -> Option<&mut Gauges> {
+        self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
+    }
+
+    /// Flow, number of the connection, and what the links look at, of a packet.
     fn read(&mut self, forward: bool, sent: &Sent) -> Option<(u32, u32, Content, Ecn)> {
         let flows = self.plain.len();
+        if let Some(pair) = usize::from(sent.host / 2).checked_sub(self.pairs) {
+            return Some(self.read_unknown((flows + pair) as u32, forward, sent));
+        }
         let ends = |source: u16, target: u16| {
             let (ours, peer) = if forward { (source, target) } else { (target, source) };
             let flow = ours.checked_sub(SENDER_PORT).filter(|flow| (*flow as usize) < flows)?;
@@ -334,13 +355,40 @@ impl Relay {
                 Datagram::Report(report) => report.held = Span(sent.packet),
                 Datagram::Opaque(_) => return None, // nothing decodes to it
             }
-            let conn = self.connection(flow, peer, false).number;
+            let conn = self.connection((flow, peer, 0, 0), false).number;
             return Some((flow, conn, Content::Datagram(datagram), udp.ecn));
         }
         let header = Header::parse(sent.head())?;
         let (flow, peer) = ends(header.source, header.target)?;
-        let (conn, seg_no, rexmit) = self.count(flow, forward, peer, &header);
-        let (ack, wnd) = self.connection(flow, peer, false).offers[usize::from(!forward)].read(&header);
+        let (conn, segment) = self.segment((flow, peer, 0, 0), forward, &header, sent);
+        Some((flow, conn, segment, header.ecn))
+    }
+
+    /// The same of a packet of a program: TCP shows its header, all else is opaque.
+    fn read_unknown(&mut self, flow: u32, forward: bool, sent: &Sent) -> (u32, u32, Content, Ecn) {
+        let seen = packet::Ends::of(sent.head());
+        let (ours, peer) = if forward { (seen.source, seen.target) } else { (seen.target, seen.source) };
+        let key = (flow, peer, ours, seen.protocol);
+        if let Some(header) = Header::parse(sent.head()).filter(|_| seen.whole) {
+            let (conn, segment) = self.segment(key, forward, &header, sent);
+            return (flow, conn, segment, seen.ecn);
+        }
+        let conn = self.connection(key, false).number;
+        let header = if seen.protocol == libc::IPPROTO_UDP as u8 { 28 } else { 20 };
+        let opaque = Opaque {
+            number: sent.packet,
+            len: sent.len.saturating_sub(header),
+            ecn: seen.ecn,
+            header: header as u8,
+            ..Opaque::default()
+        };
+        (flow, conn, Content::Datagram(Datagram::Opaque(opaque)), seen.ecn)
+    }
+
+    /// Number of the connection, and the segment as links see it.
+    fn segment(&mut self, key: Key, forward: bool, header: &Header, sent: &Sent) -> (u32, Content) {
+        let (conn, seg_no, rexmit) = self.count(key, forward, header);
+        let (ack, wnd) = self.connection(key, false).offers[usize::from(!forward)].read(header);
         let mut seg = Segment {
             seq: sent.packet,
             ack,
@@ -351,16 +399,16 @@ impl Relay {
             flags: Flags(header.flags),
             ..Segment::default()
         };
-        for (start, end) in header.sack {
+        for &(start, end) in &header.sack {
             let relative = |edge: u32| edge.wrapping_sub(header.ack) as i32;
             seg.sack.push(SackBlock { start: relative(start), end: relative(end) });
         }
-        Some((flow, conn, seg.into(), header.ecn))
+        (conn, seg.into())
     }
 
-    /// The connection between a flow and a port; with `opens` a new one.
-    fn connection(&mut self, flow: u32, peer: u16, opens: bool) -> &mut Connection {
-        let connection = self.connections.entry((flow, peer)).or_default();
+    /// The connection between these ends; with `opens` a new one.
+    fn connection(&mut self, key: Key, opens: bool) -> &mut Connection {
+        let connection = self.connections.entry(key).or_default();
         if opens || connection.number == 0 {
             self.numbered += 1;
             *connection = Connection { number: self.numbered, ..Connection::default() };
@@ -369,10 +417,10 @@ impl Relay {
     }
 
     /// Number of the connection; ordinal of a data segment and its transmission, as the simulator counts them.
-    fn count(&mut self, flow: u32, forward: bool, peer: u16, header: &Header) -> (u32, u32, u8) {
+    fn count(&mut self, key: Key, forward: bool, header: &Header) -> (u32, u32, u8) {
         let counts = self.counts;
         let opens = header.syn && header.flags & Flags::ACK.0 == 0;
-        let connection = self.connection(flow, peer, opens);
+        let connection = self.connection(key, opens);
         let number = connection.number;
         if header.len == 0 || !counts {
             return (number, 0, 0);
@@ -407,7 +455,7 @@ impl Relay {
 
     fn drop(&mut self, t: Time, link: u32, packet: Packet, reason: Refused) {
         self.decide(0, name(&packet), 0, Fate::Lost);
-        if let Some(gauges) = &mut self.gauges {
+        if let Some(gauges) = self.gauges_of(packet.flow) {
             gauges.lose(t, &packet);
         }
         if let Some(drops) = &mut self.drops {
@@ -416,7 +464,7 @@ impl Relay {
     }
 
     fn deliver(&mut self, t: Time, link: u32, packet: &Packet) {
-        if let Some(gauges) = &mut self.gauges {
+        if let Some(gauges) = self.gauges_of(packet.flow) {
             gauges.arrive(t, packet);
         }
         let fate = if packet.ecn == Ecn::Ce { Fate::Marked } else { Fate::Delivered };

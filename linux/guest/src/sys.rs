@@ -10,6 +10,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 mod inbox;
+pub mod process;
 pub mod raw;
 pub mod relay;
 

@@ -17,9 +17,9 @@ use crate::relay::Dropped;
 use crate::trace::Growth;
 
 /// The tables of a run that this program makes by itself, without those of links and transactions.
-pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks) -> Vec<Table> {
+pub fn all(shared: &Shared, notes: &Notes, drops: &[Dropped], acks: &Acks, end: u64) -> Vec<Table> {
     vec![
-        flows(shared, notes, &acks.changes),
+        flows(shared, notes, &acks.changes, end),
         fetches(shared.fetches().as_slice(), &acks.changes),
         goodput(&notes.goodput),
         queue_samples(&notes.queues),
@@ -65,7 +65,7 @@ const CWR: u8 = CaState::Cwr as u8;
 const RECOVERY: u8 = CaState::Recovery as u8;
 const LOSS: u8 = CaState::Loss as u8;
 
-fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
+fn flows(shared: &Shared, notes: &Notes, changes: &[Change], end: u64) -> Table {
     struct Row {
         completed: Option<u64>,
         established: Option<u64>,
@@ -87,13 +87,13 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change]) -> Table {
         .iter()
         .map(|flow| {
             let state = shared.state(flow.id);
-            let stop = state.completed.map_or(flow.stop, |t| t.min(flow.stop));
+            let stop = state.completed.map_or(flow.stop, |t| t.min(flow.stop)).min(end);
             let acked = state.acked_at_stop.unwrap_or(state.closed.acked);
             Row {
                 completed: state.completed,
                 established: state.established,
                 stop,
-                goodput: acked as f64 * 8.0 / ((stop - flow.start) as f64 / 1e9),
+                goodput: acked as f64 * 8.0 / (stop.saturating_sub(flow.start) as f64 / 1e9),
                 failed: state.failed,
                 sums: state.closed,
                 changes: Changes::count(changes.iter().filter(|c| c.flow == flow.id)),

@@ -26,6 +26,7 @@ def _root(
 commands = Branch(
     {
         "run": "_run:run",
+        "live": "_live:live",
         "compare": "_sweep:compare",
         "report": "_run:report_",
         "lab": "_lab:lab",
@@ -51,7 +52,7 @@ commands = Branch(
     }
 )
 SECTIONS = {
-    "Run a scenario": ("run", "compare", "report", "lab", "check", "sweep"),
+    "Run a scenario": ("run", "live", "compare", "report", "lab", "check", "sweep"),
     "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "arena", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),

@@ -75,6 +75,12 @@ def say(text: str) -> None:
     typer.echo(printable(text))
 
 
+def complain(text: str) -> None:
+    """Print to standard error, as `say` does; if that cannot be written, go on without."""
+    with suppress(OSError):
+        typer.echo(printable(text), err=True)
+
+
 def warn(text: str) -> None:
     """Print a line to standard error, with what controls a terminal shown as text; if that cannot be written, go on without."""
     with suppress(OSError):

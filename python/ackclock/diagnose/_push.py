@@ -16,8 +16,8 @@ __all__ = ["marks_tell", "without_marks"]
 
 PSH = 0x08
 
-LEAST_FULL, MARKED = 20, 0.8
-"""Packets of whole segments, of which so large a share is marked that the mark tells nothing."""
+LEAST, MARKED = 3, 0.8
+"""Packets of several segments, of which so large a share is marked that the mark tells nothing."""
 
 ENDED = 0.3
 """Bursts whose last segment is full, of which so large a share is marked that the mark tells nothing."""
@@ -26,8 +26,8 @@ ENDED = 0.3
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Whether PSH on a full segment tells where a write ended.
 
-    Where packets of several segments show, nearly all of them are marked by a host that hands them to its card. Where a card, a switch or the way to the
-    receiver shows them cut, nearly every burst ends in a mark.
+    Where packets of several segments show at the sender, nearly all of them are marked by a host that hands them to its card. Where a card, a switch or the
+    way to the receiver shows them cut, nearly every burst ends in a mark. Those that show at the receiver were joined there, whatever their sender marked.
 
     Parameters
     ----------
@@ -38,27 +38,23 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
     mss
         Payload of a full segment, bytes.
     apart
-        Up to which packets are of one burst, s; None: those that have one timestamp and one echo.
+        Up to which packets are of one burst, s; None, at the receiver: those that have one timestamp and one echo.
     """
     import polars as pl
 
     own = packets.filter((pl.col("from_server") == server) & (pl.col("kind") == "data") & (pl.col("length") > 0))
     full = own.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
-    if full.height < LEAST_FULL:
-        return True
     marked = (pl.col("flags") & PSH) > 0
     several = full.filter(pl.col("length") > mss)
-    if (
-        not several.is_empty()
-    ):  # one of a single segment has no mark of that kind, and what it has then tells nothing either
+    if apart is not None and several.height >= LEAST:
         return float(several.select(marked.mean()).item()) < MARKED
     last = (
         (pl.col("timestamp") != pl.col("timestamp").shift(-1)) | (pl.col("echo") != pl.col("echo").shift(-1))
         if apart is None
         else (pl.col("t_s").shift(-1) - pl.col("t_s")) > apart
     )
-    ends = own.filter(last & (pl.col("length") == mss))
-    return ends.height < LEAST_FULL or float(ends.select(marked.mean()).item()) < ENDED
+    ends = own.filter(last & (pl.col("length") >= mss) & (pl.col("length") % mss == 0))
+    return ends.height < LEAST or float(ends.select(marked.mean()).item()) < ENDED
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:

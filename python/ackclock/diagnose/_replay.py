@@ -11,7 +11,7 @@ from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
-from ackclock.diagnose._waits import Instant, causes_of, is_buffered, is_level, is_paced, last_departures
+from ackclock.diagnose._waits import Instant, causes_of, is_buffered, is_level, is_paced, last_departures, with_buffer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -171,7 +171,8 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        now.pushed = bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0
+        # one that ends with the window was cut there
+        now.pushed = (bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0) and end != self.edge
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
             # a tail loss probe with new data: two round trips after what came last, or when the timer of the first in flight would be due
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)
@@ -354,6 +355,9 @@ class _Sender:
     def result(self) -> Replay:
         paced = is_paced(self.done, self.mss)
         causes = causes_of(self.done, mss=self.mss, paced=paced)
+        buffered = is_buffered(self.done, causes)
+        if buffered:
+            causes = with_buffer(self.done, causes, self.mss)
         seconds = dict.fromkeys(CAUSES, 0.0)
         carried = dict.fromkeys(CAUSES, 0)
         for i, cause in enumerate(causes):
@@ -368,7 +372,7 @@ class _Sender:
             recoveries=self.recoveries,
             timeouts=self.timeouts,
             paced=paced,
-            buffered=is_buffered(self.done, causes),
+            buffered=buffered,
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,
@@ -376,7 +380,7 @@ class _Sender:
 
 
 def unexplained(found: Replay) -> float:
-    """Share of the time for which the application counts although the packet before did not end what it had written.
+    """Share of the time for which the application counts although the packet before did not end what it had written, and no ACK came with the next.
 
     Parameters
     ----------
@@ -386,9 +390,9 @@ def unexplained(found: Replay) -> float:
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
     last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
-    spent = sum(
-        found.instants[i + 1].t - found.instants[i].t
-        for i, cause in enumerate(found.causes[:last])
-        if cause == "application" and not ended[i]
-    )
+    spent, alone = 0.0, False
+    for i in range(last - 1, -1, -1):
+        now, then = found.instants[i], found.instants[i + 1]
+        alone = not then.clocked if then.new else alone
+        spent += then.t - now.t if found.causes[i] == "application" and alone and not ended[i] else 0.0
     return spent / life if life > 0 else 0.0

@@ -12,12 +12,17 @@ __all__ = ["full_segment"]
 USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
 """Payload of a full segment, bytes: without anything that tells, and its bounds."""
 
+TIMESTAMPS = 12
+"""Bytes that the timestamps option takes of each segment (RFC 7323, padded)."""
+
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
 """Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
     """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
+
+    One of all that the receiver has announced is full, whatever is commoner: a program that writes little at a time fills few.
 
     A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
     is, or together with what the receiver has announced.
@@ -40,6 +45,9 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     if lengths.is_empty():
         return int(own["length"].max())  # type: ignore[arg-type]
     known = lengths.value_counts(sort=True).head(MOST_LENGTHS).rows()
+    allowed = int(announced or 0) - (TIMESTAMPS if own["timestamp"].max() else 0)
+    if dict(known).get(allowed, 0) > 1:
+        return allowed
     most = min(LARGEST_SEGMENT, int(announced) if announced else LARGEST_SEGMENT)
     sizes = {
         length // parts

@@ -11,6 +11,7 @@ packet said that more was written (no PSH); and a repair that was lost is found 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,9 @@ LATER = 2
 """Ticks behind an ACK, from which on a packet that echoes an earlier one tells that it had not come."""
 
 CLOSE = 10
-"""One in so many packets comes at the shortest distance from the one before: as fast as the path carries them."""
+"""One in so many packets comes at the shortest distance from the one before: as fast as the path carries them. As many times at random in a tick tell
+its end to a tenth, `SLACK`.
+"""
 
 WRAP = 1 << 32
 
@@ -102,7 +105,8 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
     round_trip = acks.round_trip(own)
     if round_trip is None:
         return None
-    released = _released(own, sends, tick, acks.times, round_trip)
+    sends, sharp = _beside(own, sends, tick, acks.times, round_trip)
+    released = _released(own, sends, tick, acks.times, round_trip, sharp=sharp)
     came = acks.heard(own, sends, tick, round_trip)
     made = [(t, 0, at, row) for at, (t, row) in enumerate(came)]
     repairs, unknown = None, 0
@@ -185,6 +189,29 @@ def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
     return [value * tick + offset for value in values], tick
 
 
+def _beside(
+    own: list[tuple[Any, ...]],
+    sends: list[float],
+    tick: float,
+    times: dict[int, list[tuple[float, float]]],
+    trip: float,
+) -> tuple[list[float], bool]:
+    """The same ticks on the clock of the ACKs, and whether ACKs tell where a tick ends.
+
+    No packet leaves before the ACK that it echoes, so none of these comes behind the end of the tick in which the packet left. Where many packets leave
+    with their ACKs, the latest of these comes just before that end. What came over the path tells the beginning less well: all may have stood in a queue.
+    """
+    behind = sorted(
+        times[row[9]][0][0] + trip - begins
+        for row, begins in zip(own, sends, strict=True)
+        if row[4] and row[9] in times
+    )
+    latest = behind[-1] if behind else tick
+    if latest > tick or len(behind) - bisect_left(behind, latest - tick) < CLOSE:
+        return sends, False
+    return [begins + latest - tick for begins in sends], True
+
+
 class _Acks:
     """What the receiver sent, by its timestamps."""
 
@@ -235,6 +262,8 @@ def _released(
     tick: float,
     times: dict[int, list[tuple[float, float]]],
     trip: float,
+    *,
+    sharp: bool,
 ) -> list[float | None]:
     """When the ACK came that released each packet; None if none came in the tick in which it left.
 
@@ -244,7 +273,7 @@ def _released(
     at = 0
     gaps = sorted(after[0] - row[0] for row, after in pairwise(own) if row[4] and after[4] and after[0] > row[0])
     apart = (
-        gaps[len(gaps) // CLOSE] if gaps else 0.0
+        gaps[len(gaps) // CLOSE] if gaps and not sharp else 0.0
     )  # a SYN, which begins the first tick, is so much faster on its way
     while at < len(own):
         row, begins = own[at], sends[at]

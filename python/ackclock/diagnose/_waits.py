@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures"]
+__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures", "with_buffer"]
 
 BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
@@ -27,8 +27,13 @@ LEVEL_TRIPS, LEVEL = 20, 0.8
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
 """Writes that show a full send buffer; within which time behind an ACK the program is awake, s; and at most which part of the time between two ACKs."""
 
-DRAINED = 0.5
-"""Part of the flight behind the last packet of a write, below which no window can have kept what came next."""
+DRAINED = 2 / 3
+"""Part of the flight behind the last packet of a write, below which no window can have kept what came next: Linux waits for a larger packet until a third of
+the window is free (`tcp_tso_win_divisor`), and wakes a program that waits for room once a third of its send buffer is.
+"""
+
+ACKS = 3
+"""ACKs in a row that let nothing leave, from which on there was nothing."""
 
 LONGER = 2
 """How many times as long as the one before a wait for pacing may be."""
@@ -105,9 +110,14 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
     new = [now.clocked for now in instants if now.new and not now.recovering]
     clocked = sum(new) > CLOCKED * len(new)
     filled = are_full(instants, mss) if paced and clocked else [False] * len(instants)
+    allowed = has_allowed(instants, mss)
+    woken = are_woken(instants, flights)
+    burst = mss
     for i in range(len(causes) - 1, -1, -1):
         now, then = instants[i], instants[i + 1]
-        full = now.room < mss
+        if then.new:
+            burst = then.new if then.clocked and allowed[i] else mss
+        full = now.room < max(burst, mss)
         if then.probe:
             pass
         elif then.new and not then.clocked:
@@ -118,9 +128,11 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
-            drained = ended[i] and now.nxt - now.delivered < DRAINED * flights[i]
-            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room
-            follows = "application" if nagle or drained else "cwnd"
+            drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
+            emptied = ended[i] and then.pushed and not full
+            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room; or nothing was left behind it as
+            # nothing was before, while a window that holds a program back keeps more than it lets leave
+            follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
@@ -163,7 +175,7 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
-    """Whether the application writes each time shortly behind an ACK, and each time so much that as much is in flight: a full send buffer wakes its
+    """Whether the application writes each time shortly behind an ACK, and each time so much that about as much is in flight: a full send buffer wakes its
     program like that, and no program with a pace of its own writes so.
     """
     behind: list[float] = []
@@ -176,14 +188,20 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
                 apart.append(now.t - heard)
             heard = now.t
         if cause == "application" and then.new and now.una < now.nxt and heard is not None:
-            behind.append(then.t - heard)
+            behind.append(0.0 if then.acked else then.t - heard)
             filled.append(then.nxt - then.delivered)
     if len(behind) < LEAST_WAKES:
         return False
     soon = min(WAKES_S, SOON * median(apart))
     usual = median(filled)
-    near = sum(abs(flight - usual) <= usual / 4 for flight in filled)
+    near = sum(flight >= DRAINED * usual for flight in filled)
     return sum(one <= soon for one in behind) >= LEVEL * len(behind) and near >= LEVEL * len(filled)
+
+
+def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
+    """The causes of a sender whose program waits for room in its send buffer: a wait in which cwnd has room belongs to that buffer."""
+    allowed = has_allowed(instants, mss)
+    return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
@@ -202,6 +220,40 @@ def are_full(instants: list[Instant], mss: int) -> list[bool]:
             most.popleft()
         made.append(flight + mss // 2 >= most[0][1])
     return made
+
+
+def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
+    """Whether a segment more than now was in flight within the last round trip: cwnd, which does not shrink without a loss, still has room for it."""
+    made: list[bool] = []
+    most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
+    span = 0.1
+    for now in instants:
+        flight = now.nxt - now.delivered
+        if now.rtt is not None:
+            span = now.rtt
+        if now.recovering:
+            most.clear()
+        while most and most[-1][1] <= flight:
+            most.pop()
+        most.append((now.t, flight))
+        while most[0][0] < now.t - span:
+            most.popleft()
+        made.append(flight + mss <= most[0][1])
+    return made
+
+
+def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
+    """Whether what leaves next had room all along: cwnd and the receiver's window allowed as much before, and several ACKs let nothing leave. A program that
+    waits for room in its send buffer does so over and over; a few times it was ACKs that a capture at the receiver has, and the sender has not.
+    """
+    made: list[bool] = []
+    count = 0
+    for now, then, flight in zip(instants, instants[1:], flights, strict=False):
+        count = 0 if now.new or now.again else count + (now.acked > 0)
+        low = DRAINED * flight
+        fills = then.new > 0 and then.clocked and then.nxt - then.delivered >= low and now.room >= then.new
+        made.append(fills and count >= ACKS and now.nxt - now.delivered < low)
+    return made if sum(made) >= LEAST_WAKES else [False] * len(made)
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:

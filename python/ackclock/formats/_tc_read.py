@@ -51,7 +51,7 @@ class Op:
     """Something that packets meet."""
 
     kind: str
-    """loss, delay, jitter, reorder, rate, queue or limit."""
+    """loss, duplicate, corrupt, delay, jitter, reorder, rate, queue or limit."""
     value: Any
 
 
@@ -109,7 +109,9 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
             loss += _loss(node, words, numbers, told)
         elif word in ("duplicate", "corrupt"):
             given = need(numbers(2), word)
-            told(f"{word} {given[0]}", "left out")
+            if len(given) > 1:
+                told(f"{word} {' '.join(given)}", "its correlation is left out")
+            loss.append(Op(word, share(given[0])))
         elif word == "reorder":
             given = need(numbers(2), word)
             gap = int(words.pop(1)) if words[:1] == ["gap"] and len(words) > 1 else 1

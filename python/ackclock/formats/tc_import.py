@@ -327,7 +327,17 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
     stage = 9
     delay = sum(op.value for op in ops if op.kind == "delay")
     for op in ops:
-        where = {"loss": 0, "queue": 1, "rate": 1, "limit": 1, "jitter": 2, "reorder": 3, "delay": -1}[op.kind]
+        where = {
+            "loss": 0,
+            "duplicate": 0,
+            "corrupt": 0,
+            "queue": 1,
+            "rate": 1,
+            "limit": 1,
+            "jitter": 2,
+            "reorder": 3,
+            "delay": -1,
+        }[op.kind]
         if where < 0:
             continue
         if (where <= stage and not (where == stage == 0)) or not links:
@@ -337,6 +347,8 @@ def _links(ops: list[Op], missing: list[str]) -> list[Link]:
         match op.kind:
             case "loss" if "loss" in link:
                 link["loss"] = _both(link["loss"], op.value, missing)
+            case "duplicate" | "corrupt" if op.kind in link:
+                missing.append(f"{op.kind} again, {100 * op.value:g}%: left out")
             case "rate" if "queue" in link and "rate" not in link:
                 link |= {**op.value, "queue": link["queue"]}
             case "rate":

@@ -10,22 +10,29 @@ from ackclock.linux._build import build
 from ackclock.linux._cache import Kernel, check_known, installed, use
 from ackclock.linux._doctor import Finding, missing
 from ackclock.linux._kept import Kept, kept, remove, remove_unused, unused
+from ackclock.linux._live import HOSTS, Live, live
+from ackclock.linux._programs import Ended, Program
 from ackclock.linux._run import check, run, run_batch
 from ackclock.linux._script import play_script
 from ackclock.linux._translate import PACKET_MEMORY, NetworkKind, kernel_controller
 
 __all__ = [
+    "HOSTS",
     "PACKET_MEMORY",
+    "Ended",
     "Finding",
     "Kept",
     "Kernel",
+    "Live",
     "NetworkKind",
+    "Program",
     "build",
     "check",
     "check_known",
     "installed",
     "kept",
     "kernel_controller",
+    "live",
     "missing",
     "play_script",
     "remove",

@@ -10,18 +10,19 @@ import signal
 import struct
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ackclock import _child
-from ackclock.errors import UnavailableError
+from ackclock.errors import AckclockError, InputError, UnavailableError
 from ackclock.linux import _cache
 from ackclock.linux._cache import Kernel
+from ackclock.linux._watch import ALONE_S, Watch
 
-__all__ = ["Outcome", "command_line", "play", "ran"]
+__all__ = ["Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
 """What the guest may use; the host gives what is touched."""
@@ -97,14 +98,31 @@ def play(
             digest = _cache.hash_file([data, packets.read_bytes()])
             if capture is not None:
                 shutil.copyfile(packets, capture)
-        return Outcome(tables=_tables(data), digest=digest, wall_s=wall)
+        return Outcome(tables=tables(data), digest=digest, wall_s=wall)
 
 
 @contextmanager
 def ran(
-    files: Mapping[str, str], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, ipv6: bool = False
-) -> Iterator[tuple[Path, float]]:
+    files: Mapping[str, str], seed: int, *, kernel: Kernel, cpu: int, wall_limit_s: float, ipv6: bool = False,
+    watch: Watch | None = None, rescue: Callable[[Path], None] | None = None,
+    words: Sequence[str] = (), variables: Mapping[str, str] | None = None,
+) -> Iterator[tuple[Path, float]]:  # fmt: skip
     """Run the guest to its end, `files` in its root.
+
+    Parameters
+    ----------
+    files
+        Name -> text.
+    seed, kernel, cpu, wall_limit_s
+        As for `play`.
+    ipv6
+        Whether the kernel has IPv6.
+    watch
+        Who notices a program that never sleeps.
+    rescue
+        Called with the folder of what a guest left that did not come to its end.
+    words, variables
+        Of the kernel, beside those that every run has.
 
     Yields
     ------
@@ -126,19 +144,30 @@ def ran(
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         started = time.perf_counter()
-        _execute(command_line(kernel, ipv6=ipv6), kernel, folder, seed, cpu, wall_limit_s)
-        wall = time.perf_counter() - started
-        report = _report(folder)
-        if report.get("error"):
-            raise UnavailableError(f"the guest reports: {report['error']}")
+        try:
+            arguments = [*command_line(kernel, ipv6=ipv6), *words]
+            _execute(
+                arguments, kernel, folder, {"UML_RNG_SEED": str(seed), **(variables or {})}, cpu, wall_limit_s, watch
+            )
+            wall = time.perf_counter() - started
+            report = _report(folder)
+            if report.get("error"):
+                raise UnavailableError(f"the guest reports: {report['error']}")
+        except AckclockError:
+            if rescue is not None:
+                rescue(folder / "out")
+            raise
         yield folder / "out", wall
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu: int, wall_limit_s: float) -> None:
+def _execute(
+    arguments: list[str], kernel: Kernel, folder: Path, variables: dict[str, str], cpu: int, wall_limit_s: float,
+    watch: Watch | None,
+) -> None:  # fmt: skip
     """Start the kernel and wait for its end; whatever happens, nothing of it is left running."""
-    environment = {"UML_RNG_SEED": str(seed)}
+    environment = dict(variables)
     for name in ("TMPDIR", "PATH"):
         if name in os.environ:
             environment[name] = os.environ[name]
@@ -161,12 +190,38 @@ def _execute(arguments: list[str], kernel: Kernel, folder: Path, seed: int, cpu:
         os.sched_setaffinity(0, before)
     with _ended(process, folder):
         try:
-            process.wait(timeout=wall_limit_s)
+            _wait(process, wall_limit_s, watch)
         except _child.TimeoutExpired:
+            who = None if watch is None else watch.busiest()
             raise UnavailableError(
-                f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped; "
-                "allowed: a shorter run, or a larger --wall-limit"
+                f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped"
+                f"{f', while {who} ran' if who else ''}; allowed: a shorter run, or a larger --wall-limit"
             ) from None
+
+
+LOOK_S = 1.0
+"""Between two looks at a guest with programs."""
+
+
+def _wait(process: _child.Popen[bytes], wall_limit_s: float, watch: Watch | None) -> None:
+    """Wait for the end of the kernel, and look for a program that keeps it from ending."""
+    if watch is None:
+        process.wait(timeout=wall_limit_s)
+        return
+    until = time.monotonic() + wall_limit_s
+    while True:
+        left = until - time.monotonic()
+        try:
+            process.wait(timeout=max(min(LOOK_S, left), 0))
+            return
+        except _child.TimeoutExpired:
+            if left <= LOOK_S:
+                raise
+        if (who := watch.look(process.pid)) is not None:
+            raise InputError(
+                f"{who}: found a program that never sleeps ({ALONE_S:g} s of processor time without a system call), and no time passes "
+                "while it runs; allowed: one that waits or asks for the time now and then"
+            )
 
 
 NO_RANDOM_ADDRESSES = 0x0040000
@@ -225,16 +280,16 @@ def _report(folder: Path) -> dict[str, Any]:
     )
 
 
-def _tables(data: bytes) -> dict[str, Columns]:
+def tables(data: bytes) -> dict[str, Columns]:
     """Read `tables.bin`."""
     (length,) = struct.unpack_from("<Q", data)
     index = json.loads(data[8 : 8 + length])
     start = 8 + length
-    tables: dict[str, Columns] = {}
+    found: dict[str, Columns] = {}
     for table, columns in index.items():
         made: Columns = {}
         for name, kind, at, size, names in columns:
             raw = data[start + at : start + at + size]
             made[name] = (kind, raw if names is None else [names[c] for (c,) in struct.iter_unpack("<I", raw)])
-        tables[table] = made
-    return tables
+        found[table] = made
+    return found

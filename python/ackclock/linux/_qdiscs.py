@@ -25,7 +25,7 @@ NAMES = ("access", "bottleneck", "egress")
 ENOUGH = 1_000_000
 """Packets of a queue that never drops."""
 
-LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "name")
+LINK_KEYS = ("rate", "delay", "queue", "loss", "jitter", "reorder", "duplicate", "corrupt", "name")
 NEUTRAL = {"thin_acks": 1}
 """Values of a link's keys that ask for nothing, beside 0 and absent."""
 
@@ -55,6 +55,10 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("record.drops", "true")
     if any(group["workload"].get("common_random_numbers") for group in scenario["flows"]):
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
+    for place, link in links_of(network):
+        for key in ("duplicate", "corrupt"):
+            if link.get(key):  # what disciplines count of such packets is not what the tables of links tell
+                raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
     whole = whole or any("merging" in link for _, link in links_of(network))
@@ -190,12 +194,15 @@ def stages_of(link: Mapping[str, Any], number: int, place: str, overhead: int) -
     loss = link.get("loss") or {"kind": "none"}
     if loss.get("applies_to", "all") != "all":
         raise NotByQdiscError(f"{place}.loss.applies_to", quote(loss["applies_to"]))
+    odd = {key: _share(link[key]) for key in ("duplicate", "corrupt") if link.get(key)}
     if loss["kind"] == "bernoulli" and loss["p"] > 0:
-        out.append(stage(netem(loss=_share(loss["p"])), loses=True))
+        out.append(stage(netem(loss=_share(loss["p"]), **odd), loses=True))
     elif loss["kind"] == "gilbert-elliott":
         model = [_share(p) for p in (loss["p"], loss["r"], 1 - loss["loss_bad"], loss["loss_good"])]
-        out.append(stage(netem(gemodel=model), loses=True))
-    elif loss["kind"] not in ("none", "bernoulli"):
+        out.append(stage(netem(gemodel=model, **odd), loses=True))
+    elif odd:
+        out.append(stage(netem(**odd), loses=True))
+    if loss["kind"] not in ("none", "bernoulli", "gilbert-elliott"):
         raise NotByQdiscError(f"{place}.loss.kind", quote(loss["kind"]))
 
     queue = link.get("queue") or {"kind": "drop-tail"}
@@ -242,7 +249,7 @@ def _rate_of_netem(rate_bps: int, frame: int) -> int:
 
 def _netem(overhead: int, **given: Any) -> dict[str, Any]:
     base = {
-        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None,
+        "kind": "netem", "limit": ENOUGH, "delay_ns": 0, "rate": 0, "overhead": overhead, "loss": 0, "gemodel": None, "duplicate": 0, "corrupt": 0,
         "seed": 0,
     }  # fmt: skip
     return {**base, **given}
@@ -304,6 +311,7 @@ def _is_delay(qdisc: Mapping[str, Any]) -> bool:
         and not qdisc["rate"]
         and not qdisc["loss"]
         and qdisc["gemodel"] is None
+        and not (qdisc["duplicate"] or qdisc["corrupt"])
     )
 
 

@@ -26,7 +26,7 @@ from ackclock.linux._guest import Columns, Outcome
 from ackclock.linux._translate import NETWORKS, NetworkKind
 from ackclock.scenario import CapturePoint, Scenario
 
-__all__ = ["a_cpu", "check", "identity", "play", "run", "run_batch"]
+__all__ = ["a_cpu", "check", "complete", "identity", "play", "provenance", "run", "run_batch"]
 
 WALL_PER_VIRTUAL = 20
 WALL_LEAST_S = 120
@@ -89,7 +89,7 @@ def run(
         seed=seed,
         digest=outcome.digest,
         tables=outcome.tables,
-        provenance=_provenance(which, job, [seed], text),
+        provenance=provenance(which, job, [seed], text),
     )
 
 
@@ -119,7 +119,7 @@ def play(
     limit = _limit(wall_limit_s, job)
     place = a_cpu() if cpu is None else cpu
     outcome = _guest.play(job, seed, kernel=which, cpu=place, wall_limit_s=limit, capture=capture)
-    return replace(outcome, tables=_complete(outcome.tables))
+    return replace(outcome, tables=complete(outcome.tables))
 
 
 def identity() -> str:
@@ -197,8 +197,8 @@ def run_batch(
         scenario=scenario,
         seeds=tuple(seeds),
         digests=tuple(outcome.digest for outcome in outcomes),
-        tables=_joined(seeds, [_complete(outcome.tables) for outcome in outcomes]),
-        provenance=_provenance(kernel, plans[0], seeds, text),
+        tables=_joined(seeds, [complete(outcome.tables) for outcome in outcomes]),
+        provenance=provenance(kernel, plans[0], seeds, text),
     )
 
 
@@ -257,7 +257,7 @@ def a_cpu() -> int:
     return available[os.getpid() % len(available)]
 
 
-def _provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
+def provenance(kernel: Kernel, job: dict[str, Any], seeds: Sequence[int], text: str) -> dict[str, Any]:
     """Everything that the result depends on."""
     about = {
         "engine": f"linux {kernel.release}",
@@ -285,7 +285,7 @@ def _schema() -> dict[str, dict[str, str]]:
     return {table: {name: kind for name, (kind, _) in columns.items()} for table, columns in tables.items()}
 
 
-def _complete(tables: dict[str, Columns]) -> dict[str, Columns]:
+def complete(tables: dict[str, Columns]) -> dict[str, Columns]:
     """The simulator's tables and columns, in its order; what the kernel does not tell is null. Then what only the kernel tells."""
     out: dict[str, Columns] = {}
     for table, wanted in _schema().items():

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.linux._facts import Has
 from ackclock.linux._qdiscs import NotByQdiscError, links_of, qdiscs
-from ackclock.scenario import ClassicSlowStart, Host, HyStart, Stack
+from ackclock.scenario import ClassicSlowStart, Host, HyStart, Link, Stack
 from ackclock.scenario._base import schema
 
 __all__ = ["NETWORKS", "job", "kernel_controller"]
@@ -172,6 +172,10 @@ def job(scenario: Mapping[str, Any], seed: int, network: NetworkKind, kernel: Ha
             key=f"flows.{large[0]}.stack.tso", found="true", allowed="false, where the network is --network relay"
         )
     if plan["kind"] == "relay":
+        for place, link in links_of(scenario["network"]):
+            if link.get("duplicate"):
+                found = quote(Link.shown("duplicate", link["duplicate"]))
+                raise ScenarioError(key=f"{place}.duplicate", found=found, allowed="0, with the linux backend")
         _check_relay(scenario["network"])
     _check_cards(hosts, plan["kind"])
     for i, group in enumerate(flows):

@@ -1276,6 +1276,10 @@ class Link(Table):
     """Jitter as Linux netem has it, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
+    duplicate: float | str
+    """Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival."""
+    corrupt: float | str
+    """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
     """How rate, delay and loss vary over time. Default: they are constant."""
     wifi: WifiJitter | None
@@ -1300,6 +1304,8 @@ class Link(Table):
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
+        duplicate: float | str = ...,
+        corrupt: float | str = ...,
         capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None = ...,
         wifi: WifiJitter | None = ...,
         aggregate: str = ...,
@@ -1442,6 +1448,10 @@ class NamedLink(Table):
     """Jitter as Linux netem has it, around `delay`. Default: none."""
     reorder: Reorder | None
     """Reordering of packets. Default: none."""
+    duplicate: float | str
+    """Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival."""
+    corrupt: float | str
+    """Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end."""
     capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None
     """How rate, delay and loss vary over time. Default: they are constant."""
     wifi: WifiJitter | None
@@ -1468,6 +1478,8 @@ class NamedLink(Table):
         jitter: str = ...,
         netem_jitter: NetemJitter | None = ...,
         reorder: Reorder | None = ...,
+        duplicate: float | str = ...,
+        corrupt: float | str = ...,
         capacity: Schedule | Random | Mahimahi | Dummynet | TokenBucket | None = ...,
         wifi: WifiJitter | None = ...,
         aggregate: str = ...,

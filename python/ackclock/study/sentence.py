@@ -99,8 +99,27 @@ def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = 
     return ", ".join(filter(None, (words or "not recorded yet", asked + numbers)))
 
 
-def row(sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...]) -> tuple[str, str, str, str, str]:
-    """Place, words, claims, verdicts and causes of a sentence, as the document's table has them."""
+def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
+    """Causes of a claim, each with its verdict and the numbers that decide, and guesses."""
+    name = claim.id
+    causes = []
+    if claim.intervention and claim.direction:
+        causes.append(
+            f"{name} is itself an intervention: {answered(records, name, DIRECTION, claim.direction.reading)} (changed: {claim.intervention})"
+        )
+    for cause in claim.causes:
+        answer = answered(records, name, cause.name, cause.criterion.reading)
+        causes.append(f"{name} because {cause.because}: {answer} (changed: {cause.intervention})")
+    return causes + [f"{name}, a guess: {guess}" for guess in claim.guesses]
+
+
+def row(
+    sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
+) -> tuple[str, str, str, str, str]:
+    """Place, words, claims, verdicts and causes of a sentence, as the document's table has them.
+
+    `above` holds the claims whose causes a row before this one has told; those of this one are added.
+    """
     found, causes = [], []
     for name in sentence.claims:
         claim = claims[name]
@@ -110,14 +129,9 @@ def row(sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...
             direction, magnitude = "not comparable", ""
         much = f"how much {magnitude}" if magnitude else ""
         found.append(f"{name} " + (", ".join(filter(None, (direction, much))) or "not recorded yet"))
-        if claim.intervention and claim.direction:
-            causes.append(
-                f"{name} is itself an intervention: {answered(records, name, DIRECTION, claim.direction.reading)} (changed: {claim.intervention})"
-            )
-        for cause in claim.causes:
-            answer = answered(records, name, cause.name, cause.criterion.reading)
-            causes.append(f"{name} because {cause.because}: {answer} (changed: {cause.intervention})")
-        causes += [f"{name}, a guess: {guess}" for guess in claim.guesses]
+        told_here = causes_of(claim, records)
+        causes += [f"{name}: above"] if told_here and name in above else told_here
+        above.add(name)
     what = "; ".join(
         filter(None, (", ".join(sentence.claims), sentence.beside, f"none: {sentence.none}" if sentence.none else ""))
     )
@@ -139,6 +153,7 @@ def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple
     )
     lines: list[str] = []
     source = ""
+    above: set[str] = set()
     for sentence in (*sentences, *own):
         if sentence.source != source:
             source = sentence.source
@@ -149,5 +164,5 @@ def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple
                 "| where | what | claim, or why none | verdict | cause |",
                 "| --- | --- | --- | --- | --- |",
             ]
-        lines.append("| " + " | ".join(row(sentence, known, records)) + " |")
+        lines.append("| " + " | ".join(row(sentence, known, records, above)) + " |")
     return "\n".join(lines[1:])

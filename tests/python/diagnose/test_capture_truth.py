@@ -76,3 +76,25 @@ def test_an_interface_of_a_capture_is_taken_out() -> None:
     whole = block(0x0A0D0D0A, bytes(16)) + block(1, bytes(8)) * 3 + b"".join(packets)
     part = kernel_captures.of_interface(whole, 1)
     assert part == block(0x0A0D0D0A, bytes(16)) + block(1, bytes(8)) + block(6, bytes(4) + bytes([1]) * 20) * 2
+
+
+def test_a_probe_of_the_tail_of_a_sender_without_more_is_no_repair() -> None:
+    """Table `limits` of a run says the same."""
+    still = {"bytes_acked": 5, "notsent": 0}
+    rows = [row(i / 10, **still) for i in range(4)]
+    rows += [row(0.4, **still, total_retrans=1), row(0.5, bytes_acked=9, notsent=0)]
+    told = capture_truth.truth(rows)
+    assert told["repair"] == 0.0
+    assert told["application"] == pytest.approx(0.5)
+
+
+def test_a_short_rest_that_cwnd_holds_back_is_the_windows() -> None:
+    assert capture_truth.truth([row(0.0, notsent=300), row(0.1, notsent=300)])["window"] == pytest.approx(0.1)
+    rest = {"notsent": 300, "unacked": 5}
+    assert capture_truth.truth([row(0.0, **rest), row(0.1, **rest)])["application"] == pytest.approx(0.1)
+
+
+def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> None:
+    """A repair at the end of a transfer whose connection was closed before the next sample did not count."""
+    stuck = [row(0.0, bytes_acked=1)] + [row(i / 10, bytes_acked=5, ca_state=3) for i in range(1, 4)]
+    assert capture_truth.truth(stuck)["repair"] == pytest.approx(0.3)

@@ -88,6 +88,53 @@ def test_two_answers_in_one_interrupt_of_a_host_whose_senders_rest():
         assert shown(text, "none", seed) == shown(text, "all", seed)
 
 
+TIMELESS = {
+    "links": [{"name": "timeless"}, {"name": "radio", "wifi": {"mean": "1.1 ms"}}],
+    "paths": [{"name": "p", "forward": ["radio", "timeless"], "backward": ["radio"]}],
+    "topology": "graph",
+}
+"""What comes off the radio at one instant meets what the hosts send at it; a link that takes no time is in between."""
+
+COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
+"""ACKs come between segments that are written one by one."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"network": TIMELESS, "flows": [{}]},
+        {"network": {"bottleneck": {"rate": "110 Mbit/s"}}, "flows": [{"host": "h"}], "hosts": COSTLY},
+    ],
+    ids=["a link that takes no time", "a host whose packets cost time"],
+)
+def test_what_comes_between_at_one_instant(given):
+    """All of 30 seeds differed."""
+    text = Scenario.from_dict({"duration": "700 ms", **given}).to_engine_json()
+    for seed in range(3):
+        assert shown(text, "none", seed) == shown(text, "all", seed)
+
+
+def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
+    """Data that was written within a round of sending was longer than the path takes, for as long as segments were written at once."""
+    both = [
+        {"server": "20 kB"},
+        {"client": "60 kB", "gap": "1 ms", "separate": True},
+    ]
+    workload = {"kind": "conversation", "streams": 35, "steps": both}
+    lossy = {"rate": "50 Mbit/s", "delay": "5 ms", "loss": {"kind": "bernoulli", "p": 0.01}}
+    raw = {"duration": "1 s", "network": {"bottleneck": lossy}, "flows": [{"workload": workload}]}
+    scenario, path = Scenario.from_dict(raw), tmp_path / "c.pcapng"
+    text = scenario.to_engine_json()
+    assert shown(text, "none") == shown(text, "all")
+    _engine.run(scenario.to_engine_json(capture="sender"), 1, str(path))
+    first: dict[bytes, int] = {}
+    for packet in path.read_bytes().split(b"\x08\x00\x45\x00")[1:]:
+        if packet[10:14] == bytes([10, 0, 0, 1]):  # source; its number, and its length
+            first.setdefault(packet[22:26], int.from_bytes(packet[:2], "big"))
+    assert len(first) > 100
+    assert max(first.values()) == 1500
+
+
 @pytest.mark.parametrize("workload", [{"kind": "transfer", "bytes": "162 bytes"}, {"kind": "bulk"}])
 def test_a_flow_that_stops_before_it_is_connected_closes(workload):
     """Its writer waits, and with it the close: a connection that rests after its handshake had forgotten both."""

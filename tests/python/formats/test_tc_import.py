@@ -55,8 +55,8 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
     ),
     "duplicates and damage": (
         "tc qdisc add dev eth0 root netem delay 10ms duplicate 1% corrupt 0.1%",
-        {"delay": "10 ms", "queue": HELD},
-        2,
+        {"delay": "10 ms", "queue": HELD, "duplicate": 0.01, "corrupt": 0.001},
+        0,
     ),
     "tbf with a limit": (
         "tc qdisc add dev eth0 root tbf rate 512kbit burst 1540 limit 384k",
@@ -245,6 +245,7 @@ EXPORTED = {
     "fq_codel": {**LINK, "queue": {"kind": "fq-codel", "limit": "100 packets", "target": "4 ms"}},
     "pie": {**LINK, "queue": {"kind": "pie", "limit": "100 packets", "ecn": True}},
     "netem": {**LINK, "queue": {"kind": "netem-limit", "limit": "90 packets"}},
+    "copies and damage": {**LINK, "duplicate": 0.01, "corrupt": 0.005},
 }
 
 
@@ -267,11 +268,11 @@ def test_what_export_wrote_import_reads_back(name):
 
 
 def test_the_command_writes_a_scenario_and_says_what_it_could_not_keep(tmp_path, capsys):
-    (tmp_path / "net.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms duplicate 1%\n")
+    (tmp_path / "net.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms slot 1ms\n")
     out = tmp_path / "net.toml"
     assert main(["import", "tc", str(tmp_path / "net.sh"), "--out", str(out)]) == 0
-    assert "not kept: line 1: netem duplicate 1%: left out" in capsys.readouterr().err
-    assert out.read_text().startswith("# not kept: line 1: netem duplicate 1%: left out\n")
+    assert "not kept: line 1: netem slot: left out" in capsys.readouterr().err
+    assert out.read_text().startswith("# not kept: line 1: netem slot: left out\n")
     assert ackclock.load(out).network.bottleneck.delay == "10 ms"
     assert main(["import", "tc", str(tmp_path / "net.sh"), "--forward", "eth7"]) == 2
     assert '--forward: found "eth7"; allowed:' in capsys.readouterr().err

@@ -128,6 +128,7 @@ FOREIGN = {
     "run x.toml --out there": ["flows.parquet", "run.json"],
     "evaluate own.py:Own --quick --jobs 1 --out there": ["report.html", "evaluate.json", "junit.xml", "cells.parquet"],
     "study run prr --out there": ["report.html", "claims.json"],
+    "live --client true --out there": ["flows.parquet", "run.json", "client", "server"],
 }
 
 
@@ -145,6 +146,7 @@ def test_a_foreign_folder_is_refused_before_anything_runs(
         err = capsys.readouterr().err
         assert err.count("\n") == 1
         whose = {"evaluate": "evaluation"}.get(command.split()[0], command.split()[0])
+        whose = "live run" if name in ("client", "server") else whose.replace("live", "run")
         assert f"found {name}, which no {whose} has written; allowed: " in err
         assert [path.name for path in (here / "there").iterdir()] == [name]
         assert (here / "there" / name).read_text() == "mine"

@@ -396,6 +396,7 @@ SITES: dict[str, str] = {
     "linux/_tree.py": BUILD,
     "own.py": COPIES,
     "cli/_import.py": "TOML",
+    "cli/_live.py": "JSON, Parquet",
     "cli/_prove.py": OURS,
     "prove/certificate.py": RECORD,
     "prove/figure.py": FIGURES,

@@ -97,7 +97,7 @@ def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
 
 
 READ = {
-    "--beside", "--budget", "--check", "--controller", "--entry", "--own-code", "--patch", "--registered", "--rival", "--scenario", "--statement", "--style", "--tree", "--wheel",
+    "--beside", "--budget", "--check", "--controller", "--entry", "--own-code", "--patch", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
 }  # fmt: skip
 """Options whose text speaks of files that the command reads."""
 
@@ -105,6 +105,7 @@ FOLDERS = {
     ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
     ("sweep run", "--out"), ("sweep resume", "--out"), ("sweep status", "--out"), ("sweep rerun", "--out"), ("sweep plot", "--out"),
     ("sweep export", "--out"), ("compare", "--out"), ("prove", "--out"), ("arena run", "--out"), ("arena scenarios", "--out"),
+    ("live", "--out"),
 }  # fmt: skip
 """Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
 

@@ -93,7 +93,7 @@ LIST = {
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
     "linux list": "`tests/python/linux/test_kept.py`", "linux remove": "`tests/python/linux/test_kept.py`",
-    "diff": "starts a kernel", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`", "study edges": "as `study run`",
+    "diff": "starts a kernel", "live": "`tests/python/linux/test_linux_live.py`", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`", "study edges": "as `study run`",
 }  # fmt: skip
 """Commands that are tried elsewhere, and why."""
 

@@ -332,6 +332,11 @@ each(
     },
 )
 
+each(
+    f"{LINK}.duplicate",
+    lambda d: {LINK: {"rate": "1 Mbit/s", "duplicate": 0.5, "merging": {"receive_interval": f"{d(0, 9)} us"}}},
+)
+
 for key, step in (
     ("steps.0.server", {"client": "1 kB", "server": "1000 bytes"}),
     ("steps.0", {"gap": "1 ms"}),

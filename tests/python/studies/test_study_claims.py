@@ -476,6 +476,9 @@ def test_the_table_of_sentences_has_verdicts_and_causes(tmp_path):
         in text
     )
     assert "| p. 2 | so it is called | none: a name |  |  |" in text
+    again = sentence.table([*rows, replace(rows[0], place="p. 3")], [claim], (made.recorded("quick"),))
+    assert again.count("the sun shines") == 1
+    assert "| p. 3 | it gains | X1 | X1 holds, how much fails | X1: above |" in again
 
 
 def test_a_cause_stands_beside_the_interval_of_its_intervention(tmp_path):

@@ -1,7 +1,7 @@
 //! What of a link may happen ahead of time. Each feature of a link says it of itself; one that says nothing is unfit, and so is a link
 //! that has it.
 
-use ackclock_core::Span;
+use ackclock_core::{Rate, Span};
 
 use super::{LinkConfig, Merging};
 use crate::capacity::CapacityConfig;
@@ -35,13 +35,15 @@ impl Ahead {
         // no `..`: a new key has to be named here
         let LinkConfig {
             name: _,
-            rate: _,
-            delay: _,
+            rate,
+            delay,
             queue,
             loss,
             jitter,
             netem_jitter,
             reorder,
+            duplicate,
+            corrupt,
             capacity,
             wifi,
             aggregate,
@@ -52,11 +54,15 @@ impl Ahead {
         } = config;
         let order_kept = |time: &Span| if *time > Span::ZERO { Ahead::PASSES } else { Ahead::FIT };
         let features = [
+            // what takes no time is over at the instant at which it began, and who is first there is known at that instant only
+            if *rate == Rate::INFINITE && *delay == Span::ZERO { Ahead::UNFIT } else { Ahead::FIT },
             queue.ahead(),
             loss.ahead(),
             order_kept(jitter),
             netem_jitter.ahead(),
             reorder.ahead(),
+            // copies and what tells of damaged packets come by the link's own events
+            if *duplicate > 0.0 || *corrupt > 0.0 { Ahead::UNFIT } else { Ahead::FIT },
             capacity.ahead(),
             wifi.ahead(),
             order_kept(aggregate),
@@ -171,6 +177,8 @@ mod tests {
             (LinkConfig { jitter, ..plain() }, Ahead::PASSES),
             (LinkConfig { aggregate: jitter, ..plain() }, Ahead::PASSES),
             (LinkConfig { thin_acks: 2, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { duplicate: 0.1, ..plain() }, Ahead::UNFIT),
+            (LinkConfig { corrupt: 0.1, ..plain() }, Ahead::UNFIT),
             (LinkConfig { merging: merging.clone(), ..plain() }, Ahead::UNFIT),
             (LinkConfig { jitter, merging, ..plain() }, Ahead::UNFIT),
         ];

@@ -12,7 +12,8 @@ impl Link {
     /// From now on an adversary decides what becomes of its packets.
     pub fn ask_adversary(&mut self) {
         self.ask_for_everything();
-        self.extras_or_none().asks = true;
+        let extras = self.extras_or_none();
+        (extras.asks, extras.adversary) = (true, true);
     }
 
     /// Packets that its queue dropped so far.
@@ -24,8 +25,21 @@ impl Link {
     }
 }
 
-/// Ask the adversary what becomes of a packet: whether it is lost.
-pub(super) fn ask(extras: &mut Extras, crowd: &mut Crowd, pool: &mut Pool, now: Time, id: PacketId) -> bool {
+/// Ask whether a packet comes twice, unless that saved it, and the adversary what becomes of it: whether it is lost.
+pub(super) fn ask(
+    extras: &mut Extras,
+    crowd: &mut Crowd,
+    pool: &mut Pool,
+    now: Time,
+    id: PacketId,
+    saved: bool,
+) -> bool {
+    if !saved && extras.doubles() {
+        extras.owe(now, pool[id]);
+    }
+    if !extras.adversary {
+        return false;
+    }
     let fate = pool.ask(now, id);
     match fate {
         None => {}

@@ -31,6 +31,10 @@ table! {
         netem_jitter: Option<NetemJitter> = Takes::Table(NetemJitter::TABLE);
         /// Reordering of packets. Default: none.
         reorder: Option<Reorder> = Takes::Table(Reorder::TABLE);
+        /// Probability that a packet comes twice. The copy crosses the link for itself and counts as an arrival.
+        duplicate: f64 = Takes::Share, 0.0;
+        /// Probability that a packet is damaged: it waits and takes its time on the link, and is lost at the end.
+        corrupt: f64 = Takes::Share, 0.0;
         /// How rate, delay and loss vary over time. Default: they are constant.
         capacity: Option<CapacityConfig> = Takes::OneOf(CapacityConfig::FAMILY);
         /// Jitter of a Wi-Fi link, in addition to `jitter`. Default: none.
@@ -67,6 +71,9 @@ impl LinkParams {
                 "reorder",
                 "no `reorder` beside `netem_jitter`, whose packets overtake by themselves",
             );
+        }
+        if self.duplicate > 0.0 && self.merging.is_some() {
+            rules.refuse("duplicate", "0 with `merging`");
         }
         match &self.capacity {
             Some(CapacityConfig::Mahimahi(_)) if self.rate.is_some() => {
@@ -116,6 +123,8 @@ impl LinkParams {
             jitter: self.jitter,
             netem_jitter: self.netem_jitter.clone(),
             reorder: self.reorder.clone(),
+            duplicate: self.duplicate,
+            corrupt: self.corrupt,
             capacity: self.capacity.clone(),
             wifi: self.wifi.clone(),
             aggregate: self.aggregate,
@@ -179,6 +188,10 @@ pub struct LinkConfig {
     pub netem_jitter: Option<NetemJitter>,
     /// Packets held back so that others overtake.
     pub reorder: Option<Reorder>,
+    /// Probability that a packet comes twice.
+    pub duplicate: f64,
+    /// Probability that a packet is damaged.
+    pub corrupt: f64,
     /// How the capacity varies, and the delay and the loss with it; `None` = it does not.
     pub capacity: Option<CapacityConfig>,
     /// Jitter as of a radio link.
@@ -207,6 +220,8 @@ impl LinkConfig {
             jitter: Span::ZERO,
             netem_jitter: None,
             reorder: None,
+            duplicate: 0.0,
+            corrupt: 0.0,
             capacity: None,
             wifi: None,
             aggregate: Span::ZERO,

@@ -15,7 +15,7 @@ pub struct Counters {
     pub arrivals_by_class: [u64; 4],
     /// Packets dropped by the queue, by [`Class`](ackclock_core::packet::Class).
     pub dropped_by_class: [u64; 4],
-    /// Packets dropped by the loss model.
+    /// Packets dropped by the loss model, or damaged.
     pub dropped_loss: u64,
     /// Packets dropped by the queue: when it was full, or by its own rule.
     pub dropped_queue: u64,
@@ -162,11 +162,11 @@ impl Link {
             at: now,
             arrivals: counted.arrivals,
             dropped: rare.dropped,
-            dropped_loss: rare.dropped_loss,
+            dropped_loss: rare.dropped_loss + rare.damaged[0],
             dropped_queue: rare.refused + dropped,
-            delivered: counted.sent - on_wire - underway.segments,
+            delivered: counted.sent - on_wire - underway.segments - rare.damaged[0],
             marked: rare.marked + marked,
-            bytes_delivered: counted.bytes_sent - bytes_on_wire - underway.bytes,
+            bytes_delivered: counted.bytes_sent - bytes_on_wire - underway.bytes - rare.damaged[1],
             held: on_wire + underway.segments + waiting as u64,
             area: area + crowd.backlog.area(now),
             served: if holds { crowd.served } else { arrivals - rare.dropped_loss - rare.refused },

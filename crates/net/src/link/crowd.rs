@@ -29,6 +29,8 @@ pub(super) struct Rare {
     pub(super) dropped: [u64; 4],
     pub(super) dropped_loss: u64,
     pub(super) refused: u64,
+    /// Transmitted, and damaged on the way: packets and bytes.
+    pub(super) damaged: [u64; 2],
     pub(super) marked: u64,
     /// Sums up to the start of the counting, if it started late.
     pub(super) before: Option<Sums>,

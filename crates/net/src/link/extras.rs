@@ -1,5 +1,7 @@
 //! What few links have.
 
+use std::collections::VecDeque;
+
 use ackclock_core::{Packet, Rate, Span, Stream, Time};
 
 use super::config::LinkConfig;
@@ -8,10 +10,12 @@ use super::merging::Card;
 use crate::aggregate::Aggregate;
 use crate::capacity::Capacity;
 use crate::ecn_fault::Faulty;
+use crate::faults::{Chance, Doubler};
 use crate::jitter::Jitter;
 use crate::loss::{Loss, LossConfig};
 use crate::netem_jitter::Drawn;
 use crate::outage::Outages;
+use crate::queue::Dropped;
 use crate::reorder::Chooser;
 use crate::thin::Thinner;
 use crate::wifi::Wifi;
@@ -19,8 +23,9 @@ use crate::wifi::Wifi;
 /// A link has a box of it if it has any.
 #[derive(Clone)]
 pub(super) struct Extras {
-    /// An adversary decides what becomes of packets.
+    /// Packets may come twice, or an adversary decides what becomes of them.
     pub(super) asks: bool,
+    pub(super) adversary: bool,
     /// By its decision the packet that is now on its way arrives so much later.
     pub(super) late: Option<Span>,
     pub(super) loss: Loss,
@@ -35,6 +40,10 @@ pub(super) struct Extras {
     pub(super) thinner: Option<Thinner>,
     pub(super) card: Option<Card>,
     pub(super) film: Option<Film>,
+    pub(super) doubler: Option<Doubler>,
+    pub(super) damage: Option<Chance>,
+    /// Lost or refused where nobody was told: behind a card, as a copy, at the end of a queue that holds its packets.
+    pub(super) refused: VecDeque<Dropped>,
 }
 
 impl Extras {
@@ -44,6 +53,8 @@ impl Extras {
             && config.jitter == Span::ZERO
             && config.netem_jitter.is_none()
             && config.reorder.is_none()
+            && config.duplicate == 0.0
+            && config.corrupt == 0.0
             && config.capacity.is_none()
             && config.wifi.is_none()
             && config.aggregate == Span::ZERO
@@ -58,7 +69,8 @@ impl Extras {
     fn whole(config: &LinkConfig, stream: impl Fn(&str) -> Stream) -> Box<Extras> {
         let capacity = config.capacity.as_ref().map(|c| Capacity::new(c, config.rate, config.delay, &stream));
         Box::new(Extras {
-            asks: false,
+            asks: config.duplicate > 0.0,
+            adversary: false,
             late: None,
             loss: Loss::new(&config.loss, stream("loss")),
             jitter: Jitter::new(config.jitter, stream("jitter")),
@@ -76,6 +88,9 @@ impl Extras {
             thinner: Thinner::new(config.thin_acks),
             card: config.merging.as_ref().map(Card::new),
             film: None,
+            doubler: Doubler::new(config.duplicate, stream("duplicate")),
+            damage: Chance::new(config.corrupt, stream("corrupt")),
+            refused: VecDeque::new(),
         })
     }
 
@@ -83,6 +98,21 @@ impl Extras {
     pub(super) fn none() -> Box<Extras> {
         let config = LinkConfig::new("", Rate::INFINITE, Span::ZERO);
         Extras::whole(&config, |part| Stream::new(0, part)) // which draws nothing
+    }
+
+    /// Whether this packet is to come twice.
+    pub(super) fn doubles(&mut self) -> bool {
+        self.doubler.as_mut().is_some_and(Doubler::doubles)
+    }
+
+    pub(super) fn owe(&mut self, now: Time, packet: Packet) {
+        if let Some(doubler) = &mut self.doubler {
+            doubler.owe(now, packet);
+        }
+    }
+
+    pub(super) fn owes(&self) -> bool {
+        self.doubler.as_ref().is_some_and(Doubler::owes)
     }
 
     pub(super) fn loses(&mut self, now: Time, packet: &Packet) -> bool {

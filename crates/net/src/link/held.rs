@@ -11,7 +11,7 @@ impl Link {
     /// Whether [`Link::take_head_drops`] may have something to tell.
     #[inline]
     pub fn drops_from_head(&self) -> bool {
-        self.holds() || self.merges
+        self.holds() || self.tells
     }
 
     /// Whether the queue holds its packets.
@@ -27,14 +27,14 @@ impl Link {
     /// Whether the queue has dropped a packet that it held since [`Link::take_head_drops`] told of all.
     #[inline]
     pub fn has_head_drops(&self) -> bool {
-        self.merges || self.holds() && self.rest.as_ref().is_some_and(|rest| rest.queue.has_head_drops())
+        self.tells || self.holds() && self.rest.as_ref().is_some_and(|rest| rest.queue.has_head_drops())
     }
 
     /// A packet that the queue held and dropped (CoDel, FQ-CoDel) since the last call, oldest first, or that was lost or refused behind
-    /// a card that merges: when, which, and why. Offers and polls produce them; a link with neither has none.
+    /// a card that merges, or damaged: when, which, and why. Offers and polls produce them; a link with neither has none.
     #[inline]
     pub fn take_head_drops(&mut self) -> Option<Dropped> {
-        if self.merges {
+        if self.tells {
             if let Some(refused) = self.take_refused() {
                 return Some(refused);
             }

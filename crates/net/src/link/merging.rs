@@ -5,15 +5,12 @@
 //!
 //! The card is that of a host ([`Ring`]); packets count as arrivals when it hands them on.
 
-use std::collections::VecDeque;
-
 use ackclock_core::schema::{Takes, DURATION_OR_ZERO};
 use ackclock_core::{table, Span, Time};
 
 use super::Link;
 use crate::host::{Batching, GroConfig, Ring};
 use crate::pool::{PacketId, Pool};
-use crate::queue::Dropped;
 
 table! {
     /// The NIC of a router that merges consecutive segments (generic receive offload, GRO).
@@ -41,8 +38,6 @@ table! {
 pub(super) struct Card {
     ring: Ring,
     due: Time,
-    /// What the link refused of what the card handed on.
-    refused: VecDeque<Dropped>,
 }
 
 impl Card {
@@ -53,7 +48,7 @@ impl Card {
         };
         let batching = Batching { interval: config.receive_interval, gro: Some(gro), ..Batching::NONE };
         let ring = Ring::new(batching).expect("invariant: a card that merges lets packets wait");
-        Card { ring, due: Time::NEVER, refused: VecDeque::new() }
+        Card { ring, due: Time::NEVER }
     }
 }
 
@@ -83,16 +78,11 @@ impl Link {
                 Ok(None) => {}
                 Err(reason) => {
                     pool.release(id);
-                    self.card_mut().expect("invariant: seen above").refused.push_back((now, packet, reason));
+                    self.refused_unseen(now, packet, reason);
                 }
             }
         }
         self.renew_next(pool);
-    }
-
-    /// What the link refused behind the card since the last call, the oldest first.
-    pub(super) fn take_refused(&mut self) -> Option<Dropped> {
-        self.card_mut()?.refused.pop_front()
     }
 
     /// When the card hands on.

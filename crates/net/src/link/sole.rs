@@ -26,6 +26,18 @@ impl SoleLink {
 
     /// The same. The packet that is refused, if one is: it may be another one, whose place this one takes (thinned ACKs).
     pub fn refuse(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
+        let refused = self.pass(now, packet);
+        if self.link.has_head_drops() {
+            while let Some((now, copy)) = self.link.take_copy() {
+                if let Some((packet, why)) = self.pass(now, copy) {
+                    self.link.refused_unseen(now, packet, why);
+                }
+            }
+        }
+        refused
+    }
+
+    fn pass(&mut self, now: Time, packet: Packet) -> Option<(Packet, Refused)> {
         let id = self.pool.insert(&packet);
         let why = self.link.offer(&mut self.pool, now, id).err()?;
         Some((self.pool.remove(id), why))

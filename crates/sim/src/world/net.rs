@@ -383,9 +383,22 @@ impl Net {
         }
     }
 
+    /// What comes twice.
+    fn pass_copies(&mut self, link: u32) {
+        while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
+            self.freight.copy(&mut copy);
+            if let Some(gauges) = &mut self.gauges {
+                gauges.depart(at, &copy);
+            }
+            let id = self.pool.insert(&copy);
+            self.pass_on(at, link, id);
+        }
+    }
+
     /// Write down what an AQM dropped from the head of its queue.
     #[inline(never)]
     fn write_down_head_drops(&mut self, link: u32) {
+        self.pass_copies(link);
         while let Some((t, packet, reason)) = self.links[link as usize].link.take_head_drops() {
             self.freight.lose(&packet);
             if let Some(gauges) = &mut self.gauges {

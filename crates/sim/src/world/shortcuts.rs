@@ -101,7 +101,8 @@ impl Shortcuts {
     pub fn apply(self, config: &mut TransportConfig) {
         if let (TransportConfig::Tcp(config), false) = (config, self.predicts && self.rests && self.fills) {
             let config = Rc::make_mut(config);
-            (config.predicts, config.rests, config.fills) = (self.predicts, self.rests, self.fills);
+            (config.predicts, config.rests) = (self.predicts, self.rests);
+            config.fills &= self.fills;
         }
     }
 }

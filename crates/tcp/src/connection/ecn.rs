@@ -213,7 +213,7 @@ impl Connection {
 
     /// With the option of accurate ECN, and with SACK blocks, a segment has less room for data (Linux `tcp_current_mss`).
     pub(super) fn fit_payload(&mut self, now: Time) {
-        let sends = self.sender.now().is_some_and(Sender::has_new_data);
+        let sends = self.sender.now().is_some_and(Sender::may_send_new);
         let accurate = self.hears_accurately();
         if !sends && !accurate {
             return;

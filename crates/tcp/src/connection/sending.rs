@@ -8,7 +8,7 @@ use ackclock_core::{FlowId, Segment, Span, Time};
 
 use super::{Connection, Mode, State};
 use crate::config::Config;
-use crate::sender::{Leaving, Sender};
+use crate::sender::{says_window, Leaving, Sender};
 use crate::stats::Stats;
 
 /// The sending half.
@@ -35,6 +35,8 @@ pub(crate) struct Resting {
     /// The peer's window now, and the greatest so far.
     snd_wnd: u32,
     greatest_wnd: u32,
+    /// SEG.SEQ of what said it last (RFC 9293 SND.WL1).
+    snd_wl1: u64,
 }
 
 /// What it has gone through.
@@ -93,14 +95,17 @@ impl Resting {
             rto: sender.rtt.rto(),
             snd_wnd: 0,
             greatest_wnd: 0,
+            snd_wl1: responder as u64,
         }
     }
 
     /// The peer's window; false: this is no plain ACK for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
-        self.snd_wnd = seg.wnd;
-        self.greatest_wnd = self.greatest_wnd.max(seg.wnd);
+        if says_window(self.config.rto_style, seg, 1, self.snd_wl1, self.snd_wnd as u64) {
+            (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);
+            self.greatest_wnd = self.greatest_wnd.max(seg.wnd);
+        }
         seg.ack == 1 && seg.sack.is_empty()
     }
 
@@ -142,8 +147,8 @@ impl Resting {
         }
         sender.agree_on_ecn(false);
         sender.established(at, wnd, sack, room, rtt);
-        sender.offered(self.greatest_wnd);
-        sender.offered(self.snd_wnd);
+        sender.offered(self.greatest_wnd, self.snd_wl1);
+        sender.offered(self.snd_wnd, self.snd_wl1);
         let leaves = sender.poll(at);
         debug_assert!(leaves.is_none());
         sender

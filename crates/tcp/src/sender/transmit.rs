@@ -29,6 +29,14 @@ impl Sender {
         self.stream.has_new(self.snd_nxt)
     }
 
+    /// Whether new data may leave with the next segment, that which is yet to be written included.
+    #[inline]
+    pub(crate) fn may_send_new(&self) -> bool {
+        self.has_new_data()
+            || self.buffer.as_ref().is_some_and(SendBuffer::is_due)
+            || self.queue.as_ref().is_some_and(|queue| queue.writer.is_due())
+    }
+
     #[inline]
     pub(super) fn window_room(&self) -> bool {
         self.snd_una + self.snd_wnd > self.snd_nxt

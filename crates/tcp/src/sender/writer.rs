@@ -74,6 +74,11 @@ impl Writer {
         }
     }
 
+    /// Whether the application may write something now.
+    pub fn is_due(&self) -> bool {
+        self.call.is_some() && !self.suspended
+    }
+
     /// A call has returned: the one that follows it, if the application has more to write.
     fn next_call(&self, done: Call) -> Option<Call> {
         let left = done.rest.min(self.call_bytes);

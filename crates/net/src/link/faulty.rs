@@ -1,0 +1,46 @@
+//! A link whose packets come twice, or are damaged.
+
+use ackclock_core::{Packet, Time};
+
+use super::Link;
+use crate::faults::Chance;
+use crate::pool::{PacketId, Pool};
+use crate::queue::{Dropped, Refused};
+
+impl Link {
+    /// The copy of the packet that was offered last, which is offered next, and when. The caller looks behind every offer that did not
+    /// return a delivery, if [`Link::has_head_drops`] says that there may be something.
+    pub fn take_copy(&mut self) -> Option<(Time, Packet)> {
+        self.extras_mut()?.doubler.as_mut()?.take()
+    }
+
+    /// The first packet that is not damaged, of this one and those behind it that leave by `now`.
+    #[cold]
+    pub(super) fn first_whole(&mut self, pool: &mut Pool, now: Time, mut id: PacketId) -> Option<PacketId> {
+        loop {
+            if !self.extras_mut().and_then(|extras| extras.damage.as_mut()).is_some_and(Chance::draw) {
+                return Some(id);
+            }
+            let packet = pool.remove(id);
+            let count = &mut self.crowd().rare().damaged;
+            count[0] += packet.segments() as u64;
+            count[1] += packet.bytes as u64;
+            self.refused_unseen(now, packet, Refused::Loss);
+            let due = self.rest().wire.next(pool).0;
+            if due > now || due == Time::NEVER {
+                return None;
+            }
+            id = self.pop(pool);
+        }
+    }
+
+    /// A packet is gone that whoever offered it has not got back.
+    pub fn refused_unseen(&mut self, now: Time, packet: Packet, reason: Refused) {
+        self.extras_or_none().refused.push_back((now, packet, reason));
+    }
+
+    /// Such a packet, the oldest first.
+    pub(super) fn take_refused(&mut self) -> Option<Dropped> {
+        self.extras_mut()?.refused.pop_front()
+    }
+}

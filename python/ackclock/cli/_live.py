@@ -1,0 +1,280 @@
+"""`ackclock live`: programs of the user's in a scenario."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ackclock.cli import _terminal
+from ackclock.cli._options import NOTHING, Json, Kernels, file_name, use, whole_number
+from ackclock.cli._run import changes
+from ackclock.errors import InputError, ScenarioError, quote, shown
+
+if TYPE_CHECKING:
+    from ackclock.linux import Ended, Live, Program
+    from ackclock.scenario import Scenario
+
+DURATION = "10 min"
+"""Of a run whose scenario says nothing; it is over before when its programs are."""
+
+LONGEST = 65_536
+"""Bytes of a program's output that are shown."""
+
+USUAL = {"--rate": "10 Mbit/s", "--delay": "20 ms", "--queue": "1 BDP"}
+"""The path without a file; `--delay` is that of one way."""
+
+
+def live(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="Scenario (TOML); its flows run beside the programs.", show_default=False
+        ),
+    ] = None,
+    server: Annotated[
+        list[str],
+        typer.Option("--server", metavar="COMMAND", help="Program on the host server, as 'iperf3 -s'. Repeatable."),
+    ] = NOTHING,
+    client: Annotated[
+        list[str],
+        typer.Option(
+            "--client", metavar="COMMAND", help="Program on the host client; the run ends with it. Repeatable."
+        ),
+    ] = NOTHING,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Without a scenario: of the path (default: 10 Mbit/s).")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Without a scenario: of one way (default: 20 ms).")
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option(metavar="LIMIT", help="Without a scenario: of each way's queue (default: 1 BDP).")
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="The run is over then at the latest (default: 10 min).")
+    ] = None,
+    client_start: Annotated[
+        str, typer.Option(metavar="DURATION", help="Clients start so long after the servers.")
+    ] = "0 s",
+    seed: Annotated[
+        int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of every random stream.")
+    ] = 1,
+    change: Annotated[
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario. Repeatable."),
+    ] = NOTHING,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name,
+            metavar="DIR",
+            help="Write tables, a capture of each host, what programs printed and the files that they wrote to this folder.",
+        ),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder that programs see as / (default: this machine's files, read-only)."),
+    ] = None,
+    env: Annotated[
+        list[str], typer.Option("--env", metavar="NAME=VALUE", help="Variable of the programs. Repeatable.")
+    ] = NOTHING,
+    sysctl: Annotated[
+        list[str],
+        typer.Option("--sysctl", metavar="NAME=VALUE", help="Setting of their hosts: net.ipv4.tcp_ecn=1. Repeatable."),
+    ] = NOTHING,
+    parameter: Annotated[
+        list[str],
+        typer.Option(
+            "--parameter",
+            metavar="NAME=VALUE",
+            help="Parameter of a module of the kernel: tcp_cubic.hystart=0. Repeatable.",
+        ),
+    ] = NOTHING,
+    path: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Path between the two hosts, where the scenario lists several.")
+    ] = None,
+    wall_limit: Annotated[
+        int | None,
+        typer.Option(parser=whole_number(1, 10**6), metavar="S", help="Stop a run that takes longer (default: 120)."),
+    ] = None,
+    kernel: Kernels = None,
+    as_json: Json = False,
+) -> int:
+    """Run your own programs over a simulated network, in the real Linux kernel and in virtual time. Exit code 1 if a client fails."""
+    from ackclock import linux, units
+    from ackclock._results.result import MARKS, names
+
+    use(kernel)
+    if not server and not client:
+        raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
+    for option, value in (("--rate", rate), ("--delay", delay), ("--queue", queue)):
+        if file is not None and value is not None:
+            raise InputError(f"{option}: found it beside a file; allowed: one of them")
+    try:
+        start_s = units.whole(client_start, units.DURATION) / 1e9
+    except ScenarioError as error:
+        raise error.within("--client-start") from None
+    given = {"--rate": rate, "--delay": delay, "--queue": queue}
+    scenario, flows = _scenario(file, given, duration, changes(change))
+    if out is not None:
+        _terminal.own_folder(out, sorted(names()), MARKS, whose="run")
+    if root is not None and not root.is_dir():
+        raise InputError(f"--root: found {shown(str(root))}, which is no folder; allowed: a folder that holds a system")
+    programs = _programs(server, client, start_s)
+    result = _terminal.interruptible(
+        lambda: linux.live(
+            scenario,
+            programs,
+            flows=flows,
+            seed=seed,
+            out=out,
+            root=root,
+            environment=_assigned("--env", env, "a variable, e.g. LANG=C"),
+            sysctls=_settings(sysctl),
+            parameters=_parameters(parameter),
+            path=path,
+            wall_limit_s=wall_limit,
+        ),
+        doing=lambda: "in Linux",
+    )
+    if out is not None:
+        result.run.write(out)
+    if as_json:
+        _terminal.show_json(result.summary())
+    else:
+        _show(result)
+        if out is not None:
+            _terminal.show(f"written: {out}")
+    return 0 if all(one.ok for one in result.programs if one.program.counts) else 1
+
+
+def _programs(server: Sequence[str], client: Sequence[str], start_s: float) -> list[Program]:
+    """The programs; without a client the run goes on until the servers have ended."""
+    from ackclock.linux import Program
+
+    made = [Program(host="server", command=command, counts=not client) for command in server]
+    return made + [Program(host="client", command=command, start_s=start_s, counts=True) for command in client]
+
+
+def _scenario(
+    file: Path | None, given: dict[str, str | None], duration: str | None, changed: dict[str, Any]
+) -> tuple[Scenario, bool]:
+    """The scenario, and whether it has flows of its own."""
+    from ackclock.scenario import Scenario, load
+
+    if file is None:
+        of = {option: value if value is not None else USUAL[option] for option, value in given.items()}
+        link = {"rate": of["--rate"], "delay": of["--delay"], "queue": {"kind": "drop-tail", "limit": of["--queue"]}}
+        whole = {"duration": duration or DURATION, "network": {"bottleneck": link}, "flows": [{}]}
+        try:
+            made = Scenario.from_dict(whole)
+        except ScenarioError as error:
+            named = {
+                "network.bottleneck.rate": "--rate", "network.bottleneck.delay": "--delay",
+                "network.bottleneck.queue.limit": "--queue", "duration": "--duration",
+            }.get(error.key)  # fmt: skip
+            if named is None:
+                raise
+            raise ScenarioError(key=named, found=error.found, allowed=error.allowed) from None
+        return made.set_all(changed) if changed else made, any(key.split(".")[0] == "flows" for key in changed)
+    raw: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # `load` says what is wrong
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    flows = bool(raw.get("flows")) or any(key.split(".")[0] == "flows" for key in changed)
+    if raw and not flows:
+        changed = {**changed, "flows": [{"path": _first_path(raw)}] if _first_path(raw) else [{}]}
+    if duration is not None or (raw and "duration" not in raw and "duration" not in changed):
+        changed = {**changed, "duration": duration or DURATION}
+    return load(file, changes=changed), flows or not raw
+
+
+def _first_path(raw: dict[str, Any]) -> str | None:
+    paths = raw.get("network", {}).get("paths") if isinstance(raw.get("network"), dict) else None
+    return paths[0].get("name") if isinstance(paths, list) and paths and isinstance(paths[0], dict) else None
+
+
+def _assigned(option: str, texts: Sequence[str], allowed: str) -> dict[str, str]:
+    made = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or "\0" in text:
+            raise InputError(f"{option}: found {quote(text)}; allowed: {allowed}")
+        made[name] = value
+    return made
+
+
+def _settings(texts: Sequence[str]) -> dict[str, str]:
+    """Settings by their files below /proc/sys: those of a host's network alone."""
+    allowed = "a setting of the network of a host, e.g. net.ipv4.tcp_ecn=1"
+    made = {}
+    for name, value in _assigned("--sysctl", texts, allowed).items():
+        file = name.replace(".", "/")
+        if not file.startswith("net/") or ".." in name or "//" in file:
+            raise InputError(f"--sysctl: found {quote(name)}; allowed: {allowed}")
+        made[file] = value
+    return made
+
+
+def _parameters(texts: Sequence[str]) -> dict[str, str]:
+    """Parameters of modules; nothing else of the kernel's command line."""
+    allowed = "a parameter of a module, e.g. tcp_cubic.hystart=0"
+    made = _assigned("--parameter", texts, allowed)
+    for name, value in made.items():
+        if not re.fullmatch(r"[A-Za-z]\w*\.\w+", name) or not re.fullmatch(r"[\w.,+-]+", value, re.ASCII):
+            raise InputError(f"--parameter: found {quote(f'{name}={value}')}; allowed: {allowed}")
+    return made
+
+
+def _show(result: Live) -> None:
+    """What programs printed, what became of them, and of the links."""
+    from ackclock.cli._sheet import Sheet
+    from ackclock.cli._tables import tables
+    from ackclock.text import NONE, seconds
+
+    for one in result.programs:
+        if one.program.counts:
+            _print(one)
+    sheet = Sheet("programs", ["program", "command", "started", "ended", "how"], narrow=False)
+    for one in result.programs:
+        command = one.program.command if len(one.program.command) <= 40 else f"{one.program.command[:37]}..."
+        ended = seconds(one.ended_s) if one.ended_s is not None else NONE
+        started = seconds(one.started_s) if one.started_s is not None else NONE
+        sheet.add_row(one.name, command, started, ended, one.said)
+    for one in result.programs:
+        if not one.ok and one.last_line:
+            sheet.say(f"{one.name}: {one.last_line}")
+    shown_tables = tables(result.run)
+    _terminal.show(sheet, *(shown_tables if result.flows else shown_tables[-1:]))
+    _terminal.show(_said(result))
+    run = result.run
+    _terminal.show(f"seed {run.seed}, engine {run.engine}, digest {run.digest}")
+
+
+def _said(result: Live) -> str:
+    """Why the run ended."""
+    if result.why == "programs":
+        counting = [one.name for one in result.programs if one.program.counts]
+        return f"the run ended at {result.end_s:.6f} s, after {', '.join(counting)}"
+    running = [one.name for one in result.programs if one.asked]
+    if result.why == "quiet":
+        return (
+            f"the run ended at {result.end_s:.6f} s: since about {result.quiet_s:.0f} s no packet was sent and no program ran, while "
+            f"{', '.join(running)} waited"
+        )
+    return f"the run ended with its duration, {result.end_s:g} s; {', '.join(running) or 'no program'} still ran"
+
+
+def _print(one: Ended) -> None:
+    """What a program printed, with what controls a terminal shown as text; its bytes are in the run's folder."""
+    for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
+        tell = _terminal.say if kind == "stdout" else _terminal.complain
+        if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):
+            tell(cut)
+        if len(text) > LONGEST:
+            _terminal.warn(f"ackclock: {one.name}.{kind}: {len(text):,} bytes, of which {LONGEST:,} are shown")

@@ -1,0 +1,307 @@
+"""`ackclock live`: programs of the user's, unmodified, in the guest's hosts, over the simulator's links, in virtual time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackclock._results.result import Run
+from ackclock._results.run import check_arguments
+from ackclock.errors import InputError, ScenarioError, quote
+from ackclock.linux import _cache, _guest, _run, _translate
+from ackclock.linux._cache import Kernel
+from ackclock.linux._facts import Has
+from ackclock.linux._programs import ENVIRONMENT, INNER, Ended, Program, resolved
+from ackclock.linux._watch import Watch
+from ackclock.scenario import Scenario
+
+__all__ = ["HOSTS", "Live", "live"]
+
+HOSTS = ("server", "client")
+"""Hosts at the two ends of the path: from the first to the second leads the way forward."""
+
+QUIET_S = 150.0
+"""After so many seconds without a packet and without a program that ran nothing will happen any more: TCP's longest timeout is 120 s."""
+
+WALL_S = 120.0
+"""Default limit of wall-clock time."""
+
+
+KERNEL_WORDS = ("ackclock_programs", "ipv6.disable_ipv6=1")
+"""The kernel lets time pass for programs that ask again and again (patch 0006); sockets of IPv6 carry IPv4, and no interface has another address."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Live:
+    """A run of programs.
+
+    Parameters
+    ----------
+    run
+        The tables of links, and of the scenario's own flows if there are any.
+    programs
+        What became of each program, in the order in which they were given.
+    end_s
+        When the run ended, seconds of the run.
+    quiet_s
+        The last time at which something happened, to within a fraction of `QUIET_S`.
+    why
+        What ended it: "programs", "duration" or "quiet".
+    flows
+        Whether the scenario has flows of its own.
+    wall_s
+        Seconds that it took.
+    """
+
+    run: Run
+    programs: tuple[Ended, ...]
+    end_s: float
+    quiet_s: float
+    why: str
+    flows: bool
+    wall_s: float
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values, as `ackclock live --json` prints them."""
+        return {
+            **self.run.summary(),
+            "end_s": self.end_s,
+            "ended_by": self.why,
+            "programs": [one.to_json() for one in self.programs],
+        }
+
+
+def live(
+    scenario: Scenario,
+    programs: Sequence[Program],
+    *,
+    flows: bool = False,
+    seed: int = 1,
+    out: Path | None = None,
+    root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    sysctls: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
+    path: str | None = None,
+    cpu: int | None = None,
+    wall_limit_s: float | None = None,
+) -> Live:
+    """Run programs over a scenario's network.
+
+    Parameters
+    ----------
+    scenario
+        Network, duration, what to record; its flows run beside the programs if `flows`.
+    programs
+        At least one.
+    flows
+        Whether the scenario's flows are wanted; a scenario cannot be without one.
+    seed
+        Of the kernel's randomness and of the links' random streams.
+    out
+        Folder for a folder of each host: captures, what programs printed, files that they wrote.
+    root
+        Folder that programs see as `/`; None: the machine's.
+    environment
+        Variables of the programs beside or in place of `ENVIRONMENT`.
+    sysctls
+        Settings of their hosts, below /proc/sys.
+    parameters
+        Of the kernel's modules: "tcp_cubic.hystart" -> "0".
+    path
+        Name of the path between the two hosts, where the network is a graph; None: its first.
+    cpu
+        CPU to stay on; None: any.
+    wall_limit_s
+        Seconds of wall-clock time after which the guest is ended; None: 120.
+
+    Raises
+    ------
+    InputError
+        If a program cannot run, or never sleeps.
+    UnavailableError
+        If there is no kernel, or the guest fails.
+    """
+    seed = check_arguments(scenario, seed)
+    if out is not None:
+        _check(out)
+    kernel = _cache.installed()
+    job = _job(scenario, programs, flows, seed, kernel, root, dict(environment or {}), dict(sysctls or {}), path)
+    listed = job["live"]["programs"]
+    titles = {entry["name"]: f"{one.host} ({one.command})" for entry, one in zip(listed, programs, strict=True)}
+    place = _run.a_cpu() if cpu is None else cpu
+    limit = WALL_S if wall_limit_s is None else wall_limit_s
+    watch = Watch(titles)
+    words = [*KERNEL_WORDS, *(f"{name}={value}" for name, value in sorted((parameters or {}).items()))]
+    played = _guest.ran(
+        {"job.json": json.dumps(job)}, seed, kernel=kernel, cpu=place, wall_limit_s=limit, watch=watch,
+        rescue=None if out is None else lambda left: _keep(left, out),
+        ipv6=True, words=words, variables={"UML_FILE_TIMES": str(_guest.BOOT // 10**9)},
+    )  # fmt: skip
+    with played as (left, wall):
+        about = json.loads((left / "programs.json").read_bytes())
+        data = (left / "tables.bin").read_bytes()
+        digest = _cache.hash_file([data, *_contents(left)])
+        ended = tuple(
+            _ended(program, entry, told, left)
+            for program, entry, told in zip(programs, listed, about["programs"], strict=True)
+        )
+        tables = _run.complete(_guest.tables(data))
+        if out is not None:
+            _keep(left, out)
+    text = json.dumps(job["scenario"], sort_keys=True)
+    hashed = [_hashed(program, entry, job["live"]) for program, entry in zip(programs, listed, strict=True)]
+    about_run = _run.provenance(kernel, job, [seed], text)
+    key = _cache.hash_file(
+        [about_run["key"].encode(), json.dumps([hashed, job["live"], words], sort_keys=True).encode()]
+    )
+    result = Run(
+        scenario=scenario,
+        seed=seed,
+        digest=digest,
+        tables=tables,
+        provenance={**about_run, "programs": hashed, "kernel_words": words, "key": key},
+    )
+    end, quiet = about["end_ns"] / 1e9, about["quiet_since_ns"] / 1e9
+    return Live(
+        run=result, programs=ended, end_s=end, quiet_s=quiet, why=_why(ended, end, job), flows=flows, wall_s=wall
+    )
+
+
+def _why(ended: Sequence[Ended], end: float, job: Mapping[str, Any]) -> str:
+    counting = [one for one in ended if one.program.counts]
+    if all(one.failed is not None or (one.ended_s is not None and not one.asked) for one in counting):
+        return "programs"
+    return "duration" if end * 1e9 >= job["scenario"]["duration_ns"] else "quiet"
+
+
+def _job(
+    scenario: Scenario, programs: Sequence[Program], flows: bool, seed: int, kernel: Kernel, root: Path | None,
+    environment: dict[str, str], sysctls: dict[str, str], path: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    if not programs:
+        raise InputError("live: found no program; allowed: --server COMMAND, --client COMMAND, or both")
+    compiled = json.loads(scenario.to_engine_json(capture=None))
+    network = compiled["network"]
+    if network.get("topology") == "wishbone":
+        allowed = "chain, dumbbell, graph, where programs have hosts of their own"
+        raise ScenarioError(key="network.topology", found=quote("wishbone"), allowed=allowed)
+    has = Has.of(kernel.about)
+    plain = {**compiled, "flows": [_plain_flow(compiled)]}
+    host = _translate.job(plain, seed, "relay", has)["hosts"][0]
+    kept = {
+        name: value for name, value in host["sysctl"] if name != "net/ipv4/tcp_ecn"
+    }  # programs ask for what they want
+    host = {**host, "sysctl": sorted({**kept, **sysctls}.items())}
+    made = _translate.job(compiled if flows else plain, seed, "relay", has)
+    if not flows:
+        made["hosts"] = []
+    base = Path("/") if root is None else root.resolve()
+    folder = os.getcwd() if root is None else "/"
+    names: dict[str, int] = {}
+    listed = []
+    for one in programs:
+        option = f"--{one.host}"
+        words = one.words(option)
+        names[one.host] = names.get(one.host, 0) + 1
+        listed.append({
+            "name": one.host if names[one.host] == 1 else f"{one.host}-{names[one.host]}",
+            "host": HOSTS.index(one.host),
+            "file": _seen(option, resolved(words, option, root=base, folder=folder, own=environment), folder),
+            "argv": words,
+            "env": [f"{name}={value}" for name, value in {**ENVIRONMENT, **environment}.items()],
+            "start_ns": round(one.start_s * 1e9),
+            "counts": one.counts,
+        })  # fmt: skip
+    ways = [one["name"] for one in network.get("paths", [])]
+    if path is not None and path not in ways:
+        raise InputError(f"--path: found {quote(path)}; allowed: {', '.join(ways) or 'none: the network has no paths'}")
+    made["hosts"] = [*made["hosts"], host]
+    made["live"] = {
+        "alone": not flows,
+        "pairs": [{"names": HOSTS, "path": path or (ways[0] if ways else None)}],
+        "programs": listed,
+        "root": str(base),
+        "folder": folder,
+        "quiet_ns": round(QUIET_S * 1e9),
+    }
+    return made
+
+
+def _seen(option: str, file: str, folder: str) -> str:
+    """The same file; refused where programs see a folder of their own, but for what lies in the folder in which they begin."""
+    place, here = Path(file), Path(folder)
+    seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
+    if not seen and any(place.is_relative_to(own) for own in INNER):
+        raise InputError(
+            f"{option}: found {file}, which programs do not see ({', '.join(INNER)} are theirs, in memory); "
+            "allowed: a program in another folder, or in the folder where the command is typed"
+        )
+    return file
+
+
+def _plain_flow(compiled: Mapping[str, Any]) -> dict[str, Any]:
+    """A flow as it is without a key, whose host's settings those of programs are."""
+    least = Scenario.from_dict({"duration": "1 s", "network": {"bottleneck": {"rate": "1 Mbit/s"}}, "flows": [{}]})
+    flow = json.loads(least.to_engine_json(capture=None))["flows"][0]
+    ways = [one["name"] for one in compiled["network"].get("paths", [])]
+    return {**flow, "path": ways[0]} if ways else dict(flow)
+
+
+def _ended(program: Program, entry: Mapping[str, Any], told: Mapping[str, Any], left: Path) -> Ended:
+    def time(name: str) -> float | None:
+        value = told[name]
+        return None if value is None else value / 1e9
+
+    def text(kind: str) -> bytes:
+        place = left / program.host / f"{entry['name']}.{kind}"
+        return place.read_bytes() if place.is_file() else b""
+
+    return Ended(
+        program=program, name=entry["name"], started_s=time("started_ns"), ended_s=time("ended_ns"), code=told["code"],
+        signal=told["signal"], asked=told["asked"], failed=told["failed"], stdout=text("stdout"), stderr=text("stderr"),
+    )  # fmt: skip
+
+
+def _contents(left: Path) -> list[bytes]:
+    """Everything that programs left, with its name, in order."""
+    files = sorted(place for host in HOSTS for place in (left / host).rglob("*") if place.is_file())
+    told = [part for file in files for part in (os.fsencode(file.relative_to(left)), file.read_bytes())]
+    return [*told, (left / "programs.json").read_bytes()]
+
+
+def _check(out: Path) -> None:
+    """Refuse a folder in which a host's would replace what no such run has written: its capture shows it."""
+    for host in HOSTS:
+        there = out / host
+        if os.path.lexists(there) and (there.is_symlink() or not (there / f"{host}.pcapng").is_file()):
+            raise InputError(
+                f"--out {out}: found {host}, which no live run has written; allowed: a folder without it, or that of a live run"
+            )
+
+
+def _keep(left: Path, out: Path) -> None:
+    """Put the folders of the hosts into the user's, in place of those of an earlier run."""
+    for host in HOSTS:
+        target = out / host
+        shutil.rmtree(target, ignore_errors=True)
+        if (left / host).is_dir():
+            shutil.copytree(left / host, target, symlinks=True)
+
+
+def _hashed(program: Program, entry: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program is: its file, its words, its variables."""
+    place = Path(about["root"]) / entry["file"].lstrip("/")
+    return {
+        "host": program.host,
+        "command": program.command,
+        "start_s": program.start_s,
+        "file": entry["file"],
+        "sha256": _cache.sha256(place) if place.is_file() else None,
+        "environment": entry["env"],
+    }

@@ -1,0 +1,240 @@
+"""Programs that the user names on the command line: found, judged before anything runs, and what became of them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ackclock.errors import InputError, quote
+
+__all__ = ["ENVIRONMENT", "FOLDERS", "INNER", "Ended", "Program", "resolved"]
+
+FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a program is looked for first, whoever starts the command."""
+
+ENVIRONMENT = {
+    "PATH": FOLDERS, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh", "LANG": "C.UTF-8",
+    "TZ": "UTC", "TERM": "dumb",
+}  # fmt: skip
+"""All variables of a program; the user's own stay outside."""
+
+INNER = ("/tmp", "/run", "/var/tmp", "/var/log", "/var/cache", "/var/lib/nginx")
+"""Folders of a host's own, in memory (`linux/guest/src/programs.rs`): what the machine has there programs do not see."""
+
+MACHINES = {
+    3: "x86, 32 bits",
+    8: "MIPS",
+    20: "PowerPC",
+    21: "PowerPC 64",
+    22: "s390",
+    40: "ARM",
+    183: "ARM 64",
+    243: "RISC-V",
+    258: "LoongArch",
+}
+"""Numbers of ELF (e_machine) of programs that do not run here."""
+
+X86_64 = 62
+
+MOST_SCRIPTS = 4
+"""Interpreters of interpreters that the kernel follows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A program of the user's.
+
+    Parameters
+    ----------
+    host
+        Host on which it runs.
+    command
+        As the user has written it.
+    start_s
+        When it starts, seconds of the run.
+    counts
+        Whether the run goes on until it has ended.
+    """
+
+    host: str
+    command: str
+    start_s: float = 0.0
+    counts: bool = False
+
+    def words(self, option: str) -> list[str]:
+        """Name and arguments.
+
+        Raises
+        ------
+        InputError
+            If the text has none, or an open quotation.
+        """
+        allowed = "a command as a shell takes it, without pipes: 'iperf3 -s'"
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InputError(
+                f"{option}: found {quote(self.command)} ({str(error).lower()}); allowed: {allowed}"
+            ) from None
+        if not words or not words[0] or "\0" in self.command:
+            raise InputError(f"{option}: found {quote(self.command)}; allowed: {allowed}")
+        return words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """What became of a program.
+
+    Parameters
+    ----------
+    program
+        Which.
+    name
+        Of its files of output.
+    started_s, ended_s
+        Seconds of the run; None: it has not.
+    code, signal
+        Exit code, or number of the signal that ended it.
+    asked
+        Whether it was ended with the run.
+    failed
+        Why it could not be started.
+    stdout, stderr
+        What it printed.
+    """
+
+    program: Program
+    name: str
+    started_s: float | None
+    ended_s: float | None
+    code: int | None
+    signal: int | None
+    asked: bool
+    failed: str | None
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def ok(self) -> bool:
+        """It did what was asked of it: it ended with 0, or with the run."""
+        return self.failed is None and (self.asked or self.code == 0)
+
+    @property
+    def said(self) -> str:
+        """How it ended, in words."""
+        if self.started_s is None:
+            return "not started: the run was over before"
+        if self.failed is not None:
+            return f"not started: {self.failed}"
+        if self.asked:
+            return "ended with the run"
+        if self.signal is not None:
+            number = self.signal
+            name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
+            why = " (a file longer than 256 MiB)" if number == signal.SIGXFSZ else ""
+            return f"killed by {name}{why}"
+        return f"exited with {self.code}"
+
+    @property
+    def last_line(self) -> str:
+        """The last line of what it printed, errors first."""
+        for text in (self.stderr, self.stdout):
+            lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+            if lines:
+                return lines[-1][:200]
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "host": self.program.host, "command": self.program.command, "name": self.name, "started_s": self.started_s,
+            "ended_s": self.ended_s, "code": self.code, "signal": self.signal, "ended_with_the_run": self.asked,
+            "failed": self.failed, "stdout_bytes": len(self.stdout), "stderr_bytes": len(self.stderr),
+        }  # fmt: skip
+
+
+def resolved(words: Sequence[str], option: str, *, root: Path, folder: str, own: Mapping[str, str]) -> str:
+    """Place of a program as the guest sees it, judged here: found, executable, of this machine.
+
+    Parameters
+    ----------
+    words
+        Name and arguments.
+    option
+        For the message.
+    root
+        What the guest sees as `/`.
+    folder
+        In which it begins.
+    own
+        Variables that the user gives it.
+
+    Raises
+    ------
+    InputError
+        If it cannot run.
+    """
+    asked = words[0]
+    allowed = "a program of this machine's kind (x86-64), or a script that names one"
+    if "/" in asked:
+        places = [os.path.normpath(os.path.join(folder, asked))]
+    else:
+        searched = [*own.get("PATH", FOLDERS).split(":")]
+        if root == Path("/"):
+            searched += os.environ.get("PATH", "").split(":")
+        places = [os.path.join(part, asked) for part in searched if os.path.isabs(part)]
+    there = [place for place in places if os.path.isfile(_inside(root, place))]
+    if not there:
+        raise InputError(f"{option}: found {quote(asked)}, which is not there; allowed: {allowed}")
+    usable = [place for place in there if os.access(_inside(root, place), os.X_OK)]
+    if not usable:
+        raise InputError(f"{option}: found {there[0]}, which may not be executed; allowed: {allowed}")
+    _judge(usable[0], option, root, allowed)
+    return usable[0]
+
+
+def _inside(root: Path, place: str) -> Path:
+    """A place of the guest on this machine; links below a root that is not `/` are followed there."""
+    if root == Path("/"):
+        return Path(place)
+    at = root / place.lstrip("/")
+    for _ in range(40):
+        if not at.is_symlink():
+            return at
+        to = os.readlink(at)
+        at = root / to.lstrip("/") if to.startswith("/") else Path(os.path.normpath(at.parent / to))
+    return at
+
+
+def _judge(place: str, option: str, root: Path, allowed: str) -> None:
+    for _ in range(MOST_SCRIPTS):
+        at = _inside(root, place)
+        try:
+            if not stat.S_ISREG(at.stat().st_mode):
+                raise InputError(f"{option}: found {place}, which is no regular file; allowed: {allowed}")
+            with at.open("rb") as file:
+                head = file.read(512)
+        except OSError as error:
+            raise InputError(
+                f"{option}: found {place} ({(error.strerror or str(error)).lower()}); allowed: {allowed}"
+            ) from None
+        if head.startswith(b"#!"):
+            line = head[2:].split(b"\n", 1)[0].split()
+            place = line[0].decode(errors="replace") if line else ""
+            if not place.startswith("/") or not os.path.isfile(_inside(root, place)):
+                raise InputError(f"{option}: found a script for {quote(place)}, which is not there; allowed: {allowed}")
+            continue
+        machine = int.from_bytes(head[18:20], "little")
+        if head[:4] != b"\x7fELF" or len(head) < 64:
+            raise InputError(f"{option}: found {place}, which is no program; allowed: {allowed}")
+        if head[4] != 2 or machine != X86_64:
+            what = MACHINES.get(machine, f"machine {machine}") if machine != X86_64 else "x86-64 with 32-bit addresses"
+            raise InputError(f"{option}: found {place}, a program for {what}; allowed: {allowed}")
+        return
+    raise InputError(f"{option}: found a script of a script of a script; allowed: {allowed}")

@@ -1,0 +1,118 @@
+"""Rules of a diagnosis that captures of the Linux kernel showed, each on a few instants or packets made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from ackclock.diagnose._push import marks_tell
+from ackclock.diagnose._segment import full_segment
+from ackclock.diagnose._shift import _beside
+from ackclock.diagnose._waits import Instant, causes_of, is_buffered
+
+MSS = 1448
+
+
+def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0.01) -> pl.DataFrame:
+    """Data of a server, each in a burst and a tick of its own."""
+    count = len(lengths)
+    return pl.DataFrame(
+        {
+            "t_s": [apart * i for i in range(count)],
+            "from_server": [True] * count,
+            "kind": ["data"] * count,
+            "length": lengths,
+            "flags": flags or [0x10] * count,
+            "timestamp": list(range(1, count + 1)),
+            "echo": list(range(1, count + 1)),
+        }
+    )
+
+
+def test_a_segment_of_all_that_was_announced_is_full_whatever_is_commoner():
+    """Nagle with writes of 200 bytes: 600 was commoner, and 60 % of the time was told as the congestion window."""
+    some = packets([600] * 50 + [MSS] * 5)
+    assert full_segment(some, True, MSS + 12) == MSS
+    assert full_segment(some, True, 8960) == 600
+    assert full_segment(packets([600] * 50 + [MSS]), True, MSS + 12) == 600  # a single one may have been joined
+
+
+def test_what_a_receiver_has_joined_says_nothing_of_the_senders_marks():
+    """GRO joins packets up to a mark or a time: half of them were marked, so the mark counted as the end of a write."""
+    joined = packets([2 * MSS, 3 * MSS] * 30, [0x18, 0x18, 0x10, 0x18] * 15)
+    assert not marks_tell(joined, server=True, mss=MSS, apart=None)
+    cut = packets([2 * MSS, 3 * MSS] * 30, [0x10, 0x10, 0x10, 0x18] * 15)
+    assert marks_tell(cut, server=True, mss=MSS, apart=1e-4)
+    few = packets([2 * MSS] * 6, [0x18] * 6)  # a short transfer of a host that marks each packet of several segments
+    assert not marks_tell(few, server=True, mss=MSS, apart=1e-4)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.4, 0.7])
+def test_the_latest_ack_that_packets_echo_tells_the_end_of_their_tick(late):
+    """The first packets had come half a tick late, so ACKs seemed to come before the tick of what they had released: it counted as the application."""
+    tick, trip = 1e-3, 0.02
+    phases = [i / 50 for i in range(50)]
+    heard = [trip + i * 10 * tick + phase * tick for i, phase in enumerate(phases)]  # when the ACK came to the sender
+    begins = [i * 10 * tick + trip + late * tick for i in range(50)]
+    own: list[tuple[Any, ...]] = [(0.0, True, "data", 0, MSS, 1.0, 0, 0x10, i, i) for i in range(50)]
+    times = {i: [(t - trip, 2.0 * MSS)] for i, t in enumerate(heard)}
+    moved, sharp = _beside(own, begins, tick, times, trip)
+    assert sharp
+    assert moved[0] == pytest.approx(trip, abs=tick / 40)
+    few, sharp = _beside(own[:9], begins[:9], tick, times, trip)
+    assert few == begins[:9]
+    assert not sharp
+
+
+def instants(moves: list[tuple[float, int, int, bool]], room: int = 10**6) -> list[Instant]:
+    """Each: when, bytes acknowledged, new bytes that left with that, and whether the last was short."""
+    made, una, nxt = [], 1, 1
+    for t, acked, new, short in moves:
+        una, nxt = una + acked, nxt + new
+        made.append(
+            Instant(t, acked=acked, heard=acked > 0, new=new, clocked=acked > 0 and new > 0, pushed=short, una=una, nxt=nxt, room=room, rtt=0.05, delivered=una)
+        )  # fmt: skip
+    return made
+
+
+def causes(made: list[Instant]) -> list[str]:
+    return causes_of(made, mss=MSS, paced=False)
+
+
+def test_writes_that_leave_with_acks_are_the_programs_where_nothing_is_left_behind_them():
+    """A program with a pace of its own whose writes coincided with ACKs for a whole transfer: 99 % were told as the congestion window."""
+    made = instants([(0.0, 0, 13 * 1570, True)] + [(0.05 + i / 1000, 1570, 1570, True) for i in range(50)])
+    assert set(causes(made)) == {"application"}
+    held = instants([(0.0, 0, 10 * MSS, False)] + [(0.05 + i / 1000, MSS, MSS, False) for i in range(50)])
+    assert set(causes(held)) == {"cwnd"}
+
+
+def woken(times: int) -> list[Instant]:
+    moves = [(0.0, 0, 40 * MSS, False)]
+    for i in range(times):
+        moves += [(0.05 + i / 10 + k / 1000, 2 * MSS, 0, False) for k in range(8)]
+        moves += [(0.05 + i / 10 + 0.008, 2 * MSS, 18 * MSS, False)]
+    return instants(moves)
+
+
+def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_over():
+    """Its last segment is full, so nothing said that a write had ended: a sender with a small send buffer was told as held by its window."""
+    made = woken(12)
+    assert set(causes(made)) == {"application"}
+    assert is_buffered(made, causes(made))
+    assert "cwnd" in causes(woken(3))  # ACKs that were lost on their way to the sender look like that at the receiver
+
+
+def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_that_was_full():
+    """A third of a small receiver's window was told as the congestion window: room for a segment was there, not for what then left."""
+    window = 40 * MSS
+    moves = [(0.0, 0, window, False)]
+    moves += [(0.05 + i / 1000, 2 * MSS, 0 if i % 3 else 6 * MSS, False) for i in range(1, 31)]
+    made = instants(moves)
+    for now in made:
+        now.room = window - (now.nxt - now.una)
+    assert set(causes(made)[:-3]) == {"rwnd"}
+    wide = instants(moves)
+    assert "rwnd" not in causes(wide)

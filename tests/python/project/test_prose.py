@@ -1,0 +1,114 @@
+"""`tools/check_prose.py` finds long pages, odd comments and bare commits, each planted."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from conftest import tool
+
+
+@pytest.fixture(scope="module")
+def prose():
+    return tool("check_prose")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("crates/net/src/link.rs", "/// Time of the pending event.\nfn a() {}\n/// It has no room.\nfn b() {}\n", 3),
+        ("crates/net/src/link/crowd.rs", "    /// The same where no more\n    /// than ever wait.\n", 1),
+        ("crates/cc/src/lib.rs", "let a = 1; // What of these few links have\n", 1),
+        ("crates/cc/src/lib.rs", "/// Load, until\n/// somebody looks.\n", 1),
+        ("crates/cc/src/lib.rs", 'return Err("nobody asked for it");\n', 1),
+        ("web/lab.js", "/** Of a run. */\n", 1),
+        ("linux/guest/a.c", "/* Those in it. */\n", 1),
+        ("python/ackclock/diagnose/a.py", 'def f():\n    """So many bytes."""\n', 2),
+        ("python/ackclock/diagnose/a.py", "x = 1\n# Its unit.\n", 2),
+        ("python/ackclock/diagnose/a.py", 'x = "taken by somebody"\n', 1),
+        ("python/ackclock/diagnose/a.py", 'x = 1\n"""Likewise for y."""\n', 2),
+        ("tools/a.py", "# That which is left.\n", 1),
+    ],
+)
+def test_a_planted_comment_without_a_noun_is_found(prose, tmp_path, name, text, line):
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    found = prose.by_room(tmp_path, [name])
+    [room] = found
+    [place] = found[room]
+    assert place.startswith(f"{name}:{line}: ")
+    [said] = prose.check_rooms(found, {})
+    assert said.startswith(f"{room}: 1 comments without a noun for a subject; allowed: 0")
+    assert prose.check_rooms(found, {room: 1}) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/// Items that wait; it is a count.\nfn a() {}\n",
+        'let a = "The same, as a text of a program";\n',
+        'let a = "https://example.org/somebodyelse";\n',
+        "/// Item\nfn a() {}\n/// Whether the queue has room.\n",
+        "// Offsets are bytes. The same holds for lengths.\n",
+    ],
+)
+def test_an_ordinary_comment_is_left_alone(prose, text):
+    assert prose.odd_remarks("crates/net/src/link.rs", text) == []
+
+
+def test_rooms_are_named_after_what_they_hold(prose):
+    assert [
+        prose.room_of(name)
+        for name in (
+            "crates/net/src/link/crowd.rs",
+            "crates/net/src/loss.rs",
+            "python/ackclock/diagnose/_replay.py",
+            "python/ackclock/text.py",
+            "python/ackclock_studies/prr/pages.py",
+            "crates/net/tests/conservation.rs",
+            "crates/tcp/src/sender/tests.rs",
+        )
+    ] == ["net/link", "crates/net", "ackclock/diagnose", "ackclock", "ackclock_studies", None, None]
+
+
+def test_a_number_that_is_not_needed_any_more_goes(prose, tmp_path):
+    assert prose.check_rooms({"tools": []}, {"tools": 3}) == ["tools: in ROOMS, and has no odd comment"]
+    page = tmp_path / "docs/how-to/planted.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("word " * 1500, encoding="utf-8")
+    name = "docs/how-to/planted.md"
+    assert prose.check_pages(tmp_path, [name], {name: 2000}) == [f"{name}: in LONGER, and has 1500 words; take it out"]
+
+
+def test_a_planted_long_page_is_found(prose, tmp_path):
+    for name, words in {"README.md": 901, "docs/studies/planted.md": 6000, "docs/how-to/planted.md": 1501}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("word " * words, encoding="utf-8")
+    names = ["README.md", "docs/numbers.md", "docs/studies/planted.md", "docs/how-to/planted.md"]
+    assert prose.check_pages(tmp_path, names, {}) == [
+        "README.md: 901 words; allowed: 900",
+        "docs/how-to/planted.md: 1501 words; allowed: 1500",
+    ]
+    assert prose.check_pages(tmp_path, names, {"README.md": 950, "docs/how-to/planted.md": 1501}) == []
+
+
+def test_a_planted_area_of_a_release_is_found(prose):
+    text = "# Changelog\n\n## 0.9.0 (2026-01-01)\n\n### New\n\n" + "- One.\n" * 16 + "\n### Fixed\n\n" + "- One.\n" * 15
+    assert prose.check_changelog(text, {}) == ["CHANGELOG.md: 0.9.0 New has 16 lines; allowed: 15"]
+    assert prose.check_changelog(text, {"0.9.0 New": 16}) == []
+
+
+def test_commits_without_a_body_are_named_and_do_not_fail(prose, tmp_path):
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "--initial-branch", "main")
+    git("commit", "--allow-empty", "-m", "Old")
+    git("switch", "-c", "work")
+    git("commit", "--allow-empty", "-m", "Log: three links")
+    git("commit", "--allow-empty", "-m", "A window\n\nThe kernel rounds it.")
+    [bare] = prose.bare_commits(tmp_path)
+    assert bare.endswith(" Log: three links")
+    assert prose.bare_commits(tmp_path, "nowhere") == []

@@ -1,0 +1,289 @@
+"""Holds the length of pages and the language of comments (CONTRIBUTING.md, rules 8 and 11).
+
+    python tools/check_prose.py          # exit code 1 if a page is too long, or a room has more odd comments than its number
+    python tools/check_prose.py ROOM...  # the odd comments of rooms
+    python tools/check_prose.py --count  # rooms and their numbers, as `ROOMS` has them
+
+A page that is longer than its kind allows stands in `LONGER`, a room with odd comments in `ROOMS`. Both numbers only go down.
+Commits without a body, of a branch that is not merged, are named and do not fail: a body says why where the title does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+WORDS = {
+    "README.md": 900,
+    "ARCHITECTURE.md": 3_500,
+    "docs/how-to/": 1_500,
+    "docs/studies/": 6_000,
+    "docs/decisions/0": 800,
+    "docs/": 4_500,
+}
+"""Words that a page may have, by the beginning of its name; the first that fits."""
+
+MADE = ("docs/numbers.md", "docs/proofs.md", "docs/worst-cases.md", "docs/evaluation.md", "docs/reference/", "docs/decisions/README.md")  # fmt: skip
+"""Pages that programs write, or of which tables by programs are the most."""
+
+LONGER: dict[str, int] = {
+    "docs/how-to/why-is-a-transfer-slow.md": 3_190,
+}
+"""Pages that are longer than their kind allows, and the words that they may have until they are shortened."""
+
+RELEASE_LINES = 15
+"""Lines of a release's area in CHANGELOG.md."""
+LONGER_RELEASES: dict[str, int] = {"0.2.0 New": 20}
+"""Areas of releases that have more."""
+
+ROOMS: dict[str, int] = {
+    "ackclock": 60,
+    "ackclock/_agents": 15,
+    "ackclock/_native": 41,
+    "ackclock/_results": 27,
+    "ackclock/arena": 21,
+    "ackclock/attack": 39,
+    "ackclock/bench": 10,
+    "ackclock/cli": 38,
+    "ackclock/conform": 10,
+    "ackclock/diagnose": 80,
+    "ackclock/diff": 9,
+    "ackclock/evaluate": 48,
+    "ackclock/fidelity": 13,
+    "ackclock/formats": 39,
+    "ackclock/judge": 12,
+    "ackclock/linux": 37,
+    "ackclock/plot": 20,
+    "ackclock/prove": 19,
+    "ackclock/report": 15,
+    "ackclock/scenario": 23,
+    "ackclock/script": 11,
+    "ackclock/study": 71,
+    "ackclock/sweep": 76,
+    "ackclock_studies": 156,
+    "crates/capture": 27,
+    "crates/cc": 111,
+    "crates/core": 61,
+    "crates/fuzz": 7,
+    "crates/link": 9,
+    "crates/native": 9,
+    "crates/net": 74,
+    "crates/pcc": 28,
+    "crates/python": 37,
+    "crates/quinn": 17,
+    "crates/schema": 56,
+    "crates/script": 67,
+    "crates/sim": 201,
+    "crates/stack": 22,
+    "crates/tcp": 97,
+    "crates/wasm": 18,
+    "linux": 96,
+    "net/link": 41,
+    "net/queue": 47,
+    "sim/world": 68,
+    "tcp/receiver": 40,
+    "tcp/sender": 132,
+    "tools": 59,
+    "web": 50,
+}
+"""Odd comments by room: a crate, a folder of the package, or what stands in `APART`."""
+APART = ("net/link", "net/queue", "sim/world", "tcp/sender", "tcp/receiver")
+"""Parts of crates, a folder with the file of its name, that are rooms of their own."""
+
+START = re.compile(
+    r"(?:the same|likewise|it|its|of|those|these|that|what|whatever|whoever|so (?:many|much|far)|as (?:many|much)) ", re.IGNORECASE
+)  # fmt: skip
+"""A comment's first words where the subject should be."""
+PEOPLE = re.compile(r"\b(?:somebody|anybody|nobody|whoever)\b", re.IGNORECASE)
+"""Words for a part of the program that has a name."""
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+
+
+class Remark(NamedTuple):
+    """A comment, docstring or text of a program, and where it begins."""
+
+    line: int
+    text: str
+    comment: bool = True
+
+    def odd(self) -> bool:
+        """Whether its subject is no noun, or a person stands for a part of the program."""
+        return bool(PEOPLE.search(self.text)) or (self.comment and bool(START.match(self.text)))
+
+
+def joined(comments: Iterable[tuple[int, str]]) -> Iterator[Remark]:
+    """Comments on lines that follow one another, as one."""
+    held: list[tuple[int, str]] = []
+    for line, text in comments:
+        if held and line != held[-1][0] + 1:
+            yield Remark(held[0][0], " ".join(part for _, part in held))
+            held = []
+        if text or held:
+            held.append((line, text))
+        if held and not text:
+            held[-1] = (line, "")
+    if held:
+        yield Remark(held[0][0], " ".join(part for _, part in held))
+
+
+def of_python(text: str) -> Iterator[Remark]:
+    """Comments and strings of a module; docstrings count as comments."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    yield from joined(
+        (token.start[0], token.string.lstrip("#: ")) for token in tokens if token.type == tokenize.COMMENT
+    )
+    tree = ast.parse(text)
+    docs = {
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Remark(node.lineno, node.value.strip(), node in docs)
+
+
+def of_slashes(text: str) -> Iterator[Remark]:
+    """Comments and strings of Rust, C or JavaScript."""
+    lines = list(enumerate(text.splitlines(), 1))
+    marked = [(i, re.match(r"\s*(?:///|//!|//|/\*\*?|\*(?!/))(?: (.*)|$)", line)) for i, line in lines]
+    yield from joined((i, (found[1] or "").removesuffix("*/").strip()) for i, found in marked if found)
+    comments = {i for i, found in marked if found}
+    for i, line in lines:
+        if i in comments:
+            continue
+        if behind := re.search(r"[^:\"'] // (\w.*)$", line):
+            yield Remark(i, behind[1])
+        yield from (Remark(i, found[1], comment=False) for found in LITERAL.finditer(line))
+
+
+def room_of(name: str) -> str | None:
+    """The room of a file; None if its comments are not looked at."""
+    parts = name.split("/")
+    if "tests" in parts or parts[-1] in ("tests.rs", "check_prose.py"):
+        return None
+    if parts[0] == "crates" and "src" in parts and name.endswith(".rs"):
+        inner = f"{parts[1]}/{parts[parts.index('src') + 1].removesuffix('.rs')}"
+        return inner if inner in APART else f"crates/{parts[1]}"
+    if parts[0] == "linux" and name.endswith((".rs", ".c", ".h")):
+        return "linux"
+    if parts[0] == "web" and name.endswith((".js", ".mjs")):
+        return "web"
+    if parts[0] == "python" and name.endswith((".py", ".c", ".h", ".rs")):
+        return f"ackclock/{parts[2]}" if len(parts) > 3 and parts[1] == "ackclock" else parts[1]
+    return "tools" if parts[0] == "tools" and name.endswith(".py") else None
+
+
+def odd_remarks(name: str, text: str) -> list[str]:
+    """A line for each odd remark of a file."""
+    remarks = of_python(text) if name.endswith(".py") else of_slashes(text)
+    return [f"{name}:{remark.line}: {' '.join(remark.text.split())[:100]}" for remark in remarks if remark.odd()]
+
+
+def by_room(root: Path, names: Iterable[str]) -> dict[str, list[str]]:
+    """Odd remarks of files below a folder."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        room = room_of(name)
+        if room is not None and (root / name).is_file():
+            found.setdefault(room, []).extend(odd_remarks(name, (root / name).read_text(encoding="utf-8")))
+    return found
+
+
+def check_rooms(found: dict[str, list[str]], allowed: dict[str, int]) -> list[str]:
+    """A message for each room that has more than its number, or a number that it does not need."""
+    said = [
+        f"{room}: {len(places)} comments without a noun for a subject; allowed: {allowed.get(room, 0)} "
+        f"(tools/check_prose.py {room} lists them)"
+        for room, places in found.items()
+        if len(places) > allowed.get(room, 0)
+    ]
+    gone = [f"{room}: in ROOMS, and has no odd comment" for room in allowed if not found.get(room)]
+    return said + gone
+
+
+def allowed_words(name: str) -> int | None:
+    """Words that a page may have; None if a program writes it, or it is of no kind that has a bound."""
+    if name.startswith(MADE) or not name.endswith(".md"):
+        return None
+    return next((most for start, most in WORDS.items() if name.startswith(start)), None)
+
+
+def check_pages(root: Path, names: Iterable[str], longer: dict[str, int]) -> list[str]:
+    """A message for each page that is too long, and for each number that a page no longer needs."""
+    said = []
+    for name in names:
+        kind = allowed_words(name)
+        if kind is None or not (root / name).is_file():
+            continue
+        words, most = len((root / name).read_text(encoding="utf-8").split()), longer.get(name, kind)
+        if words > most:
+            said.append(f"{name}: {words} words; allowed: {most}")
+        elif name in longer and words <= kind:
+            said.append(f"{name}: in LONGER, and has {words} words; take it out")
+    return said
+
+
+def check_changelog(text: str, longer: dict[str, int]) -> list[str]:
+    """A message for each area of a release that has too many lines."""
+    lines: dict[str, int] = {}
+    release = area = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            release, area = line[3:].split(" ")[0], ""
+        elif line.startswith("### "):
+            area = line[4:]
+        elif line.startswith("- ") and area:
+            place = f"{release} {area}"
+            lines[place] = lines.get(place, 0) + 1
+    return [
+        f"CHANGELOG.md: {place} has {count} lines; allowed: {longer.get(place, RELEASE_LINES)}"
+        for place, count in lines.items()
+        if count > longer.get(place, RELEASE_LINES)
+    ]
+
+
+def bare_commits(root: Path, base: str = "main") -> list[str]:
+    """Commits since `base` whose message is a title alone; none where there is no such branch."""
+    asked = ["git", "log", "--no-merges", "--format=%h%x00%s%x00%b%x01", f"{base}..HEAD"]
+    done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
+    told = [entry.strip("\n").split("\0") for entry in done.stdout.split("\x01") if entry.strip()]
+    return [f"{commit} {title}" for commit, title, body in told if not body.strip()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM")
+    parser.add_argument("--count", action="store_true")
+    asked = parser.parse_args()
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = sorted(listed.splitlines())
+    found = by_room(ROOT, names)
+    if asked.count:
+        print("\n".join(f'    "{room}": {len(places)},' for room, places in sorted(found.items()) if places))
+        return 0
+    if asked.rooms:
+        for room in asked.rooms:
+            if room not in found:
+                parser.error(f"found {room}; allowed: {', '.join(sorted(found))}")
+            print("\n".join(found[room]))
+        return 0
+    said = check_pages(ROOT, names, LONGER) + check_rooms(found, ROOMS)
+    said += check_changelog((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), LONGER_RELEASES)
+    for line in said:
+        print(line, file=sys.stderr)
+    for commit in bare_commits(ROOT):
+        print(f"note: {commit}: no body; say why, unless the title does", file=sys.stderr)
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
