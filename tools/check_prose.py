@@ -36,9 +36,7 @@ WORDS = {
 MADE = ("docs/arena.md", "docs/numbers.md", "docs/proofs.md", "docs/worst-cases.md", "docs/evaluation.md", "docs/reference/", "docs/decisions/README.md")  # fmt: skip
 """Pages that programs write, or of which tables by programs are the most."""
 
-LONGER: dict[str, int] = {
-    "docs/how-to/why-is-a-transfer-slow.md": 3_190,
-}
+LONGER: dict[str, int] = {}
 """Pages that are longer than their kind allows, and the words that they may have until they are shortened."""
 
 RELEASE_LINES = 15
@@ -93,7 +91,7 @@ ROOMS: dict[str, int] = {
     "sim/world": 68,
     "tcp/receiver": 40,
     "tcp/sender": 132,
-    "tools": 59,
+    "tools": 60,
     "web": 50,
 }
 """Odd comments by room: a crate, a folder of the package, or what stands in `APART`."""

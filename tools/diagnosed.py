@@ -1,4 +1,4 @@
-"""What `ackclock diagnose` finds in captures of runs, beside what the runs know. Prints the tables of docs/how-to/why-is-a-transfer-slow.md.
+"""What `ackclock diagnose` finds in captures of runs, beside what the runs know. Prints its tables, of which the book of numbers has the first.
 
 `tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each captured
 at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The first table goes into measured/diagnosed.json. With JOURNAL, a line

@@ -1,5 +1,5 @@
-"""Which congestion control a capture shows, measured: drawn paths with a queue, every controller on each of its own. Prints the tables of
-docs/how-to/why-is-a-transfer-slow.md.
+"""Which congestion control a capture shows, measured: drawn paths with a queue, every controller on each of its own. Prints the
+tables, of which the book of numbers has one.
 
 `tools/identified.py SEED RUNS [JOURNAL]`: RUNS captures of each controller; the table goes into measured/identified.json. With JOURNAL, a line of JSON for each is appended, and those
 that are there are not run again.
