@@ -35,6 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
     return Server(tmp_path_factory.mktemp("served"), "s", 1)
 
 
+@pytest.mark.deep
 def test_the_score_is_that_of_a_table(server: Server, tmp_path: Path) -> None:
     """The same draws of the same salt, and what was run is not run again."""
     answer = asked(server, tier="medium", id=7, beat="cubic")
