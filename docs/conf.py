@@ -115,6 +115,7 @@ docs/fidelity
 docs/evaluation
 docs/worst-cases
 docs/proofs
+docs/arena
 docs/numbers
 docs/kernels
 docs/studies/README

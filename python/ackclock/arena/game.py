@@ -22,6 +22,7 @@ from ackclock.arena.task import PUBLIC, Draw, Task, drawn
 from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
 
 if TYPE_CHECKING:
+    from ackclock.attack.runs import Others
     from ackclock.judge.intervals import Estimate
     from ackclock.scenario import Scenario
     from ackclock.sweep import Store
@@ -196,6 +197,14 @@ class Standing:
     rank: int | None = None
     known: float | None = None
 
+    def left_by_family(self) -> dict[str, list[float]]:
+        """Family -> what is left to others in each draw."""
+        found: dict[str, list[float]] = {}
+        for row in self.rows:
+            if "others" in row.terms:
+                found.setdefault(row.draw.family.id, []).append(row.terms["others"])
+        return found
+
     def mean(self, term: str) -> float | None:
         """Mean of a term over the draws in which it counts."""
         found = [row.terms[term] for row in self.rows if term in row.terms]
@@ -242,9 +251,30 @@ Tell = Callable[[str, float], None]
 
 
 def play(
-    plan: Plan, folder: Path, jobs: int, *, tell: Tell = lambda *_: None, stop: threading.Event | None = None
+    plan: Plan,
+    folder: Path,
+    jobs: int,
+    *,
+    tell: Tell = lambda *_: None,
+    stop: threading.Event | None = None,
+    others: dict[str, Others] | None = None,
 ) -> Table:
     """Make the runs that the folder does not hold yet, and score.
+
+    Parameters
+    ----------
+    plan
+        What is asked for.
+    folder
+        Where runs are kept.
+    jobs
+        Threads.
+    tell
+        Told what is done, and which share of it.
+    stop
+        Set by whoever wants an end.
+    others
+        Runs of references in searches, by draw and seed, which several plays share.
 
     Raises
     ------
@@ -264,10 +294,10 @@ def play(
     draws = drawn(plan.task, PUBLIC if "held-out" in plan.off else plan.salt, plan.draws)
     if "start" in plan.off:
         draws = [replace(draw, keys=_warmed_up(draw.keys)) for draw in draws]
-    game = _Game(plan, everyone, draws, folder, jobs, tell, stop)
+    game = _Game(plan, everyone, draws, folder, jobs, tell, stop, {} if others is None else others)
     rows = game.rows()
     standings = [_standing(plan, entry, rows[i], game.unsure[i], game.lacks[i]) for i, entry in enumerate(everyone)]
-    ordered, ahead = _ranked(standings)
+    ordered, ahead = _ranked(standings, 0.0 if "others" in plan.off else plan.task.starves)
     return Table(
         plan=plan,
         standings=ordered,
@@ -287,10 +317,10 @@ def _cpu_s() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def _ranked(standings: Sequence[Standing]) -> tuple[list[Standing], list[list[float]]]:
+def _ranked(standings: Sequence[Standing], starves: float) -> tuple[list[Standing], list[list[float]]]:
     able = [s for s in standings if not s.why]
     able.sort(key=lambda s: (s.starves, -(s.score.value if s.score else 0.0), s.entry.name))
-    ahead = rank.ahead([s.scores for s in able]).tolist()
+    ahead = rank.ahead([s.scores for s in able], left=[s.left_by_family() for s in able], starves=starves).tolist()
     placed = [replace(s, rank=i + 1, known=ahead[i][i + 1] if i + 1 < len(able) else None) for i, s in enumerate(able)]
     return [*placed, *(s for s in standings if s.why)], ahead
 
@@ -329,9 +359,10 @@ class _Game:
         jobs: int,
         tell: Tell,
         stop: threading.Event,
+        others: dict[str, Others],
     ) -> None:
         self.plan, self.everyone, self.draws, self.folder, self.jobs = plan, everyone, draws, folder, jobs
-        self.tell, self.stop = tell, stop
+        self.tell, self.stop, self.others = tell, stop, others
         self.made = 0
         self.lacks = [""] * len(everyone)
         self.unsure = [""] * len(everyone)
@@ -443,10 +474,12 @@ class _Game:
         from ackclock import attack
 
         found: list[tuple[int, Draw, Row, Any]] = []
-        # The seed of a search is of the draw, and not of the entry: all entries are looked at in the same environments.
+        # The seed of a search is of the draw, and not of the entry: all entries are looked at in the same environments, and share the runs of references.
+        # Built-in entries come first, so that no reference has to run beside own code.
         searches = [
             (i, draw) for i in range(len(self.everyone)) for draw in self.draws if not draw.keys and not self.lacks[i]
         ]
+        searches.sort(key=lambda search: self.everyone[search[0]].is_own)
         for n, (i, draw) in enumerate(searches):
             self.tell(f"{n:,} of {len(searches):,} searches", n / len(searches))
             if draw.family.attack["objective"] == "harm" and self.everyone[i] == Entry(controller=REFERENCE):
@@ -464,8 +497,11 @@ class _Game:
             wanted = _attack(self.everyone[i], draw)
             place = self.folder / "searches" / f"{self._slug(i)}-{draw.id}"
             place.mkdir(parents=True, exist_ok=True)
+            others = self.others.setdefault(f"{draw.id} {draw.seed}", {})
             try:
-                made = attack.run(wanted, executor, folder=place, simplify=False, stopped=self.stop.is_set)
+                made = attack.run(
+                    wanted, executor, folder=place, simplify=False, stopped=self.stop.is_set, others=others
+                )
             except KeyboardInterrupt:
                 raise UnavailableError(
                     f"stopped after {n:,} of {len(searches):,} searches; the same command goes on from there"
@@ -475,7 +511,7 @@ class _Game:
             except AckclockError as error:
                 found.append((i, draw, _zero(draw, str(error)), None))
                 continue
-            self.made += made.runs.made * len(wanted.arms)
+            self.made += made.runs.ran
             values = {"worst": 1 - made.score}
             row = Row(
                 draw=draw, terms=values, score=combined(self.plan.task, values), digest=made.scores[0].digests[0],

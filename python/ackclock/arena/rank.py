@@ -75,14 +75,28 @@ def worst(scores: Scores) -> float:
     return 100 * sum(few) / len(few)
 
 
-def ahead(entries: Sequence[Scores], *, seed: int = 1) -> NDArray[Any]:
-    """How probably each entry's score is above each other's, shape (n, n); where both are equal, half.
+def ahead(
+    entries: Sequence[Scores], *, left: Sequence[Scores] = (), starves: float = 0.0, seed: int = 1
+) -> NDArray[Any]:
+    """How probably each entry is ahead of each other, shape (n, n); where both are equal, half.
+
+    Parameters
+    ----------
+    entries
+        Scores of each, on the same draws.
+    left
+        What each leaves to others, on the draws where that counts; none: nobody starves anybody.
+    starves
+        Whoever leaves less in the mean of all draws of a resample is behind those who leave more, whatever the score.
 
     Examples
     --------
     >>> better, other = {"alone": [0.5, 0.6, 0.7, 0.8, 0.9]}, {"alone": [0.4, 0.5, 0.6, 0.7, 0.8]}
     >>> ahead([better, other])[0].tolist()
     [0.5, 1.0]
+    >>> takes_all = [{"alone": [0.2] * 5}, {"alone": [0.9] * 5}]
+    >>> ahead([better, other], left=takes_all, starves=0.5)[0].tolist()
+    [0.5, 0.0]
     """
     import numpy as np
 
@@ -90,15 +104,26 @@ def ahead(entries: Sequence[Scores], *, seed: int = 1) -> NDArray[Any]:
     rng = np.random.default_rng(seed)
     if n and min(len(v) for v in entries[0].values()) < FEW:
         return np.full((n, n), 0.5)
-    means = np.zeros((n, RESAMPLES))
-    for family in entries[0] if n else ():
-        values = np.array([entry[family] for entry in entries], dtype=float)
+    means, others = np.zeros((n, RESAMPLES)), np.zeros((n, RESAMPLES))
+    asked = sum(len(values) for values in left[0].values()) if left else 0
+
+    def drawn_again(of: Sequence[Scores], family: str, weights: NDArray[Any]) -> NDArray[Any]:
+        values = np.array([entry[family] for entry in of], dtype=float)
         count = values.shape[1]
-        weights = rng.multinomial(count, [1 / count] * count, size=RESAMPLES) / count
         middle = values.mean(axis=1, keepdims=True)
         # means of resamples lie closer together than means of new samples would, by this factor
         wider = np.sqrt(count / (count - 1)) if count > 1 else 1.0
-        means += middle + wider * (values @ weights.T - middle)
+        found: NDArray[Any] = middle + wider * (values @ weights.T - middle)
+        return found
+
+    for family, values in entries[0].items() if n else ():
+        count = len(values)
+        weights = rng.multinomial(count, [1 / count] * count, size=RESAMPLES) / count
+        means += drawn_again(entries, family, weights)
+        if asked and family in left[0]:
+            others += drawn_again(left, family, weights) * (count / asked)
+    if asked:
+        means -= np.where(others < starves, 2.0 * len(entries[0]), 0.0)
     # Sums of the same numbers in another order differ in their last bits.
     apart = means[:, None, :] - means[None, :, :]
     found: NDArray[Any] = (apart > 1e-9).mean(axis=2) + 0.5 * (np.abs(apart) <= 1e-9).mean(axis=2)

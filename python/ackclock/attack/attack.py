@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock.attack import shrink
 from ackclock.attack.budget import Budget, Candidate
 from ackclock.attack.objective import OBJECTIVES, Objective
-from ackclock.attack.runs import JOURNAL, Arm, Runs, Scored, allowed
+from ackclock.attack.runs import JOURNAL, Arm, Others, Runs, Scored, allowed
 from ackclock.attack.search import SEARCHES, Enough
 from ackclock.errors import InputError, quote
 
@@ -160,6 +160,7 @@ def run(
     simplify: bool = True,
     progress: Callable[[int, float], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    others: Others | None = None,
 ) -> Found:
     """Search, minimise, and look around.
 
@@ -177,6 +178,8 @@ def run(
         Told how many candidates have been looked at, and the best score so far.
     stopped
         Whether somebody wants an end.
+    others
+        Runs of references that searches with the same budget, objective and seed share, in which those of this one are put.
 
     Raises
     ------
@@ -193,6 +196,7 @@ def run(
         journal=None if folder is None else folder / JOURNAL,
         identity=attack.identity(),
         stopped=stopped,
+        others=others,
     )
     allowed(runs)
     looked: dict[Candidate, float] = {}

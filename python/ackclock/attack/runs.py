@@ -75,6 +75,10 @@ class Scored:
     digests: tuple[str, ...]
 
 
+Others = dict[tuple[Candidate, str], tuple[Tables, str]]
+"""Tables and digest of a run with a reference, by environment and controller."""
+
+
 @dataclass(kw_only=True)
 class Runs:
     """Scores candidates.
@@ -95,6 +99,8 @@ class Runs:
         What the journal must be of.
     stopped
         Whether somebody wants an end.
+    others
+        Runs of references that searches share, which look at the same environments with the same seed; None: each makes its own.
     """
 
     objective: Objective
@@ -106,12 +112,15 @@ class Runs:
     journal: Path | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     stopped: Callable[[], bool] = lambda: False
+    others: Others | None = None
     known: dict[Candidate, Scored] = field(default_factory=dict)
     made: int = 0
+    ran: int = 0
 
     def __post_init__(self) -> None:
         self._number = 0
         self._flows = [self._compiled(arm) for arm in self.arms]
+        self._names = [json.dumps(dict(arm.flow), sort_keys=True) for arm in self.arms]
         self._own = tuple({own.planned() for _, owns in self._flows for own in owns})
         if self.journal is not None:
             self._recover(self.journal)
@@ -131,6 +140,7 @@ class Runs:
             If somebody wants an end; what has been run is in the journal.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
+        self.ran += len(self._asked(new))
         size = max(1, min(PART, -(-len(new) // max(self.executor.slots, 1))))
         parts = [new[i : i + size] for i in range(0, len(new), size)]
         waiting: dict[int, list[Candidate]] = {}
@@ -145,7 +155,7 @@ class Runs:
                 part = waiting.pop(number)
                 if isinstance(done, Exception):
                     failed = failed or done
-                elif len(done.digests) < len(part) * len(self.arms):
+                elif len(done.digests) < len(self._asked(part)):
                     refused = next((error for error in done.errors if error is not None), None)
                     failed = failed or (None if refused is None else InputError(refused))
                     unfinished = True
@@ -172,6 +182,16 @@ class Runs:
             key: value for key, value in group.items() if key not in ("start_ns", "stagger_ns", "count")
         }, made.own()
 
+    def _asked(self, candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
+        """Candidate and arm of each run of a task, by their places."""
+        others = self.others or {}
+        return [
+            (i, arm)
+            for i, candidate in enumerate(candidates)
+            for arm in range(len(self.arms))
+            if arm == 0 or (candidate, self._names[arm]) not in others
+        ]
+
     def _task(self, candidates: Sequence[Candidate]) -> Task:
         texts = []
         count = 2 if self.objective.flows == "two" else 1
@@ -185,6 +205,8 @@ class Runs:
             for flow, _ in self._flows[1:]:
                 groups = [{**group, **flow} for group in text["flows"][:count]] + text["flows"][count:]
                 texts.append(json.dumps({**text, "flows": groups}))
+        arms = len(self.arms)
+        texts = [texts[i * arms + arm] for i, arm in self._asked(candidates)]
         tables = {"flows": ("group", "bytes_acked", "rtos"), **self.objective.tables}
         return Task(
             texts=tuple(texts),
@@ -200,15 +222,23 @@ class Runs:
         )
 
     def _read(self, candidates: Sequence[Candidate], done: Any) -> list[Scored]:
+        asked = self._asked(candidates)
         for at, error in enumerate(done.errors):
             if error is not None:
-                candidate, arm = candidates[at // len(self.arms)], self.arms[at % len(self.arms)]
+                candidate, arm = candidates[asked[at][0]], self.arms[asked[at][1]]
                 raise InputError(f"{arm.name}: {error} (in {self.budget.words(candidate)})")
-        split = self._split(done.tables, len(done.digests))
+        made = dict(
+            zip(asked, zip(self._split(done.tables, len(done.digests)), done.digests, strict=True), strict=True)
+        )
         found = []
         for i, candidate in enumerate(candidates):
-            first, arms = i * len(self.arms), len(self.arms)
-            found.append(self._scored(candidate, split[first : first + arms], done.digests[first : first + arms]))
+            runs = []
+            for place, name in enumerate(self._names):
+                run = made.get((i, place)) or (self.others or {})[candidate, name]
+                if place and self.others is not None:
+                    self.others[candidate, name] = run
+                runs.append(run)
+            found.append(self._scored(candidate, [tables for tables, _ in runs], [digest for _, digest in runs]))
         return found
 
     def _split(self, tables: Mapping[str, Any], runs: int) -> list[Tables]:

@@ -88,6 +88,7 @@ arena = Branch(
         "run": "_arena:run",
         "rerun": "_arena:rerun",
         "scenarios": "_arena:scenarios",
+        "serve": "_arena:serve",
     }
 )
 sweep = Branch(

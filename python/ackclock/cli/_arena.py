@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,9 @@ Entries = Annotated[
 ]
 LARGEST = 2**27
 """Bytes of a table that was written."""
+
+LONGEST = 2**22
+"""Characters of a request: the text of a controller in it has 1 MiB at most."""
 
 
 def tasks(as_json: Json = False) -> None:
@@ -166,6 +170,46 @@ def scenarios(
             )
             (part / f"{draw.id}.toml").write_text(text, encoding="utf-8")
     _terminal.say(f"{out}: {len(found)} scenarios")
+
+
+def serve(
+    salt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the draws hang on (default: a new one for each server).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=file_name, metavar="DIR", help="Folder that keeps runs and entries (default: none is kept)."
+        ),
+    ] = None,
+    names_only: Annotated[
+        bool, typer.Option("--names-only", help="Refuse text of controllers: only built-in ones, with options.")
+    ] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Score controllers for a program. A JSON object a line on standard input, a line with its score on standard output.
+
+    {"task": "satellite", "entry": {"language": "c", "text": "..."}, "tier": "full", "beat": "bbr3"} goes through the tiers, and stops where it is behind for sure.
+    Text is executed, behind a filter of system calls.
+    """
+    import tempfile
+
+    from ackclock.arena.game import Plan
+    from ackclock.arena.serve import Server
+    from ackclock.arena.task import load
+
+    chosen = salt or secrets.token_hex(8)
+    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is looked at
+    with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
+        folder = out or Path(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        _files.give_leave()
+        server = Server(folder, chosen, jobs or _terminal.cpus(), code=not names_only)
+        while line := sys.stdin.readline(LONGEST):
+            if len(line) == LONGEST and not line.endswith("\n"):
+                raise InputError(f"standard input: found a line of over {LONGEST:,} characters; allowed: shorter ones")
+            if line.strip():
+                _terminal.say(json.dumps(server.answer(line)))
 
 
 def played(plan: Any, folder: Path, jobs: int | None) -> Table:

@@ -1,7 +1,7 @@
 """`ackclock mcp`: commands as tools of an agent, over the Model Context Protocol.
 
 Each tool is the command of that name with `--json`, in a process of its own: its bounds are those of the command, and what it refuses comes back as the same
-line. No tool runs own code or writes a file, and no path leaves the folder in which the server was started.
+line. No tool runs own code (but one, with the user's leave) or writes a file, and no path leaves the folder in which the server was started.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ackclock import _child
 from ackclock.errors import AckclockError, InputError, UnavailableError, quote
@@ -29,8 +31,15 @@ ABOUT = (
 )
 
 
-def mcp() -> None:
-    """Serve commands to an agent. Read, diagnose, run, compare and list, over standard input and output (Model Context Protocol)."""
+def mcp(
+    own_code: Annotated[
+        bool,
+        typer.Option(
+            "--own-code", help="Let the agent have controllers scored that it has written: their text is executed."
+        ),
+    ] = False,
+) -> None:
+    """Serve commands to an agent. Read, diagnose, run, compare, list and score, over standard input and output (Model Context Protocol)."""
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
@@ -50,9 +59,17 @@ def mcp() -> None:
 
         return called
 
-    place = Tools(Path.cwd())
+    place = Tools(Path.cwd(), code=own_code)
     server = MCPServer("ackclock", version=__version__, instructions=ABOUT, log_level="ERROR")
-    for tool in (place.read, place.diagnose, place.run, place.compare, place.list):
+    for tool in (
+        place.read,
+        place.diagnose,
+        place.run,
+        place.compare,
+        place.list,
+        place.arena_tasks,
+        place.arena_score,
+    ):
         server.tool(name=tool.__name__, structured_output=False)(told(tool))
     server.run("stdio")
 
@@ -64,10 +81,12 @@ class Tools:
     ----------
     folder
         Beyond which no path leads.
+    code
+        Whether controllers of the arena may be text, which is executed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
+    def __init__(self, folder: Path, *, code: bool = False) -> None:
+        self.folder, self.code = folder.resolve(), code
 
     def read(self, capture: str, connection: int | None = None) -> str:
         """Read a capture of TCP (pcap, pcapng, also packed with gzip): its connections, what each has lost and sent for nothing.
@@ -109,6 +128,28 @@ class Tools:
         """
         return self._carried("list", *([kind] if kind else []))
 
+    def arena_tasks(self) -> str:
+        """List the tasks of the arena: families of scenarios on which controllers are scored, what counts in each, and the weights."""
+        return self._carried("arena", "list")
+
+    def arena_score(
+        self, task: str, entry: dict[str, Any], tier: str = "quick", beat: str = "reno", salt: str | None = None
+    ) -> str:
+        """Score a controller on drawn scenarios of a task, 0 to 100: terms by family, what it leaves to others, how probably it is ahead of another.
+
+        task: a name that arena_tasks lists, or the path of a TOML file. entry: {"controller": "cubic", "options": {...}}; or, if the server was started with --own-code,
+        {"language": "c", "text": "..."} (a module of Linux) or {"language": "python", "class": "Mine", "text": "..."}. tier: quick, medium or full; each goes through those
+        before it, and stops where the entry is behind `beat` for sure. salt: what the draws hang on; with the same one scores can be compared. Without, it is a new one.
+        """
+        named = task if not any(mark in task for mark in "/.\\") else str(self.inside(task))
+        line = json.dumps({"task": named, "entry": entry, "tier": tier, "beat": beat})
+        words = [*_option("--salt", salt), *["--names-only"] * (not self.code)]
+        answer = self._carried("arena", "serve", *words, given=line + "\n", as_json=False)
+        said = json.loads(answer)
+        if "error" in said:
+            raise InputError(said["error"])
+        return answer
+
     def inside(self, path: str, beside: Path | None = None) -> Path:
         """A path of the folder.
 
@@ -137,13 +178,13 @@ class Tools:
             self.inside(trace, file.parent)
         return str(file)
 
-    def _carried(self, *words: str) -> str:
+    def _carried(self, *words: str, given: str | None = None, as_json: bool = True) -> str:
         begin = words[1:] and words[1].startswith("-")
         if begin:  # a name is never an option
             raise InputError(f"found {quote(words[1])}; allowed: a name or a path, which does not begin with -")
-        command = _child.python("ackclock.cli._mcp:carry", *words, "--json")
+        command = _child.python("ackclock.cli._mcp:carry", *words, *["--json"] * as_json)
         try:
-            done = _child.run(command, timeout=LIMIT_S)
+            done = _child.run(command, timeout=LIMIT_S, input=given)
         except _child.TimeoutExpired:
             raise UnavailableError(f"{words[0]}: did not end within {LIMIT_S} s; allowed: a shorter one") from None
         if done.returncode not in (0, 1):

@@ -105,7 +105,7 @@ def test_who_starves_others_ranks_behind() -> None:
         row = Row(draw=beside, terms={"throughput": 1.0, "others": left}, score=score, digest="d")
         return _standing(plan, Entry(controller=name), [row], "", "")
 
-    ordered, _ = _ranked([of("bbr", 0.9, 0.2), of("reno", 0.5, 0.9)])
+    ordered, _ = _ranked([of("bbr", 0.9, 0.2), of("reno", 0.5, 0.9)], 0.5)
     assert [s.entry.name for s in ordered] == ["reno", "bbr"]
     assert ordered[1].starves
 

@@ -200,9 +200,9 @@ def test_none_of_the_honest_is_accused(tmp_path: Path) -> None:
     examples = HERE.parents[2] / "examples"
     own = [f"{examples / 'ci' / 'controller.py'}:Mine", f"{examples / 'agent' / 'controller.py'}:Learned"]
     _files.give_leave()
-    entries = [Entry(controller=name) for name in (*own, "vegas", "bbr3", "prague", "copa")]
+    entries = [Entry(controller=name) for name in (*own, "vegas", "bbr3")]
     for family in ("alone", "beside"):
-        plan = Plan(task=cut(family), entries=entries, salt=SALT, draws=2)
+        plan = Plan(task=cut(family), entries=entries, salt=SALT, draws=1)
         standings = play(plan, tmp_path / family, 1).standings
         assert [(s.entry.name, s.why) for s in standings if s.why] == []
         assert not [

@@ -22,6 +22,15 @@ def test_equal_ones_are_even_and_far_ones_are_known() -> None:
     assert ahead[0][2] == 0.0
 
 
+def test_who_starves_others_is_behind_whatever_the_score() -> None:
+    """In as many resamples as others get less than allowed: here nearly all, about half, and none."""
+    takes, leaves, even = scores(0.2, 3), scores(0.9, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
+    ahead = rank.ahead([scores(0.5, 1)] + [scores(0.9, 2)] * 3, left=[leaves, takes, even, leaves], starves=0.5)
+    assert ahead[0][1] == 1.0
+    assert 0.2 < ahead[0][2] < 0.8
+    assert ahead[0][3] == 0.0
+
+
 def test_draws_are_paired() -> None:
     """A difference that is the same in every draw is known, however far draws lie apart."""
     one = scores(0.5, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ CALLS = {
     4: ("tools/call", {"name": "run", "arguments": {"scenario": "first", "changes": {"duration": "1 s"}}}),
     5: ("tools/call", {"name": "read", "arguments": {"capture": "../outside.pcap"}}),
     6: ("tools/call", {"name": "run", "arguments": {"scenario": "first", "changes": {"duration": "1 parsec"}}}),
+    7: ("tools/call", {"name": "arena_tasks", "arguments": {}}),
 }
 
 
@@ -52,9 +54,12 @@ def session(folder: Path) -> dict[int, Any]:
 def test_a_session(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="the extra mcp is not installed")
     answers = session(tmp_path)
-    assert [tool["name"] for tool in answers[2]["tools"]] == ["read", "diagnose", "run", "compare", "list"]
+    assert [tool["name"] for tool in answers[2]["tools"]] == [
+        "read", "diagnose", "run", "compare", "list", "arena_tasks", "arena_score",
+    ]  # fmt: skip
     assert "cubic" in json.loads(answers[3]["content"][0]["text"])["controllers"]
     assert json.loads(answers[4]["content"][0]["text"])
+    assert "internet" in [task["name"] for task in json.loads(answers[7]["content"][0]["text"])]
     for number, words in ((5, "allowed: a path in the folder"), (6, "parsec")):
         assert answers[number]["isError"]
         assert words in answers[number]["content"][0]["text"]
@@ -94,6 +99,23 @@ def test_own_code_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="own-code"):
         Tools(tmp_path).run("s.toml")
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.deep
+def test_the_arena_scores_names_and_with_leave_text(tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).parents[1] / "arena" / "small.toml", tmp_path)
+    answer = json.loads(Tools(tmp_path).arena_score("small.toml", {"controller": "vegas"}, salt="s"))
+    assert answer["score"] > 0
+    with pytest.raises(InputError, match="allowed: a path in the folder"):
+        Tools(tmp_path).arena_score("../small.toml", {"controller": "vegas"})
+
+
+@pytest.mark.parametrize(
+    ("leave", "said"), [(False, "allowed: a controller by its name"), (True, "nothing of this name")]
+)
+def test_text_of_a_controller_needs_leave(tmp_path: Path, leave: bool, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Tools(tmp_path, code=leave).arena_score("internet", {"language": "python", "text": ""}, salt="s")
 
 
 def test_without_the_sdk_a_line_says_what_to_install(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ LIST = {
     "arena list": Touches("arena list"),
     "arena run": Touches("arena run task.toml --entry reno --draws 1 --jobs 1 --out ar", ("task.toml",), ("ar",)),
     "arena rerun": Touches("arena rerun none.json reno", ("none.json",), code=2),
+    "arena serve": Touches("arena serve --jobs 1"),
     "arena scenarios": Touches("arena scenarios internet --draws 1 --out pub", (), ("pub",)),
     "evaluate": Touches("evaluate reno --quick --rows 5 --jobs 1 --out ev", (), ("ev",)),
     "conform": Touches("conform c.py:Mine --junit j.xml", ("c.py", "w.json"), ("j.xml", "__pycache__")),

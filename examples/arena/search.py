@@ -1,0 +1,135 @@
+"""A program that writes controllers, without any model: random mutations of the constants of `cubic.c`, scored by `ackclock arena serve`.
+
+    python examples/arena/search.py --seconds 400 --out found
+
+A mutant is scored on one draw of each family. If it is ahead of the best one there, both are compared on six draws of each; who is ahead then is the best one. `--seconds` is
+CPU time. At the end the best one meets draws of another salt, that no mutant has seen, beside the controller that was to be beaten. The folder gets `curve.csv`, `winner.c` and `held-out.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+TEXT = (Path(__file__).parent / "cubic.c").read_text(encoding="utf-8")
+RANGES = {
+    "C": (50, 20000), "BETA": (512, 1000), "BETA_SHORT": (512, 1024), "SHORT": (1, 1024), "CONVERGE": (700, 1024), "FRIENDLY": (256, 4096), "LEAVE": (16, 1024),
+}  # fmt: skip
+"""Least and most of each constant."""
+
+
+class Server:
+    """`ackclock arena serve` with a salt, which scores texts."""
+
+    def __init__(self, task: str, salt: str, beat: str) -> None:
+        command = [sys.executable, "-m", "ackclock", "arena", "serve", "--salt", salt, "--jobs", "1"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._task, self._beat = task, beat
+        self.cpu_s = 0.0
+
+    def score(self, text: str, tier: str) -> dict[str, Any]:
+        """The answer; what does not compile or repeat has a score of zero."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"task": self._task, "entry": {"language": "c", "text": text}, "tier": tier, "beat": self._beat}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        self.cpu_s += answer.get("cpu_s", 0.0)
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def value(answer: Mapping[str, Any]) -> float:
+    """What is climbed: the score, and nothing for who starves others."""
+    return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
+
+
+def constants(text: str) -> dict[str, int]:
+    return {name: int(found) for name, found in re.findall(r"^#define (\w+) +(\d+)", text, re.M) if name in RANGES}
+
+
+def with_constants(values: Mapping[str, int]) -> str:
+    return re.sub(
+        r"^(#define (\w+) +)\d+", lambda m: f"{m[1]}{values[m[2]]}" if m[2] in values else m[0], TEXT, flags=re.M
+    )
+
+
+def mutant(values: Mapping[str, int], chance: random.Random) -> dict[str, int]:
+    """One to three constants, each by a factor, or anywhere in its range."""
+    found = dict(values)
+    for name in chance.sample(sorted(RANGES), chance.randint(1, 3)):
+        low, high = RANGES[name]
+        if chance.random() < 0.4:
+            drawn = math.exp(chance.uniform(math.log(low), math.log(high)))
+        else:
+            drawn = max(found[name], low) * math.exp(chance.gauss(0, 0.3))
+        found[name] = round(min(max(drawn, low), high))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", default="satellite")
+    parser.add_argument("--beat", default="bbr3", help="the controller that is to be beaten")
+    parser.add_argument("--seconds", type=float, default=400, help="CPU time of the search")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--salt", default="search", help="of the draws of the search")
+    parser.add_argument("--held-out", default="held-out", help="of the draws at the end")
+    parser.add_argument("--tier", default="full", help="at the end")
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    chance = random.Random(asked.seed)
+    server = Server(asked.task, asked.salt, asked.beat)
+    best = constants(TEXT)
+    quick, medium = (value(server.score(with_constants(best), tier)) for tier in ("quick", "medium"))
+    looked = 1
+    with (asked.out / "curve.csv").open("w", newline="", encoding="utf-8") as file:
+        curve = csv.writer(file)
+        curve.writerow(["evaluations", "cpu_s", "quick", "medium", *RANGES])
+        curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+        while server.cpu_s < asked.seconds:
+            tried = mutant(best, chance)
+            looked += 1
+            first = value(server.score(with_constants(tried), "quick"))
+            if first <= quick:
+                continue
+            second = value(server.score(with_constants(tried), "medium"))
+            if second <= medium:
+                continue
+            best, quick, medium = tried, first, second
+            curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+            file.flush()
+            print(f"{looked} mutants, {server.cpu_s:.0f} s: {medium:.1f}", flush=True)
+    server.close()
+    (asked.out / "winner.c").write_text(with_constants(best), encoding="utf-8")
+    judge = Server(asked.task, asked.held_out, asked.beat)
+    found = judge.score(with_constants(best), asked.tier)
+    began = judge.score(TEXT, asked.tier)
+    judge.close()
+    told = {
+        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
+    }  # fmt: skip
+    (asked.out / "held-out.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    print(
+        f"held out: {value(began):.1f} before, {value(found):.1f} after {looked} mutants; {asked.beat}: {found.get('beat_score')}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

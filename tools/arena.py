@@ -1,0 +1,287 @@
+"""The table of the arena: entries that come with us, on the tasks that come with us, over some salts; and its page.
+
+    python tools/arena.py measure FOLDER  # make the tables that FOLDER does not hold yet, then record
+    python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from what FOLDER holds
+    python tools/arena.py                 # write docs/arena.md from these files
+    python tools/arena.py --check         # exit code 1 if it differs from what they say
+
+FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt; the others, which may have fewer entries, say how far it can be trusted.
+measured/arena/TASK.json holds the digest of every run of the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import book
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "measured" / "arena"
+PAGE = ROOT / "docs" / "arena.md"
+TASKS = ("internet", "latency", "satellite")
+SALTS = ("survey", "second", "third")
+TIER = "medium"
+FEW = ("htcp", "bic", "vegas", "illinois", "copa", "bbr", "bbr3", "nv", "ledbat++", "yeah", "westwood", "quinn:cubic")
+"""Entries of the salts after the first, with CUBIC and Reno."""
+
+LEFT_OUT = ("pcc-allegro-", "pcc-proteus-h", "quinn:ours-")
+"""Variants of others, by how their names begin."""
+
+KNOWN = 0.95
+
+Said = Mapping[str, Any]
+
+
+def entries() -> list[str]:
+    """Built-in controllers, and quinn's."""
+    from ackclock import _engine
+
+    return [name for name, _ in _engine.registry()["controllers"] if not name.startswith(LEFT_OUT)]
+
+
+def measure(folder: Path) -> None:
+    """Run what is missing, and record."""
+    from ackclock.cli import main
+
+    for salt in SALTS:
+        words = [word for entry in (entries() if salt == SALTS[0] else FEW) for word in ("--entry", entry)]
+        for task in TASKS:
+            place = folder / f"{task}-{salt}"
+            if (place / "arena.json").exists():
+                continue
+            if main(["arena", "run", task, *words, "--salt", salt, "--tier", TIER, "--jobs", "1", "--out", str(place)]):
+                raise SystemExit(f"{task}, salt {salt}: no table")
+    record(folder)
+
+
+def record(folder: Path) -> None:
+    """Write measured/arena.json, measured/arena-salts.json and the digests."""
+    places = {task: [folder / f"{task}-{salt}" / "arena.json" for salt in SALTS] for task in TASKS}
+    tables = {
+        task: [_ranked(json.loads(p.read_text("utf-8"))) for p in found if p.exists()] for task, found in places.items()
+    }
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    rows: list[list[book.Cell]] = []
+    for task, found in tables.items():
+        short = {
+            **found[0],
+            "standings": [_short(s) for s in found[0]["standings"]],
+            "ahead": _rounded(found[0]["ahead"]),
+        }
+        text = json.dumps(short, ensure_ascii=False, separators=(",", ":")).replace('{"entry"', '\n{"entry"')
+        (FOLDER / f"{task}.json").write_text(text + "\n", encoding="utf-8")
+        rows += [[task, *_row(standing)] for standing in found[0]["standings"]]
+    first = tables[TASKS[0]][0]
+    _write(
+        "arena",
+        first,
+        what=f"Built-in controllers and quinn's in the arena, {first['draws']} draws of each family, each run made twice",
+        heads=("task", "rank", "entry", "score", "from", "to", "ahead of the next, %", "worst tenth", "left to CUBIC, %", "remark", "code", "runs"),
+        rows=rows,
+        seeds=f"drawn from the salt {SALTS[0]}",
+        notes=("`code` is the hash of an entry's file, `runs` that of the digests of its runs; measured/arena/ has each digest.",),
+    )  # fmt: skip
+    compared = {task: found for task, found in tables.items() if len(found) > 1}
+    if not compared:
+        return
+    _write(
+        "arena-salts",
+        next(iter(compared.values()))[1],
+        what="How far a table of the arena can be trusted: pairs whose order it calls known (95 %), and those of them that are the other way round with another salt",
+        heads=("task", "table of salt", "other salts", "pairs", "known", "known, %", "turned", "turned, %", "tau-b"),
+        rows=[row for task, found in compared.items() for row in _trust(task, found)],
+        seeds=f"drawn from the salts {', '.join(SALTS)}",
+        notes=(
+            "Pairs are those of entries that all tables of the task have. A known pair has turned if it is the other way round in one of the other salts at least. "
+            "Tau-b is the mean of Kendall's rank correlation with them.",
+        ),
+    )
+
+
+def _write(name: str, table: Said, **more: Any) -> None:
+    """A record with the build that made the runs, which may be older than the one that is here."""
+    path = book.record(name, command="tools/arena.py measure FOLDER", **more)
+    held = json.loads(path.read_text("utf-8"))
+    version, _, build = table["engine"].partition("+")
+    path.write_text(
+        json.dumps(
+            {**held, "version": version, "build": build, "profile": table["profile"]}, indent=1, ensure_ascii=False
+        )
+        + "\n",
+        encoding="utf-8",
+    )
+
+
+def _ranked(said: Said) -> Said:
+    """The table with ranks and probabilities as `ackclock.arena` has them now."""
+    from ackclock.arena import load, rank
+
+    starves = load(said["task"]["name"]).starves
+    able = [s for s in said["standings"] if not s["why"]]
+    able.sort(key=lambda s: (s["starves"], -s["score"][0], s["entry"]))
+
+    def by_family(standing: Said, value: str) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for row in standing["rows"]:
+            if value == "score" or value in row["terms"]:
+                found.setdefault(row["draw"].rpartition("-")[0], []).append(
+                    row["score"] if value == "score" else row["terms"][value]
+                )
+        return found
+
+    scores, left = ([by_family(s, value) for s in able] for value in ("score", "others"))
+    ahead = rank.ahead(scores, left=left, starves=starves).tolist()
+    placed = [
+        {**s, "rank": i + 1, "ahead_of_next": ahead[i][i + 1] if i + 1 < len(able) else None}
+        for i, s in enumerate(able)
+    ]
+    return {**said, "standings": [*placed, *(s for s in said["standings"] if s["why"])], "ahead": ahead}
+
+
+def _trust(task: str, found: Sequence[Said]) -> list[list[book.Cell]]:
+    """A row for the table of each salt."""
+    from ackclock.arena.rank import tau_b
+
+    rows: list[list[book.Cell]] = []
+    for table in found:
+        names = [s["entry"] for s in table["standings"] if s["rank"] is not None]
+        others = [
+            {s["entry"]: s["rank"] for s in o["standings"] if s["rank"] is not None} for o in found if o is not table
+        ]
+        names = [name for name in names if all(name in ranks for ranks in others)]
+        at = {s["entry"]: i for i, s in enumerate(table["standings"])}
+        pairs = list(combinations(names, 2))
+        known = [(a, b) for a, b in pairs if table["ahead"][at[a]][at[b]] >= KNOWN]
+        turned = [(a, b) for a, b in known if any(ranks[a] > ranks[b] for ranks in others)]
+        tau = sum(tau_b(range(len(names)), [ranks[name] for name in names]) for ranks in others) / len(others)
+        rows.append(
+            [
+                task, table["salt"], len(others), len(pairs), len(known), round(100 * len(known) / len(pairs), 1), len(turned),
+                round(100 * len(turned) / max(len(known), 1), 1), round(tau, 3),
+            ]
+        )  # fmt: skip
+    return rows
+
+
+def _row(standing: Said) -> list[book.Cell]:
+    def number(value: float | None, by: float = 1.0) -> book.Cell:
+        return "–" if value is None else round(by * value, 1)
+
+    score = standing["score"] or [None] * 3
+    left = standing["left_to_others"]
+    return [
+        standing["rank"] or "–", standing["entry"], *(number(v) for v in score), number(standing["ahead_of_next"], 100), number(standing["worst"]),
+        number(None if left is None else left[0], 100), standing["why"] or ("starves others" if standing["starves"] else ""),
+        standing["code"] or "built in", of_runs(standing),
+    ]  # fmt: skip
+
+
+def of_runs(standing: Said) -> str:
+    """One hash of all digests of an entry."""
+    return hashlib.sha256(" ".join(row["digest"] for row in standing["rows"]).encode()).hexdigest()[:16]
+
+
+def _short(standing: Said) -> dict[str, Any]:
+    """What makes the score again, and the digests."""
+    rows = [
+        {
+            "draw": row["draw"], "seed": row["seed"], "terms": {term: round(v, 4) for term, v in row["terms"].items()}, "digest": row["digest"],
+        }
+        for row in standing["rows"]
+    ]  # fmt: skip
+    return {**standing, "rows": rows}
+
+
+def _rounded(ahead: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[round(v, 3) for v in row] for row in ahead]
+
+
+def page() -> str:
+    """docs/arena.md."""
+    table = book.read(book.FOLDER / "arena.json")
+    told = {task: json.loads((FOLDER / f"{task}.json").read_text("utf-8")) for task in TASKS}
+    first = told[TASKS[0]]
+    lines = [
+        "# The table of the arena",
+        "",
+        "<!-- written by tools/arena.py -->",
+        "",
+        f"Built-in controllers and quinn's, on {first['draws']} draws of each family of each task; every run was made twice. "
+        "[Enter the arena](how-to/enter-the-arena.md) says how scores and ranks come about, and `ackclock arena run` makes such a table with your controller in it.",
+        "",
+        f"Measured {table['date']} with version {table['version']}, build {table['build']}, profile {table['profile']}; salt `{first['salt']}`. "
+        "Make the runs of a row again, and compare their digests:",
+        "",
+        "```",
+        f"ackclock arena rerun measured/arena/{TASKS[-1]}.json bbr3",
+        "```",
+        "",
+        "Another build of the engine may give other digests: where behaviour has changed, or where the compiler of a module in C is another one.",
+        "",
+    ]
+    heads = table["heads"][1:]
+    for task in TASKS:
+        said = told[task]
+        lines += [
+            f"## {task}",
+            "",
+            f"Task `{task}` {said['task']['digest']}. The order of {_known(said)} of {len(said['ahead']) * (len(said['ahead']) - 1) // 2} pairs is known (95 %).",
+            "",
+            f"| {' | '.join(heads)} |",
+            f"|{' --- |' * len(heads)}",
+            *(f"| {' | '.join(book.cell(v) for v in row[1:])} |" for row in table["rows"] if row[0] == task),
+            "",
+        ]
+    lines += [
+        "`from` and `to`: 95 % interval of the score. `left to CUBIC`: what a flow of CUBIC beside the entry gets, by what it gets beside another CUBIC; whoever leaves less "
+        "than half ranks behind all others. `code`: hash of the entry's file. `runs`: hash of the digests of its runs, which `measured/arena/` has one by one.",
+        "",
+    ]
+    trust = book.FOLDER / "arena-salts.json"
+    if trust.exists():
+        salts = book.read(trust)
+        lines += [
+            "## How far to trust it",
+            "",
+            f"{salts['what']}.",
+            "",
+            f"| {' | '.join(salts['heads'])} |",
+            f"|{' --- |' * len(salts['heads'])}",
+            *(f"| {' | '.join(book.cell(v) for v in row)} |" for row in salts["rows"]),
+            "",
+            *(line for note in salts["notes"] for line in (note, "")),
+        ]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _known(said: Said) -> int:
+    ahead = said["ahead"]
+    return sum(max(ahead[i][j], 1 - ahead[i][j]) >= KNOWN for i, j in combinations(range(len(ahead)), 2))
+
+
+def main() -> int:
+    if sys.argv[1:2] in (["measure"], ["record"]) and len(sys.argv) == 3:
+        (measure if sys.argv[1] == "measure" else record)(Path(sys.argv[2]))
+    elif sys.argv[1:] == ["--check"]:
+        if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page():
+            print(f"{PAGE.relative_to(ROOT)}: differs from measured/; run tools/arena.py", file=sys.stderr)
+            return 1
+        return 0
+    elif sys.argv[1:]:
+        print(
+            f"found {' '.join(sys.argv[1:])}; allowed: nothing, --check, measure FOLDER or record FOLDER",
+            file=sys.stderr,
+        )
+        return 2
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
