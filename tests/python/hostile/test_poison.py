@@ -365,6 +365,7 @@ SITES: dict[str, str] = {
     "arena/_cell.py": "JSON, into a pipe of our own",
     "arena/_sealed.py": "JSON, into a pipe of our own",
     "arena/files.py": "HTML, JSON, CSV, TOML, and a copy of the user's own code",
+    "arena/serve.py": COPIES,
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
     "attack/runs.py": "JSON",
     "_wall.py": "messages",
