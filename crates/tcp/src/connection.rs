@@ -415,8 +415,9 @@ impl Connection {
             return Some(Due::Unsettled);
         }
         let rare = !plain && (self.ack_first || self.hears_accurately());
-        let blocks = self.cramped || self.receiver.has_blocks();
-        if rare || blocks && self.sender.now().is_some_and(Sender::may_send_new) {
+        // in the order in which most connections say no
+        let cramps = |sender: &Sender| (self.cramped || self.receiver.has_blocks()) && sender.may_send_new();
+        if rare || self.sender.now().is_some_and(cramps) {
             if let Some(ack) = self.before_data(now) {
                 return Some(Due::Segment(ack));
             }
