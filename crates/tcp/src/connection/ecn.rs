@@ -19,7 +19,7 @@ use ackclock_core::{Flags, Segment, Time};
 
 use super::Connection;
 use crate::config::DelayedAck;
-use crate::receiver::first_option;
+use crate::receiver::{first_option, Receiver};
 use crate::sender::Sender;
 
 /// What is asked for, or agreed on.
@@ -218,7 +218,7 @@ impl Connection {
         if !sends && !accurate {
             return;
         }
-        let blocks = self.receiver.awake().room_of_blocks();
+        let blocks = self.receiver.now().map_or(0, Receiver::room_of_blocks); // one that rests has none
         self.cramped = blocks > 0;
         let mut room = blocks;
         if accurate {
