@@ -84,7 +84,6 @@ use mtu_probe::MtuSearch;
 use next_seg::NextSeg;
 use pacing::Pacer;
 use patience::Patience;
-pub(crate) use peer_window::says_window;
 use peer_window::HalfWindow;
 use plain::Reasons;
 use push::SendQueue;

@@ -7,8 +7,8 @@ use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::{FlowId, Segment, Span, Time};
 
 use super::{Connection, Mode, State};
-use crate::config::Config;
-use crate::sender::{says_window, Leaving, Sender};
+use crate::config::{Config, RtoStyle};
+use crate::sender::{Leaving, Sender};
 use crate::stats::Stats;
 
 /// The sending half.
@@ -102,7 +102,9 @@ impl Resting {
     /// The peer's window; false: this is no plain ACK for a sender that has sent nothing.
     #[inline]
     fn hear(&mut self, seg: &Segment) -> bool {
-        if says_window(self.config.rto_style, seg, 1, self.snd_wl1, self.snd_wnd as u64) {
+        // as in Sender::hears_window, of an ACK for nothing new
+        let wider = seg.wnd > self.snd_wnd || seg.wnd == 0 || self.config.rto_style == RtoStyle::Rfc6298;
+        if seg.seq > self.snd_wl1 || seg.seq == self.snd_wl1 && wider {
             (self.snd_wnd, self.snd_wl1) = (seg.wnd, seg.seq);
             self.greatest_wnd = self.greatest_wnd.max(seg.wnd);
         }

@@ -24,10 +24,19 @@ impl Sender {
         }
     }
 
-    /// See [`says_window`].
+    /// Whether the ACK says anew how wide the window is (Linux `tcp_may_update_window`). With old numbers for data and ACK a
+    /// smaller window is that of an ACK that was overtaken, unless it is zero. RFC 9293 §3.10.7.4 believes it.
     #[inline(always)]
     pub(crate) fn hears_window(&self, seg: &Segment) -> bool {
-        says_window(self.config.rto_style, seg, self.snd_una, self.snd_wl1, self.snd_wnd)
+        let (wnd, before) = (seg.wnd as u64, self.snd_wnd);
+        match self.config.rto_style {
+            RtoStyle::Linux => {
+                seg.ack > self.snd_una
+                    || seg.seq > self.snd_wl1
+                    || (seg.seq == self.snd_wl1 && (wnd > before || wnd == 0))
+            }
+            RtoStyle::Rfc6298 => seg.seq >= self.snd_wl1,
+        }
     }
 
     /// An ACK tells of the window. True: so it is no duplicate, to Linux because it could; to RFC 5681 §2 if the window is another.
@@ -54,17 +63,6 @@ impl Sender {
         if let Some(queue) = &mut self.queue {
             queue.offered(wnd as u64);
         }
-    }
-}
-
-/// Whether an ACK says anew how wide the window is, which was `before` and was said at `wl1` (Linux `tcp_may_update_window`). With
-/// old numbers for data and ACK a smaller window is that of an ACK that was overtaken, unless it is zero. RFC 9293 §3.10.7.4 believes it.
-#[inline(always)]
-pub(crate) fn says_window(style: RtoStyle, seg: &Segment, una: u64, wl1: u64, before: u64) -> bool {
-    let wnd = seg.wnd as u64;
-    match style {
-        RtoStyle::Linux => seg.ack > una || seg.seq > wl1 || (seg.seq == wl1 && (wnd > before || wnd == 0)),
-        RtoStyle::Rfc6298 => seg.seq >= wl1,
     }
 }
 
