@@ -1,4 +1,4 @@
-"""What the arena leaves in its folder: `arena.json`, the page, the draws in which an entry is best and worst, the numbers of the figure."""
+"""Files that the arena leaves in its folder: `arena.json`, the page, the draws in which an entry is best and worst, the numbers of the figure."""
 
 from __future__ import annotations
 

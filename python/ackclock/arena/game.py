@@ -236,7 +236,7 @@ class Table:
 
     @property
     def ranked(self) -> list[Standing]:
-        """Those with a rank."""
+        """Entries with a rank."""
         return [s for s in self.standings if s.rank is not None]
 
     @property

@@ -160,7 +160,7 @@ class Server:
 
 
 def _told(table: Table, entry: Entry, beat: Entry) -> tuple[dict[str, Any], str]:
-    """What is said of an entry, and why it need not go on; empty if it should."""
+    """Reasons why an entry need not go on; empty if it should."""
     mine, other = (next(s for s in table.standings if s.entry == one) for one in (entry, beat))
     ranked = [s.entry for s in table.ranked]
     ahead = None

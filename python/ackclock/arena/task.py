@@ -116,7 +116,7 @@ class Task:
 
     @property
     def digest(self) -> str:
-        """Of the file."""
+        """Hash of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
     def family(self, id_: str) -> Family:
