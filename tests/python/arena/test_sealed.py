@@ -8,7 +8,6 @@ import pytest
 
 from ackclock import _files
 from ackclock.arena import Entry, Plan, Standing, _seal, play, read
-from ackclock.errors import InputError
 
 TASK = (Path(__file__).parent / "small.toml").read_text("utf-8").partition('[[families]]\nid = "beside"')[0]
 
@@ -30,7 +29,7 @@ module_init(ours_register);
 MODULE_LICENSE("GPL");
 """
 HONEST = RENO % ("", "")
-CARRIER = RENO % ("static u32 seen;", "seen++; if (seen > 3) return max(cwnd * 9 / 10 - seen % 3, 2U);")
+CARRIER = RENO % ("static u32 seen;", "seen++; if (seen > 3) return max(cwnd * (6 + seen % 3) / 10, 2U);")
 """What it saw in other runs decides what it does in this one."""
 CALLER = RENO % ("extern int socket(int, int, int);", "socket(2, 1, 0);")
 
@@ -51,10 +50,12 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
     assert found.rank is not None
 
 
-def test_what_carries_memory_from_run_to_run_is_refused(tmp_path: Path) -> None:
-    """The test of conformance, which every entry has to pass before anything runs, sees this one."""
-    with pytest.raises(InputError, match="rule determinism"):
-        standing(CARRIER, tmp_path)
+@pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
+def test_a_module_carries_no_memory_from_run_to_run(tmp_path: Path) -> None:
+    """Its variables are as module_init left them when a run begins: made twice, in opposite orders, it has one digest a run."""
+    found = standing(CARRIER, tmp_path)
+    assert found.why == ""
+    assert found.rank is not None
 
 
 @pytest.mark.deep

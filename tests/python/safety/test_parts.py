@@ -104,7 +104,8 @@ READ = {
 FOLDERS = {
     ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
     ("sweep run", "--out"), ("sweep resume", "--out"), ("sweep status", "--out"), ("sweep rerun", "--out"), ("sweep plot", "--out"),
-    ("sweep export", "--out"), ("compare", "--out"), ("prove", "--out"), ("arena run", "--out"), ("arena scenarios", "--out"),
+    ("sweep export", "--out"), ("compare", "--out"), ("prove", "--out"), ("arena run", "--out"), ("arena serve", "--out"),
+    ("arena scenarios", "--out"),
     ("live", "--out"),
 }  # fmt: skip
 """Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
