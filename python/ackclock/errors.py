@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ class AckclockError(Exception):
     """What the command returns."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(shown(message))
+        super().__init__(shown(foremost(message)))
 
 
 class InputError(AckclockError, ValueError):
@@ -96,9 +97,8 @@ class ScenarioError(InputError):
         self.more = tuple(more)
         file = source if place is None else f"{_cut(source)}:{place.line}:{place.column}"
         where = ": ".join(_cut(part) for part in (file, key) if part)
-        super().__init__(
-            f"{where}: found {self.found}; allowed: {allowed}" if where else f"found {self.found}; allowed: {allowed}"
-        )
+        told = f"found {self.found}{_with_unit(self.found, allowed)}; allowed: {allowed}"
+        super().__init__(f"{where}: {told}" if where else told)
 
     def within(self, prefix: str) -> ScenarioError:
         """The same error, seen from the table that holds this one."""
@@ -207,10 +207,41 @@ def one_of(found: str, names: Iterable[str]) -> str:
     return f"{listed} (nearest: {_cut(near, 60)})" if near else listed
 
 
+def foremost(message: str) -> str:
+    """The message with the nearest of many names before what is allowed: who reads one line reads its beginning.
+
+    Examples
+    --------
+    >>> foremost('kind: found "codle"; allowed: one of 11 names (nearest: codel)')
+    'kind: found "codle"; did you mean "codel"?; allowed: one of 11 names'
+    """
+    told = re.fullmatch(r"(.*?); allowed: (.*?one of [0-9]+ names) \(nearest: ([^()]*)\)(.*)", message, re.DOTALL)
+    if told is None or "did you mean" in told[1]:
+        return message
+    return f'{told[1]}; did you mean "{told[3]}"?; allowed: {told[2]}{told[4]}'
+
+
+_UNITS = {"packets": ("packets",), "ms": ("ms", "s"), "Mbit/s": ("Mbit/s",), "kB": ("kB", "MB"), "%": ("%",)}
+"""By a unit that a quantity has: those that a number without one is answered with."""
+
+
+def _with_unit(found: str, allowed: str) -> str:
+    """A number without a unit as it was probably meant."""
+    told = re.fullmatch(r'"?([0-9][0-9._]*)"? without a unit', found)
+    _, listed, units = allowed.partition("(units: ")
+    if told is None or not listed:
+        return ""
+    known = units.rstrip(")").split(", ")
+    usual = next(usual for usual in _UNITS if usual in known)
+    many = usual == "kB" and float(told[1].replace("_", "")) >= 1000
+    wanted = ("B",) if many else _UNITS[usual]
+    return "; did you mean " + " or ".join(f'"{told[1]} {unit}"' for unit in wanted) + "?"
+
+
 def nearest(found: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant."""
     folded = {name.lower().replace("_", "-"): name for name in names}
-    close = difflib.get_close_matches(found.lower().replace("_", "-"), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(found.lower().replace("_", "-"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -332,7 +333,8 @@ def checked(controller: str, options: Mapping[str, Any], what: str) -> str:
     except ScenarioError as error:
         place = what if error.key.endswith("congestion_control") else "--option"
         own = "" if place == "--option" or "FILE." in error.allowed else "FILE.py:CLASS, FILE.c, FILE.rs, "
-        raise InputError(f"{place}: found {error.found}; allowed: {own}{error.allowed}") from None
+        meant = f'; did you mean "{controller}:CLASS"?' if re.fullmatch(r"[\w./-]+\.py", controller) else ""
+        raise InputError(f"{place}: found {error.found}{meant}; allowed: {own}{error.allowed}") from None
     if named(controller):
         check(described(resolved(controller), options).load(), closed_loop=False)  # the situations are such loops
         return short(controller)

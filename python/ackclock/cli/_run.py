@@ -6,6 +6,7 @@ Length: every option is checked before the run.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
@@ -385,6 +386,9 @@ def changes(texts: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"--set: found {quote(text)}; allowed: KEY=VALUE, e.g. flows.0.congestion_control=reno")
         if key.count(".") > MOST_PARTS:
             raise InputError(f"--set: found a key of {key.count('.') + 1} parts; allowed: at most {MOST_PARTS}")
+        if re.search(r"\[[0-9]+\]", key):
+            meant = re.sub(r"\[([0-9]+)\]", r".\1", key)
+            raise InputError(f'--set: found {quote(key)}; did you mean "{meant}"?; allowed: positions behind a dot')
         for part in key.split("."):
             if part.isdecimal() and part != str(int(part[:20])):
                 raise InputError(f"--set: {key}: found {quote(part)}; allowed: a position without leading zeros")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ackclock.errors import one_of, quote
+from ackclock.errors import foremost, one_of, quote
 
 
 def explain(error: BaseException) -> str:
     """One line for an error that typer raised about the arguments."""
+    return foremost(_explained(error))
+
+
+def _explained(error: BaseException) -> str:
     text = " ".join(str(error.format_message()).split()).rstrip(".")  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if "allowed:" in text:
@@ -39,6 +43,9 @@ def explain(error: BaseException) -> str:
         names = command.list_commands(context)
         if text.startswith("No such command"):
             found = text.removeprefix("No such command '").partition("'. Did you mean")[0].removesuffix("'")
+            if found.endswith(".toml") and "run" in names:
+                meant = f"{context.command_path} run {found}".removeprefix("ackclock ")
+                return f'command: found {quote(found)}; did you mean "{meant}"?; allowed: {", ".join(names)}'
             return f"command: found {quote(found)}; allowed: {one_of(found, names)}"
         if text.startswith("Missing command"):
             return f"command: found nothing; allowed: {', '.join(names)}"

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ackclock._files import reason
 from ackclock._results.columns import series
 from ackclock.errors import InputError
 
@@ -190,7 +191,7 @@ def _read(
     except ValueError as error:
         raise InputError(f"{shown}: {error}") from None
     except OSError as error:
-        raise InputError(f"{shown}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{shown}: cannot be read ({reason(error)}); allowed: a capture, pcap or pcapng") from None
     tables: dict[str, pl.DataFrame] = {
         name: pl.DataFrame([series(column, *values) for column, values in columns.items()])
         for name, columns in made.pop("tables").items()
@@ -213,7 +214,7 @@ def _size(path: Path) -> int:
     try:
         found = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be read ({reason(error)}); allowed: a capture, pcap or pcapng") from None
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"{path}: found no plain file; allowed: a capture, pcap or pcapng")
     return found.st_size

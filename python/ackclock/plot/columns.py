@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ackclock import _files
-from ackclock.errors import InputError, quote
+from ackclock.errors import InputError, nearest, quote
 from ackclock.plot import grid, panels
 from ackclock.plot.figure import Figure
 from ackclock.plot.style import WIDTHS, new, saved, styled
@@ -62,8 +62,10 @@ def check(wanted: str) -> tuple[str | None, str, Path]:
         return table, column, path
     if name in SHORT:
         return None, name, path
+    near = nearest(name, SHORT)
+    meant = f'; did you mean "{path.with_stem(near)}"?' if near and not equals else ""
     raise InputError(
-        f"--plot: found {quote(wanted)}; allowed: NAME.png or TABLE.COLUMN=FILE, with NAME one of {', '.join(SHORT)}, "
+        f"--plot: found {quote(wanted)}{meant}; allowed: NAME.png or TABLE.COLUMN=FILE, with NAME one of {', '.join(SHORT)}, "
         f"and TABLE one of {', '.join(TABLES)}"
     )
 

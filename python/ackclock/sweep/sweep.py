@@ -18,6 +18,7 @@ from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import OwnClass, anchored, named, refuse
 from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
+from ackclock.scenario._shipped import shipped
 from ackclock.scenario._toml import read_toml
 from ackclock.sweep.axes import RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
@@ -349,6 +350,10 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
         found = f"a byte that is not UTF-8 at offset {error.start}"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and str(path) in dict(shipped()):
+            raise ScenarioError(
+                source=str(path), found="a scenario of the package", allowed="a grid (TOML) over it"
+            ) from None
         found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
     except ValueError as error:  # a null in the name

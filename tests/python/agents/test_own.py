@@ -176,7 +176,7 @@ def test_the_option_puts_a_class_on_the_flows_that_ask(tmp_path, capsys):
     assert capsys.readouterr().out == named
     assert main(["run", "s.toml", "--controller", "other=half.py:Half"]) == 2
     assert main(["run", "s.toml", "--controller", "cubik"]) == 2
-    assert "nearest: cubic" in capsys.readouterr().err
+    assert 'did you mean "cubic"' in capsys.readouterr().err
     assert main(["run", "s.toml", "--controller", "cubic"]) == 0
     assert main(["run", "s.toml", "--controller", "half.py:Half"]) == 0
     assert "1 half.py:Half" in capsys.readouterr().out

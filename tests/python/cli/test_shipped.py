@@ -22,7 +22,7 @@ def test_a_scenario_that_comes_with_the_package_is_found_by_its_name(tmp_path, m
 def test_a_name_that_nothing_has_is_refused_with_the_nearest(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["run", "frist"]) == 2
-    assert "nearest: first" in capsys.readouterr().err
+    assert 'did you mean "first"' in capsys.readouterr().err
     assert main(["list"]) == 0
     assert "the example of the README" in capsys.readouterr().out
 

@@ -152,7 +152,10 @@ def test_the_row_of_a_family_counts_what_was_refused_apart():
     ("arguments", "said"),
     [
         (["--family", "writers"], "--family: found it without --drawn"),
-        (["--drawn", "--family", "wrtiers"], '--family: found "wrtiers"; allowed: one of 18 names (nearest: writers)'),
+        (
+            ["--drawn", "--family", "wrtiers"],
+            '--family: found "wrtiers"; did you mean "writers"?; allowed: one of 18 names',
+        ),
         (["--drawn", "--count", "0"], "--count"),
     ],
 )

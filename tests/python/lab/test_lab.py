@@ -350,7 +350,7 @@ def test_the_command_says_what_it_lacks(tmp_path, monkeypatch, capsys):
     assert "rustup target add wasm32-unknown-unknown" in capsys.readouterr().err
     (tmp_path / "none.html").write_text(f"<p>{OWN}</p>")
     assert main(["lab", "frist", "--save", str(tmp_path / "out.html")]) == 2
-    assert "nearest: first" in capsys.readouterr().err
+    assert 'did you mean "first"' in capsys.readouterr().err
     assert main(["lab", "first", "--save", str(tmp_path / "out.html")]) == 0
     own = re.search(r'id="own">(.*)</script>', (tmp_path / "out.html").read_text(encoding="utf-8"))
     assert own is not None

@@ -64,4 +64,4 @@ def test_the_command_prints_a_table_and_its_columns(capsys):
     columns = json.loads(capsys.readouterr().out)["samples"]["columns"]
     assert [column["name"] for column in columns] == list(tables()["samples"].columns)
     assert main(["tables", "sample"]) == 2
-    assert "nearest: samples" in capsys.readouterr().err
+    assert 'did you mean "samples"' in capsys.readouterr().err

@@ -89,7 +89,7 @@ def test_a_sweep_from_file_to_report(grid, capsys):
         (["run", "grid.toml", "--until-width", "0"], '--until-width: found "0"; allowed: a share above zero'),
         (
             ["run", "grid.toml", "--until-width", "1%", "--metric", "godput"],
-            'metric: found "godput"; allowed: one of 25 names (nearest: goodput_bps)',
+            'metric: found "godput"; did you mean "goodput_bps"?; allowed: one of 25 names',
         ),
         (["run", "base.toml"], "base.toml: duration: found an unknown key"),
         (["export", "grid.toml"], "--csv: found nothing"),
