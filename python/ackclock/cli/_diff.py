@@ -286,6 +286,7 @@ def _all_drawn(
     as_json: bool,
 ) -> None:
     from ackclock.diff import errors, judge, table
+    from ackclock.diff._judge import goodput_head
     from ackclock.fidelity.drawn import BULKS, LOSSY, TRANSFERS, drawn, listed
     from ackclock.fidelity.families import BY_NAME, COUNT, FAMILIES, family
     from ackclock.fidelity.mixtures import COUNT as MIXTURES
@@ -313,13 +314,14 @@ def _all_drawn(
     if as_json:
         _terminal.show_json([row.to_json() for row in rows])
         return
-    _terminal.say(table(rows))
+    _terminal.say(table(rows, pair))
     different = [row for row in rows if not row.identical]
     different.sort(key=lambda row: -abs(row.effect or 0))
     if found := errors(rows):
         _terminal.say(f"\n{found}")
     if different:
-        _terminal.say("\n| scenario | equal events | first difference | retransmissions | goodput |")
+        goodput = "goodput" if pair is None else goodput_head(pair)
+        _terminal.say(f"\n| scenario | equal events | first difference | retransmissions | {goodput} |")
         _terminal.say("| --- | ---: | --- | ---: | ---: |")
     for row in different:
         if row.refused:

@@ -87,6 +87,12 @@ class Flow:
         a, b = self.goodput_bps
         return None if a is None or not b else a / b - 1
 
+    @property
+    def change(self) -> float | None:
+        """Of the second goodput against the first."""
+        a, b = self.goodput_bps
+        return None if b is None or not a else b / a - 1
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {

@@ -45,7 +45,7 @@ class Judged:
     retransmissions, timeouts
         Of the simulator and of the kernel.
     effect
-        Of the simulator's goodput against the kernel's, of the flow with the largest.
+        Of the simulator's goodput against the kernel's, of the flow with the largest; of the second kernel's against the first's.
     kernel
         The kernel's release.
     given
@@ -128,10 +128,11 @@ def judge(
     return made
 
 
-def table(judged: Sequence[Judged]) -> str:
+def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> str:
     """The families, those with the smallest share of identical ones first, in Markdown. `Judged.given` says what is given."""
+    goodput = "worst goodput" if kernels is None else goodput_head(kernels)
     lines = [
-        "| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | worst goodput |",
+        f"| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | {goodput} |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     families = {kind: [one for one in judged if one.kind == kind] for kind in dict.fromkeys(o.kind for o in judged)}
@@ -141,8 +142,7 @@ def table(judged: Sequence[Judged]) -> str:
 
     for kind, of in [*sorted(families.items(), key=lambda item: share(item[1])), ("all", list(judged))]:
         ran = [one for one in of if not one.refused]
-        effects = [one.effect for one in ran if one.effect is not None]
-        worst = max(effects, key=abs, default=None)
+        worst = _largest(one.effect for one in ran)
         counts = (
             len(of),
             sum(one.identical for one in ran),
@@ -155,6 +155,11 @@ def table(judged: Sequence[Judged]) -> str:
         shown = "–" if worst is None else f"{100 * worst:+.1f} %"
         lines.append(f"| {kind} | {' | '.join(map(str, counts))} | {shown} |")
     return "\n".join(lines)
+
+
+def goodput_head(kernels: tuple[str, str]) -> str:
+    """What the column of goodputs is, with its sign."""
+    return f"goodput, {kernels[1]} minus {kernels[0]}: larger is better"
 
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
@@ -217,10 +222,14 @@ def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
         text="" if wrong is None else f"flow {wrong.number}: {wrong.text}" if len(result.flows) > 1 else wrong.text,
         retransmissions=_counts(result.simulator, result.kernel, "retransmissions"),
         timeouts=_counts(result.simulator, result.kernel, "rtos"),
-        effect=max((flow.effect for flow in result.flows if flow.effect is not None), key=abs, default=None),
+        effect=_largest(flow.change if kernels else flow.effect for flow in result.flows),
         kernel=str(result.kernel.provenance["kernel"]["release"]),
         given=_draws(drawn) and all(_follows(run) for run in (result.simulator, result.kernel)),
     )
+
+
+def _largest(effects: Iterable[float | None]) -> float | None:
+    return max((effect for effect in effects if effect is not None), key=abs, default=None)
 
 
 def _draws(drawn: Drawn) -> bool:

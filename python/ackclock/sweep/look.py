@@ -148,8 +148,11 @@ class View:
     def over(self, metric: str) -> str:
         """Of which time a metric is, where that is not the run, as ", after the warm-up,"; empty where it is."""
         found = [span(metric)] if warmed_up(self.results.sweep) else []
-        if metric in ("goodput_bps", "run.goodput_bps") and _come_and_go(self.results.sweep):
-            found.append("the sum of what each flow had while it ran")
+        if _summed(metric) and _come_and_go(self.results.sweep):
+            of_all = self.normal and _bytes(metric) in self.runs.columns
+            found.append(
+                "of all flows until the end of the run" if of_all else "the sum of what each flow had while it ran"
+            )
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
@@ -241,6 +244,9 @@ class View:
     def normalised(self, metrics: Sequence[str]) -> View:
         """Rates as a share of what the bottleneck can carry, times as multiples of the base RTT of the path, cell by cell.
 
+        Where flows run at different times, the sum of their rates can exceed what the link carries: the share is then that of all bytes
+        in one window, from when the first of them may start to the end of the run.
+
         Raises
         ------
         InputError
@@ -260,7 +266,14 @@ class View:
                 raise InputError(f"--normalise: found a path without a {what}; allowed: paths with one")
             table = pl.DataFrame({"cell": pl.Series(range(len(cells)), dtype=pl.UInt32), "whole": parts})
             runs = runs.join(table, on="cell", how="left", maintain_order="left")
-            runs = runs.with_columns((pl.col(metric) / pl.col("whole")).alias(metric)).drop("whole")
+            rate = pl.col(metric)
+            if _summed(metric) and _bytes(metric) in runs.columns and _come_and_go(self.results.sweep):
+                warm = metric != "goodput_bps" or GROUP in self.axes
+                windows = pl.Series([_window(cell.scenario, warm=warm) for cell in cells], dtype=pl.Float64)
+                known = pl.DataFrame({"cell": table["cell"], "window": windows})
+                runs = runs.join(known, on="cell", how="left", maintain_order="left")
+                rate = pl.col(_bytes(metric)) * 8 / pl.col("window")
+            runs = runs.with_columns((rate / pl.col("whole")).alias(metric)).drop("whole", "window", strict=False)
         return replace(self, runs=runs, normal=True)
 
     def _value(self, option: str, text: str) -> tuple[str, str]:
@@ -285,12 +298,36 @@ def _come_and_go(sweep: Sweep) -> bool:
     """Whether its flows may run at different times: the sum of their rates is then not what the link carried."""
     groups = sweep.scenario.to_dict()["flows"]
     keys = {key for group in groups for key in group} | {axis.key.rpartition(".")[2] for axis in sweep.axes}
-    return (len(groups) > 1 or "count" in keys) and not keys.isdisjoint(("start", "stop", "stagger"))
+    ends = any(group.get("workload", {}).get("kind", "bulk") != "bulk" for group in groups)
+    return (len(groups) > 1 or "count" in keys) and (ends or not keys.isdisjoint(("start", "stop", "stagger")))
+
+
+def _summed(metric: str) -> bool:
+    """Whether it adds up the rates of several flows."""
+    return metric == "goodput_bps" or (metric.startswith(("run.", "group.")) and metric.endswith(".goodput_bps"))
+
+
+def _bytes(metric: str) -> str:
+    """The column with the bytes of which a rate is."""
+    return metric.removesuffix("goodput_bps") + "bytes_acked"
+
+
+def _window(scenario: Scenario, *, warm: bool) -> float:
+    """Seconds from when the first flow may start, or the end of the warm-up where bytes are counted from there, to the end of the run."""
+    starts = [group.engine() for group in scenario.flows]
+    drawn = [start.get("start_s", {}).get("low", 0.0) for start in starts]
+    begins = min(start.get("start_ns", low * 1e9) for start, low in zip(starts, drawn, strict=True))
+    if warm:
+        begins = max(begins, scenario.record.engine()["warm_up_ns"])
+    return (scenario.engine()["duration_ns"] - begins) / 1e9
 
 
 def view(results: Results, metric: str) -> View:
     """The runs of a sweep."""
-    seen = results.holding(metric).runs
+    held = results.holding(metric)
+    if _summed(metric) and metric != "goodput_bps":
+        held = held.holding(_bytes(metric))
+    seen = held.runs
     return _viewed(results, seen.select("cell", "seed", "digest", *_metrics(seen, results)))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
+import pytest
 
 from ackclock.cli import _terminal, main
 from ackclock.cli._diff import _show
@@ -55,6 +56,17 @@ def test_all_flows_are_counted_and_the_first_ones_beside_them():
     said = table(rows).splitlines()
     assert said[2].split("|")[1:5] == [" flows ", " 2 ", " 1 ", " 2 "]
     assert "| goodput, all flows | 1 | 0 | 0 | 0 | 0 | 0 | 20.0 % |" in errors(rows)
+
+
+def test_of_two_kernels_the_change_is_what_the_second_does_to_the_first():
+    """A patch that loses a fifth is at -20 %, and its column says what is taken from what."""
+    flow = _flow(0, goodput_bps=(1e6, 0.8e6))
+    assert flow.change == pytest.approx(-0.2)
+    assert flow.effect == pytest.approx(0.25)
+    row = Judged(name="a", kind="flows", events=9, identical=False, text="goodput", flows=(flow,), effect=flow.change)
+    head, _, line, _ = table([row], ("base", "mine")).splitlines()
+    assert head.endswith("| goodput, mine minus base: larger is better |")
+    assert line.endswith("| -20.0 % |")
 
 
 def _sent(seq):
