@@ -221,7 +221,13 @@ def foremost(message: str) -> str:
     return f'{told[1]}; did you mean "{told[3]}"?; allowed: {told[2]}{told[4]}'
 
 
-_UNITS = {"packets": ("packets",), "ms": ("ms", "s"), "Mbit/s": ("Mbit/s",), "kB": ("kB", "MB"), "%": ("%",)}
+_UNITS: Mapping[str, tuple[str, ...]] = {
+    "packets": ("packets",),
+    "ms": ("ms", "s"),
+    "Mbit/s": ("Mbit/s",),
+    "kB": ("kB", "MB"),
+    "%": ("%",),
+}
 """By a unit that a quantity has: those that a number without one is answered with."""
 
 
@@ -232,7 +238,9 @@ def _with_unit(found: str, allowed: str) -> str:
     if told is None or not listed:
         return ""
     known = units.rstrip(")").split(", ")
-    usual = next(usual for usual in _UNITS if usual in known)
+    usual = next((usual for usual in _UNITS if usual in known), None)
+    if usual is None:
+        return ""
     many = usual == "kB" and float(told[1].replace("_", "")) >= 1000
     wanted = ("B",) if many else _UNITS[usual]
     return "; did you mean " + " or ".join(f'"{told[1]} {unit}"' for unit in wanted) + "?"

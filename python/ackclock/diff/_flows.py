@@ -89,7 +89,7 @@ class Flow:
 
     @property
     def change(self) -> float | None:
-        """Of the second goodput against the first."""
+        """The second goodput against the first."""
         a, b = self.goodput_bps
         return None if b is None or not a else b / a - 1
 

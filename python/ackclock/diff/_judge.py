@@ -158,7 +158,7 @@ def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> s
 
 
 def goodput_head(kernels: tuple[str, str]) -> str:
-    """What the column of goodputs is, with its sign."""
+    """Head of the column of goodputs, with its sign."""
     return f"goodput, {kernels[1]} minus {kernels[0]}: larger is better"
 
 

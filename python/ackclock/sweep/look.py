@@ -319,7 +319,7 @@ def _window(scenario: Scenario, *, warm: bool) -> float:
     begins = min(start.get("start_ns", low * 1e9) for start, low in zip(starts, drawn, strict=True))
     if warm:
         begins = max(begins, scenario.record.engine()["warm_up_ns"])
-    return (scenario.engine()["duration_ns"] - begins) / 1e9
+    return float(scenario.engine()["duration_ns"] - begins) / 1e9
 
 
 def view(results: Results, metric: str) -> View:
