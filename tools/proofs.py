@@ -401,16 +401,11 @@ def write(record: dict[str, Any]) -> None:
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def so_many(count: int) -> str:
-    """So many, in words."""
-    return "1 case" if count == 1 else f"{count:,} cases"
-
-
 def verdict(paths: dict[str, Any]) -> str:
     """Of a sentence, in words."""
     broken = {name: found for name, found in paths.items() if not found["holds"]}
     where = "; ".join(
-        f"{name}: {found['simplest']}, {so_many(found['broken'])}"
+        f"{name}: {found['simplest']}, {found['broken']:,} case{'s' * (found['broken'] > 1)}"
         for name, found in broken.items()
         if name != "the path"
     )
