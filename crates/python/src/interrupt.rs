@@ -33,8 +33,8 @@ impl PyStop {
     }
 }
 
-/// Conditions that end one call of the engine early. The interpreter tells signals to the main thread only; elsewhere asking it
-/// does no harm.
+/// Conditions that end one call of the engine early. The interpreter tells signals to the main thread only; asking
+/// elsewhere does no harm.
 pub struct Interrupt {
     stop: PyStop,
     raised: Mutex<Option<PyErr>>,
