@@ -42,8 +42,7 @@ IDENTITY = {
     "KBUILD_BUILD_HOST": "ackclock",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Variables by which a kernel names its own making, the number of the build included: it is mixed into its randomness.
-"""
+"""Variables by which a kernel names its own making, the number of the build included: it is mixed into its randomness."""
 
 
 def build(

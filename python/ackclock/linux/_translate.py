@@ -60,8 +60,7 @@ OURS = {
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
 DRAWN = "_drawn"
-"""End of the name of a controller that draws as the simulator's does, and is the kernel's in all else (linux/modules).
-"""
+"""End of the name of a controller that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
