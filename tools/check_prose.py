@@ -71,7 +71,6 @@ ROOMS: dict[str, int] = {
     "crates/sim": 25,
     "crates/stack": 1,
     "crates/tcp": 94,
-    "linux": 4,
     "net/queue": 3,
     "tcp/receiver": 1,
     "tcp/sender": 129,
