@@ -23,7 +23,7 @@ __all__ = ["Judged", "errors", "judge", "table"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """What became of one drawn scenario.
+    """Comparison of one drawn scenario.
 
     Parameters
     ----------
