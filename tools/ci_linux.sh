@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The linux backend from nothing, as on a fresh machine: packages that `ackclock doctor` names, a clone of HEAD, `make
-# setup`, the kernel, and twice the same run, all by an ordinary user in a folder that is removed afterwards. As root it
+# setup`, the kernel, and twice the same run, all by an ordinary user in a folder that is removed afterwards; then one of the
+# older kernels, by the day of the commit, on drawn scenarios. As root it
 # installs the packages and goes on as `nobody`. Sources and kernels are taken from the cache and put back there, so
 # that only the first time takes long. Needs an environment made by `make setup`.
 #
@@ -77,6 +78,40 @@ PYTHON
 say "the same run twice: equal digests"
 XDG_CACHE_HOME=$place/cache .venv/bin/pytest tests/python/linux -m "not long"
 say "tests against this kernel"
+
+# One of the older kernels, by turns: two drawn scenarios of each family, beside the pinned one. A build costs 6 to 9 minutes of CPU, so it is
+# left out, with a word, where it would come too late or cannot be made; with ACKCLOCK_CI_LINUX=require that is an error.
+older=(linux-source-6.1 linux-source-6.12)
+older=${older[$(($(git log -1 --format=%ct) / 86400 % 2))]}
+began=${ACKCLOCK_CI_BEGAN:-$(($(date +%s) - SECONDS + since))}
+latest=${ACKCLOCK_CI_OLDER_BY:-3600} # seconds after `.ci/run` began
+
+older_kernel() { # build it, and judge it
+  user .venv/bin/ackclock linux build --name pinned >/dev/null &&
+    user timeout 1500 .venv/bin/ackclock linux build --source "$older" --name older >/dev/null &&
+    user timeout 600 .venv/bin/ackclock compare --kernel older --kernel pinned --drawn --count 2 --json >"$place/older.json" &&
+    "$python" - "$place/older.json" <<'PYTHON'
+import json, sys
+rows = json.load(open(sys.argv[1]))
+refused = [row for row in rows if row["refused"]]
+wrong = [row["difference"] for row in refused if "does not have" not in row["difference"]]
+assert len(rows) == 32 and not wrong, (len(rows), wrong)
+print(f"ci_linux: {sum(row['identical'] for row in rows)} of {len(rows)} equal in both kernels, {len(refused)} refused by name")
+PYTHON
+}
+
+left_out() {
+  say "$older: $*; it was NOT tested" >&2
+  [ "${ACKCLOCK_CI_LINUX:-}" != require ] || exit 1
+}
+
+if (($(date +%s) - began > latest)); then
+  left_out "more than $latest s have passed"
+elif ! older_kernel; then
+  left_out "it could not be built or compared"
+else
+  say "$older on drawn scenarios"
+fi
 
 # Sources and kernels are worth keeping; the tree is not.
 mkdir -p "$cache"

@@ -2,7 +2,13 @@
 //!
 //! | | draft-06 | linux-v3 |
 //! |---|---|---|
-//! | bounds of an undone loss | restored, and so is the state | restored |
+//! | bounds of an undone loss | restored, and so is the state; cwnd is the greater of both | restored; cwnd is what it was |
+//! | a loss that a tail loss probe repaired | nothing | a loss of the flight |
+//! | an application-limited ACK, the window settled, no loss in the round | as any other | teaches the model nothing |
+//! | an ACK without a valid rate sample | leaves the cycle as it is | moves it on, as one that shows no loss |
+//! | what holds the flow back, in a probe | cwnd, in slow start half of it | cwnd |
+//! | times of the least RTT and of ProbeRTT | exact | ticks of 1 ms |
+//! | an ACK of a tail loss probe ends a loss round | as any other | what was delivered before stays known |
 //! | entering ProbeBW_CRUISE | nothing | the short-term bound falls to the long-term one |
 //! | a delayed ACK after 10 s without a lower RTT | renews the least RTT | does not |
 //! | three bursts of room | of `send_quantum` | of TSO's goal, which short paths raise |
