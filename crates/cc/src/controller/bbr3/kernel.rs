@@ -64,7 +64,7 @@ impl Bbr3 {
         if !unchanged {
             if !skips {
                 if counts {
-                    self.update_signals(window, &rate, bw);
+                    self.update_signals(window, ack, &rate, bw);
                     self.update_aggregation(window, ack);
                 }
                 self.check_losses_of_startup(window, ack, &rate);
@@ -125,11 +125,12 @@ impl Bbr3 {
         }
     }
 
-    /// Linux `bbr_update_congestion_signals`.
-    fn update_signals(&mut self, window: &Window, rate: &RateSample, bw: u64) {
+    /// Linux `bbr_update_congestion_signals`. Losses that ended a probe are forgotten with it, and known again by this ACK's count.
+    fn update_signals(&mut self, window: &Window, ack: &AckSample, rate: &RateSample, bw: u64) {
         if !rate.is_app_limited || bw >= self.max_bw() {
             self.bw_filter[0] = self.bw_filter[0].max(bw);
         }
+        self.bounds.loss_in_round |= ack.newly_lost > 0;
         if !self.bounds.loss_round_start {
             return;
         }
