@@ -354,6 +354,7 @@ impl<C: CongestionControl> Path<C> {
             snd_una: self.snd_una,
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
+            window_held: limited,
             paced: self.needs.pacing,
             smss: SMSS,
             ece: marked,
@@ -378,6 +379,7 @@ impl<C: CongestionControl> Path<C> {
                 is_app_limited: !limited,
                 is_retrans: self.state >= CaState::Recovery,
                 is_ack_delayed: segments == 1, // as Linux guesses it
+                is_probe_ack: false,
             }),
             ..arrival.into()
         }

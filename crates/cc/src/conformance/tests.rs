@@ -47,7 +47,7 @@ fn every_hook_is_called_in_an_order_that_the_table_allows() {
             Hook::on_control | Hook::holds_back => needs.control,
             Hook::reduces => needs.reduces,
             Hook::on_idle => needs.idle,
-            Hook::on_totals => needs.rate,
+            Hook::on_totals | Hook::on_lost | Hook::on_repaired => needs.rate,
             _ => true,
         };
         for row in HOOKS.iter().filter(|row| row.is_event) {
