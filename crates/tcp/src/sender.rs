@@ -171,6 +171,8 @@ pub struct Sender {
     controls: bool,
     /// It may ask for a reduction.
     reduces: bool,
+    /// It hears of each lost segment.
+    losses: bool,
     rule: Rule,
     slow_start: StartRule,
     start_up: StartUp,
@@ -262,7 +264,8 @@ impl Sender {
             window: Window { ssthresh: config.switches.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
             reduces: needs.reduces,
-            rates: needs.rate.then(|| Box::new(DeliveryRate::new(needs.watches_application))),
+            losses: needs.losses,
+            rates: needs.keeps_rates().then(|| Box::new(DeliveryRate::new(needs.watches_application))),
             rule: config.rule.clone(),
             board: Scoreboard::default(),
             rtt,

@@ -28,6 +28,8 @@ pub mod needs {
     pub const IDLE: u32 = 1024;
     /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     pub const WATCHES_APPLICATION: u32 = 2048;
+    /// It hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+    pub const LOSSES: u32 = 4096;
 }
 
 /// A sample of the delivery rate, over the flight of the newest segment that an ACK covers.
@@ -229,10 +231,10 @@ pub trait Controller: Sized {
         true
     }
 
-    /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Told where rates are kept.
+    /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
     fn on_lost(&mut self, window: &mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
 
-    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `is_app_limited`: the application limited the sender when the segment was sent first.
+    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`.
     fn on_repaired(&mut self, window: &mut Window, now: u64, is_app_limited: bool) {}
 
     /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
@@ -356,7 +358,7 @@ impl Hooks {
         on_start: Some(on_start::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int),
         on_sample: Some(on_sample::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack) -> c_int),
         on_ecn: Some(on_ecn::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack, *mut c_int) -> c_int),
-        on_lost: Some(on_lost::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int),
+        on_lost: (C::NEEDS & needs::LOSSES != 0).then_some(on_lost::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int),
         on_repaired: Some(on_repaired::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u32) -> c_int),
         ssthresh: Some(ssthresh::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),
         ssthresh_for_mark: Some(ssthresh_for_mark::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),

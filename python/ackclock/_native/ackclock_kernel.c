@@ -936,7 +936,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 	}
 	if (module->skb_marked_lost) {
 		/* a kernel with Google's changes for BBRv3, which sees to more than a call for each loss */
-		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
+		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_LOSSES | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
 		controller.on_lost = cc_on_lost;
 		if (module->cwnd_event)
 			controller.on_repaired = cc_on_repaired;

@@ -80,15 +80,15 @@ impl<C: CongestionControl> Path<C> {
                 Hook::min_cwnd => !event.timer,
                 Hook::on_rto => event.timer,
                 Hook::on_ecn => settled && event.ack.is_some_and(|ack| ack.ece) && self.state <= CaState::Cwr,
-                Hook::on_totals => self.needs.rate,
+                Hook::on_totals => self.needs.keeps_rates(),
                 Hook::on_lost => {
                     let shown = event.ack.is_none_or(|ack| ack.newly_lost > 0); // an ACK shows losses, or a timer finds them
-                    self.needs.rate && shown && settled && self.state <= CaState::Cwr
+                    self.needs.losses && shown && settled && self.state <= CaState::Cwr
                 }
-                Hook::on_repaired => self.needs.rate && self.state <= CaState::Disorder,
+                Hook::on_repaired => self.needs.losses && self.state <= CaState::Disorder,
                 Hook::on_state => match (event.before, event.owed) {
                     (None, _) => self.state == CaState::Loss,
-                    (Some(Hook::on_rto), Some(_)) => !self.needs.rate,
+                    (Some(Hook::on_rto), Some(_)) => !self.needs.keeps_rates(),
                     (Some(Hook::on_sample), None) => self.state <= CaState::Disorder,
                     (_, owed) => owed.is_some() && !event.asked,
                 },

@@ -306,6 +306,7 @@ impl CongestionControl for Bbr3 {
             exact_ecn: self.marks.on,
             l4s: false,
             watches_application: true,
+            losses: true,
             buffer_windows: 3,
             vars: &[
                 "estimate_bps",

@@ -41,11 +41,11 @@ macro_rules! hooks {
                     ["in_ack_event, CA_ACK_ECE", after on_sample on_state on_recovered undo_cwnd] ;
                 /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the
                 /// connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in
-                /// flight when it had been sent; `is_app_limited`: the application limited the sender then. Told where rates are kept.
+                /// flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
                 fn on_lost(self: &mut Self, window: &mut Window, now: Time, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
                     ["skb_marked_lost, of Google's version 3", after on_lost on_sample on_repaired on_state on_recovered undo_cwnd on_ecn begin] ;
                 /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `is_app_limited`: the application limited
-                /// the sender when the segment was sent first.
+                /// the sender when the segment was sent first. Called if it needs `losses`.
                 fn on_repaired(self: &mut Self, window: &mut Window, now: Time, is_app_limited: bool) {}
                     ["cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3", after on_sample] ;
                 /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
@@ -264,6 +264,8 @@ macro_rules! needs {
                 /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not
                 /// only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
                 watches_application [11];
+                /// It hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+                losses [12, on_lost];
             }
             numbers {
                 /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
@@ -566,6 +568,13 @@ macro_rules! wishes {
 }
 
 needs!(wishes);
+
+impl Needs {
+    /// Rates are kept, and with them a stamp for each segment.
+    pub fn keeps_rates(&self) -> bool {
+        self.rate || self.losses
+    }
+}
 
 /// A boxed controller is one.
 macro_rules! forwarded {

@@ -79,7 +79,7 @@ impl Sender {
             return;
         }
         self.lost += 1;
-        if self.rates.is_some() {
+        if self.losses {
             self.tell_lost(n);
         }
         self.next_seg.lost_from(n);

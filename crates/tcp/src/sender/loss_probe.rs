@@ -123,7 +123,9 @@ impl Sender {
             self.loss_probe.end(); // new data, or the original had arrived
         } else if ack > high {
             // The probe repaired a loss that nobody else saw: reduce once.
-            self.tell_repaired();
+            if self.losses {
+                self.tell_repaired();
+            }
             self.init_reduction(now, w.newly_acked - w.sacked_before, w.newly_sacked, false);
             self.set_state(now, CaState::Cwr);
             self.end_reduction(now, ExitCause::FullAck);

@@ -388,18 +388,21 @@ fn what_an_application_held_back_sets_no_bound_but_ends_the_probe() {
 
 #[test]
 fn a_loss_that_a_probe_of_the_tail_repaired_is_one_of_the_flight_in_the_kernel_and_nothing_in_the_draft() {
+    let now = Time(401_000_000);
     for (flavour, hears) in [(Flavour::Draft06, false), (Flavour::LinuxV3, true)] {
         let (mut bbr, mut w) = of(flavour, false, 40);
         run(&mut bbr, &mut w, 40, 400, 0);
-        bbr.state = State::ProbeBw(Cycle::Up);
-        bbr.probe.samples = true;
         bbr.bounds.inflight_latest = 20;
-        bbr.on_repaired(&mut w, Time(401_000_000), false);
-        assert_eq!(
-            (bbr.bounds.loss_in_round, bbr.state != State::ProbeBw(Cycle::Up)),
-            (hears, hears),
-            "{flavour:?}"
-        );
+        (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Cruise), false);
+        bbr.on_repaired(&mut w, now, false);
+        assert_eq!((bbr.bounds.loss_in_round, bbr.bounds.loss_in_cycle), (hears, hears), "{flavour:?}");
+        assert_eq!(bbr.bounds.inflight_longterm, UNBOUNDED, "{flavour:?}: no probe is under way");
+        // one of 21 is more than 5/256: the probe ends, and with it what its round has shown (Linux `bbr_reset_congestion_signals`)
+        (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Up), true);
+        bbr.on_repaired(&mut w, now, false);
+        assert_eq!(bbr.bounds.inflight_longterm != UNBOUNDED, hears, "{flavour:?}");
+        assert_eq!(bbr.state != State::ProbeBw(Cycle::Up), hears, "{flavour:?}");
+        assert!(!bbr.bounds.loss_in_round, "{flavour:?}");
     }
 }
 
