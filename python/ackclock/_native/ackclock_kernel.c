@@ -717,11 +717,12 @@ static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_
 	return 0;
 }
 
-static int cc_on_repaired(void *cc, struct ackclock_window *w, uint64_t now, uint32_t is_app_limited)
+static int cc_on_repaired(void *cc, struct ackclock_window *w, uint64_t now, uint64_t delivered, uint32_t is_app_limited)
 {
 	struct connection *c = cc;
 
 	set_clock(now);
+	c->tp.delivered = (u32)delivered;
 	c->tp.tlp_orig_data_app_limited = is_app_limited != 0;
 	return event(c, w, CA_EVENT_TLP_RECOVERY);
 }

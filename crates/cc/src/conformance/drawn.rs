@@ -196,7 +196,7 @@ impl<C: CongestionControl> Path<C> {
             }
             Hook::on_repaired => {
                 let limited = self.stream.below(2) == 0;
-                self.cc.on_repaired(&mut self.window, now, limited);
+                self.cc.on_repaired(&mut self.window, now, self.delivered, limited);
             }
             Hook::reduces => event.yes = self.cc.reduces(),
             Hook::on_control => {

@@ -116,7 +116,7 @@ impl CongestionControl for Breaks {
     fn on_lost(&mut self, window: &mut Window, _: Time, _: u64, _: u32, _: u32, _: bool) {
         self.at("on_lost", window);
     }
-    fn on_repaired(&mut self, window: &mut Window, _: Time, _: bool) {
+    fn on_repaired(&mut self, window: &mut Window, _: Time, _: u64, _: bool) {
         self.at("on_repaired", window);
     }
     fn on_rto(&mut self, window: &mut Window, _: Time) {

@@ -227,7 +227,8 @@ impl CongestionControl for Bbr3 {
     }
 
     /// Linux `bbr_run_loss_probe_recovery`: the probe repaired the loss of one segment. The draft has nothing for it.
-    fn on_repaired(&mut self, window: &mut Window, now: Time, is_app_limited: bool) {
+    fn on_repaired(&mut self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {
+        self.rounds.delivered = delivered;
         if self.flavour == Flavour::LinuxV3 {
             self.judge_repaired(window, now, is_app_limited);
         }

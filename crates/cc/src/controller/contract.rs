@@ -44,9 +44,10 @@ macro_rules! hooks {
                 /// flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
                 fn on_lost(self: &mut Self, window: &mut Window, now: Time, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
                     ["skb_marked_lost, of Google's version 3", after on_lost on_sample on_repaired on_state on_recovered undo_cwnd on_ecn begin] ;
-                /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `is_app_limited`: the application limited
-                /// the sender when the segment was sent first. Called if it needs `losses`.
-                fn on_repaired(self: &mut Self, window: &mut Window, now: Time, is_app_limited: bool) {}
+                /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the
+                /// connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs
+                /// `losses`.
+                fn on_repaired(self: &mut Self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {}
                     ["cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3", after on_sample] ;
                 /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
                 /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.

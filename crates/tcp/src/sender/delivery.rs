@@ -228,7 +228,7 @@ impl Sender {
     pub(super) fn tell_repaired(&mut self) {
         let Some(rates) = &self.rates else { return };
         let (now, app_limited) = (rates.now, rates.probed_app_limited);
-        self.cc.on_repaired(&mut self.window, now, app_limited);
+        self.cc.on_repaired(&mut self.window, now, self.delivered, app_limited);
     }
 
     /// Segments delivered since the newest segment that the ACK under way covers was sent.

@@ -394,15 +394,20 @@ fn a_loss_that_a_probe_of_the_tail_repaired_is_one_of_the_flight_in_the_kernel_a
         run(&mut bbr, &mut w, 40, 400, 0);
         bbr.bounds.inflight_latest = 20;
         (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Cruise), false);
-        bbr.on_repaired(&mut w, now, false);
+        bbr.on_repaired(&mut w, now, 402, false);
         assert_eq!((bbr.bounds.loss_in_round, bbr.bounds.loss_in_cycle), (hears, hears), "{flavour:?}");
         assert_eq!(bbr.bounds.inflight_longterm, UNBOUNDED, "{flavour:?}: no probe is under way");
         // one of 21 is more than 5/256: the probe ends, and with it what its round has shown (Linux `bbr_reset_congestion_signals`)
         (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Up), true);
-        bbr.on_repaired(&mut w, now, false);
+        bbr.on_repaired(&mut w, now, 402, false);
         assert_eq!(bbr.bounds.inflight_longterm != UNBOUNDED, hears, "{flavour:?}");
         assert_eq!(bbr.state != State::ProbeBw(Cycle::Up), hears, "{flavour:?}");
         assert!(!bbr.bounds.loss_in_round, "{flavour:?}");
+        assert_eq!(
+            bbr.rounds.next_round_delivered == 402,
+            hears,
+            "{flavour:?}: the round that begins counts what this ACK delivered"
+        );
     }
 }
 
