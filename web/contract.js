@@ -8,7 +8,7 @@ const HOOKS = [
   { name: "on_sample", place: 3, window: true, ack: true, told: [], answer: "" },
   { name: "on_ecn", place: 4, window: true, ack: true, told: [], answer: "bool" },
   { name: "on_lost", place: 5, window: true, ack: false, told: ["number", "number", "number", "number", "flag"], answer: "" },
-  { name: "on_repaired", place: 6, window: true, ack: false, told: ["number", "flag"], answer: "" },
+  { name: "on_repaired", place: 6, window: true, ack: false, told: ["number", "number", "flag"], answer: "" },
   { name: "on_congestion_event", place: 7, window: true, ack: false, told: ["number"], answer: "u32" },
   { name: "on_mark_event", place: 8, window: true, ack: false, told: ["number"], answer: "u32" },
   { name: "min_cwnd", place: 9, window: false, ack: false, told: ["number"], answer: "u32" },

@@ -234,8 +234,8 @@ pub trait Controller: Sized {
     /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
     fn on_lost(&mut self, window: &mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
 
-    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`.
-    fn on_repaired(&mut self, window: &mut Window, now: u64, is_app_limited: bool) {}
+    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`.
+    fn on_repaired(&mut self, window: &mut Window, now: u64, delivered: u64, is_app_limited: bool) {}
 
     /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
@@ -319,7 +319,7 @@ pub struct Hooks {
     on_sample: Option<unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack) -> c_int>,
     on_ecn: Option<unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack, *mut c_int) -> c_int>,
     on_lost: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int>,
-    on_repaired: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u32) -> c_int>,
+    on_repaired: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int>,
     ssthresh: Option<unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int>,
     ssthresh_for_mark: Option<unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int>,
     min_cwnd: Option<unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> c_int>,
@@ -359,7 +359,7 @@ impl Hooks {
         on_sample: Some(on_sample::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack) -> c_int),
         on_ecn: Some(on_ecn::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack, *mut c_int) -> c_int),
         on_lost: (C::NEEDS & needs::LOSSES != 0).then_some(on_lost::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int),
-        on_repaired: Some(on_repaired::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u32) -> c_int),
+        on_repaired: Some(on_repaired::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int),
         ssthresh: Some(ssthresh::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),
         ssthresh_for_mark: Some(ssthresh_for_mark::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),
         min_cwnd: Some(min_cwnd::<C> as unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> c_int),
@@ -404,8 +404,8 @@ unsafe extern "C" fn on_lost<C: Controller>(cc: *mut c_void, window: *mut Window
     unsafe { called::<C>(cc, |cc| cc.on_lost(&mut *window, now, delivered, lost, tx_in_flight, is_app_limited != 0)) }
 }
 
-unsafe extern "C" fn on_repaired<C: Controller>(cc: *mut c_void, window: *mut Window, now: u64, is_app_limited: u32) -> c_int {
-    unsafe { called::<C>(cc, |cc| cc.on_repaired(&mut *window, now, is_app_limited != 0)) }
+unsafe extern "C" fn on_repaired<C: Controller>(cc: *mut c_void, window: *mut Window, now: u64, delivered: u64, is_app_limited: u32) -> c_int {
+    unsafe { called::<C>(cc, |cc| cc.on_repaired(&mut *window, now, delivered, is_app_limited != 0)) }
 }
 
 unsafe extern "C" fn ssthresh<C: Controller>(cc: *mut c_void, window: *const Window, in_flight: u32, answer: *mut u32) -> c_int {

@@ -216,7 +216,7 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
     """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
-    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic"}
+    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
 
 def _is_pcc(group: Mapping[str, Any]) -> bool:

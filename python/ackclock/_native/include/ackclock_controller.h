@@ -146,8 +146,8 @@ struct ackclock_controller {
 	int (*on_ecn)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack, int *answer);
 	/* A segment is marked lost, or its retransmission is: one call each, as the marks are set. delivered: segments delivered on the connection so far; lost: segments marked lost since it was sent last, itself included; tx_in_flight: segments in flight when it had been sent; is_app_limited: the application limited the sender then. Called if it needs losses. Linux: skb_marked_lost, of Google's version 3. */
 	int (*on_lost)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t delivered, uint32_t lost, uint32_t tx_in_flight, uint32_t is_app_limited);
-	/* A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. is_app_limited: the application limited the sender when the segment was sent first. Called if it needs losses. Linux: cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3. */
-	int (*on_repaired)(void *cc, struct ackclock_window *window, uint64_t now, uint32_t is_app_limited);
+	/* A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. delivered: segments delivered on the connection so far; is_app_limited: the application limited the sender when the segment was sent first. Called if it needs losses. Linux: cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3. */
+	int (*on_repaired)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t delivered, uint32_t is_app_limited);
 	/* Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before window changes; in_flight is the FlightSize that RFC 5681 §3.1 halves, in segments. Linux: ssthresh. */
 	int (*ssthresh)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
 	/* Asked in its place if a mark is the reason and not a loss. Linux: ssthresh. */
