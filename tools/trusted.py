@@ -26,7 +26,7 @@ from ackclock.fidelity.families import FAMILIES, family
 from ackclock.linux import _cache, kernel_controller
 
 OPTIONS: dict[str, dict[str, Any]] = {"bbr3": {"flavour": "linux-v3"}}
-"""Of a controller whose default is not the kernel's."""
+"""Options of a controller whose default is not the kernel's."""
 HEADS = ("controller", "beside", "drawn", "identical", "draws shared", "refused", "worst goodput", "first difference")
 
 
@@ -40,7 +40,7 @@ def scenarios(controller: str, seed: int, count: int, families: Sequence[str]) -
 
 
 def row_of(controller: str, judged: Sequence[Judged]) -> list[book.Cell]:
-    """What became of them."""
+    """Outcomes, one for each."""
     ran = [one for one in judged if not one.refused]
     differ = [one for one in ran if not one.identical]
     worst = max((one.effect for one in ran if one.effect is not None), key=abs, default=None)

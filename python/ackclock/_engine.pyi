@@ -226,7 +226,7 @@ class Rate:
         """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""
     @property
     def is_probe_ack(self) -> bool:
-        """It acknowledges as far as a tail loss probe of old data: nobody knows yet whether the original or the probe arrived."""
+        """The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet."""
 
 @final
 class Ack:

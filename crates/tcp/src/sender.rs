@@ -114,7 +114,7 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
-    /// It reaches the end of a probe of old data, and says no more.
+    /// The ACK reaches the end of a probe of old data, and says no more.
     probe_acked: bool,
     /// It carries data, or a new word of the window.
     not_dup: bool,
@@ -171,7 +171,7 @@ pub struct Sender {
     controls: bool,
     /// It may ask for a reduction.
     reduces: bool,
-    /// It hears of each lost segment.
+    /// The controller hears of each lost segment.
     losses: bool,
     rule: Rule,
     slow_start: StartRule,

@@ -28,7 +28,7 @@ pub mod needs {
     pub const IDLE: u32 = 1024;
     /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     pub const WATCHES_APPLICATION: u32 = 2048;
-    /// It hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+    /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
     pub const LOSSES: u32 = 4096;
 }
 
@@ -78,7 +78,7 @@ impl Rate {
     pub fn is_ack_delayed(&self) -> bool {
         self.is_ack_delayed != 0
     }
-    /// It acknowledges as far as a tail loss probe of old data: nobody knows yet whether the original or the probe arrived.
+    /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
     pub fn is_probe_ack(&self) -> bool {
         self.is_probe_ack != 0
     }

@@ -1,4 +1,7 @@
-"""From a scenario to what the guest is told; what the kernel cannot do is refused by name."""
+"""From a scenario to what the guest is told; what the kernel cannot do is refused by name.
+
+Length: a refusal for each key that the kernel lacks stands beside what the key becomes.
+"""
 
 from __future__ import annotations
 
@@ -381,7 +384,7 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
 def _check_version(
     asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
 ) -> None:
-    """What a kernel calls bbr is version 1, or with Google's patch version 3, which draws under a name of its own (linux/modules)."""
+    """The kernel's bbr is version 1, or with Google's patch version 3, which draws under a name of its own (linux/modules)."""
     third = f"{THIRD}{DRAWN}" in controllers
     if asked == "bbr3" and not third:
         allowed = 'a kernel that was built with a patch of version 3 (`ackclock linux build --patch`), or "bbr"'

@@ -225,7 +225,7 @@ macro_rules! fields {
                 is_retrans: bool [last, "is_retrans"];
                 /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
                 is_ack_delayed: bool [last, "is_ack_delayed"];
-                /// It acknowledges as far as a tail loss probe of old data: nobody knows yet whether the original or the probe arrived.
+                /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
                 is_probe_ack: bool [last, "is_acking_tlp_retrans_seq, of Google's version 3"];
             }
         }
@@ -265,7 +265,7 @@ macro_rules! needs {
                 /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not
                 /// only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
                 watches_application [11];
-                /// It hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+                /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
                 losses [12, on_lost];
             }
             numbers {

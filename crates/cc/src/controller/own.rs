@@ -312,6 +312,7 @@ impl<B: Bridge> Own<B> {
             control: bridge.has(Hook::on_control),
             reduces: bridge.has(Hook::reduces),
             idle: bridge.has(Hook::on_idle),
+            losses: bridge.has(Hook::on_lost),
             seed: bridge.has(Hook::seed),
             ..said.needs
         };

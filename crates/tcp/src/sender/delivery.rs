@@ -24,7 +24,7 @@ struct Stamp {
     in_flight: u32,
     app_limited: bool,
     retrans: bool,
-    /// It was delivered: if it counts as outstanding again, the receiver took its SACK back, and nobody knows what became of it.
+    /// The segment was delivered: if it counts as outstanding again, the receiver took its SACK back, and what became of it is unknown.
     spent: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Counts {
 }
 
 impl DeliveryRate {
-    /// Of a connection that has sent nothing.
+    /// The estimator of a connection that has sent nothing.
     pub fn new(watches: bool) -> DeliveryRate {
         DeliveryRate { watches, ..DeliveryRate::default() }
     }

@@ -37,7 +37,7 @@
 #define ACKCLOCK_NEEDS_UNLIMITED 512u /* Its window grows also where it is not the limit. */
 #define ACKCLOCK_NEEDS_IDLE 1024u /* It is told of what comes while nothing is outstanding, by on_idle. */
 #define ACKCLOCK_NEEDS_WATCHES_APPLICATION 2048u /* The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4). */
-#define ACKCLOCK_NEEDS_LOSSES 4096u /* It hears of each lost segment, by on_lost and on_repaired; rates are kept for that. */
+#define ACKCLOCK_NEEDS_LOSSES 4096u /* The controller hears of each lost segment, by on_lost and on_repaired; rates are kept for that. */
 
 /* Congestion states. */
 #define ACKCLOCK_OPEN 0u
@@ -74,7 +74,7 @@ struct ackclock_rate {
 	uint32_t is_app_limited; /* The application, not the window, limited the sender when it was sent. */
 	uint32_t is_retrans; /* It was a retransmission. */
 	uint32_t is_ack_delayed; /* The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS. */
-	uint32_t is_probe_ack; /* It acknowledges as far as a tail loss probe of old data: nobody knows yet whether the original or the probe arrived. */
+	uint32_t is_probe_ack; /* The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet. */
 };
 
 /* An ACK. Flags are 0 or 1, states those above; where there is no RTT yet, rtt and min_rtt are ACKCLOCK_NONE. */

@@ -569,7 +569,7 @@ struct rate_sample {
 	bool is_app_limited;
 	bool is_retrans;
 	bool is_ack_delayed;
-	/* of kernels with BBRv3 */
+	/* fields of kernels with BBRv3 */
 	u32 prior_lost;
 	u32 tx_in_flight;
 	u32 lost;

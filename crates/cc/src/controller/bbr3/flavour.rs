@@ -71,7 +71,7 @@ impl Ratio {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// So much of `x`, rounded up.
+    /// The share of `x`, rounded up.
     pub fn of_rounded_up(self, x: u64) -> u64 {
         x.saturating_mul(self.num).div_ceil(self.den)
     }
@@ -117,6 +117,9 @@ pub(super) struct Constants {
     pub probe_rtt_cwnd_gain: Ratio,
 }
 
+/// BBR.ProbeRTTCwndGain (§2): share of the BDP that ProbeRTT leaves in flight.
+pub(super) const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
+
 const DRAFT_06: Constants = Constants {
     startup_pacing_gain: Ratio::new(277, 100),
     drain_pacing_gain: Ratio::new(1, 2),
@@ -128,7 +131,7 @@ const DRAFT_06: Constants = Constants {
     extra_acked_rounds: 1,
     extra_acked_parts: 10,
     extra_acked_max_us: u64::MAX,
-    probe_rtt_cwnd_gain: super::gains::PROBE_RTT_CWND_GAIN,
+    probe_rtt_cwnd_gain: PROBE_RTT_CWND_GAIN,
 };
 
 const LINUX_V3: Constants = Constants {

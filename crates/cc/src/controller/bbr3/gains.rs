@@ -4,7 +4,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
 
-use super::flavour::Ratio;
+use super::flavour::{Ratio, PROBE_RTT_CWND_GAIN};
 use super::{AckSample, Bbr3, Constants, Cycle, Flavour, State, UNBOUNDED};
 use crate::window::Window;
 
@@ -16,8 +16,6 @@ const CWND_GAIN: Ratio = Ratio::new(2, 1);
 /// Gains of ProbeBW_UP (§5.6.1).
 const UP_PACING_GAIN: Ratio = Ratio::new(5, 4);
 const UP_CWND_GAIN: Ratio = Ratio::new(9, 4);
-/// BBR.ProbeRTTCwndGain (§2).
-pub(super) const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
 /// BBR.PacingMarginPercent (§2): pacing stays 1 % below the rate, so that queues shrink.
 const MARGIN_PERCENT: u64 = 1;
 /// BBR.MinPipeCwnd (§5.6.4.3), segments.
@@ -65,7 +63,7 @@ impl Bbr3 {
         gain.of(bw.saturating_mul(self.rtt.min_rtt)).div_ceil(BW_UNIT).min(MOST) as u32
     }
 
-    /// What stands for the BDP while no RTT is known.
+    /// Segments that stand for the BDP while no RTT is known.
     fn unknown_bdp(&self) -> u32 {
         match self.flavour {
             Flavour::Draft06 => INIT_CWND,

@@ -23,7 +23,7 @@ fn ticks(now: Time) -> u64 {
     now.0 / 1_000_000
 }
 
-/// What an ACK says where it gives no rate sample.
+/// The sample of an ACK that gives none.
 const NO_SAMPLE: RateSample = RateSample {
     delivered: 0,
     interval: Span::ZERO,

@@ -32,7 +32,7 @@ impl Bbr3 {
         }
     }
 
-    /// A probe repaired the loss of one segment, which nobody saw.
+    /// The loss of one segment, which no ACK showed, was repaired by a probe.
     pub(super) fn judge_repaired(&mut self, window: &Window, now: Time, is_app_limited: bool) {
         self.bounds.note_loss(self.rounds.delivered);
         let inflight = self.bounds.inflight_latest.saturating_add(1);
