@@ -127,7 +127,7 @@ static u32 number_of(const struct sock *sk)
 	return number;
 }
 
-/* What draws in tcp_bbr.c has the connection as `sk`. */
+/* Functions of tcp_bbr.c that draw have the connection as `sk`. */
 #define get_random_u32_below(n) drawn_below(sk, n)
 #define prandom_u32_max(n) drawn_below(sk, n) /* its name before Linux 6.2 */
 #undef module_init
