@@ -1,4 +1,7 @@
-"""From a scenario to what the guest is told; what the kernel cannot do is refused by name."""
+"""From a scenario to what the guest is told; what the kernel cannot do is refused by name.
+
+Length: a refusal for each key that the kernel lacks stands beside what the key becomes.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,10 @@ OURS = {
 
 DRAWN = "_drawn"
 """End of the name of a controller that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
+
+THIRD = "bbr3"
+KERNELS_FLAVOUR = "linux-v3"
+"""Version 3 of BBR, and the flavour of it that kernels have."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
@@ -212,7 +219,7 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
     """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
-    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic"}
+    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
 
 def _is_pcc(group: Mapping[str, Any]) -> bool:
@@ -284,7 +291,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         raise refuse(key, group[key], f"no {key}")
     if datagrams:
         return _datagram_host(group, refuse)
-    if options:
+    if asked in ("bbr", "bbr3"):
+        _check_version(asked, dict(options), controllers, refuse)
+    elif options:
         name, value = next(iter(options.items()))
         raise refuse(f"congestion_control_options.{name}", value, "no options")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
@@ -370,6 +379,24 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         "quickack": quickack,
         "small_queues": small_queues,
     }
+
+
+def _check_version(
+    asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
+) -> None:
+    """The kernel's bbr is version 1, or with Google's patch version 3, which draws under a name of its own (linux/modules)."""
+    third = f"{THIRD}{DRAWN}" in controllers
+    if asked == "bbr3" and not third:
+        allowed = 'a kernel that was built with a patch of version 3 (`ackclock linux build --patch`), or "bbr"'
+        raise refuse("congestion_control", asked, allowed)
+    if asked == "bbr" and third:
+        raise refuse("congestion_control", asked, '"bbr3", which is what this kernel has under that name')
+    flavour = options.pop("flavour", "draft-06")
+    if asked == "bbr3" and flavour != KERNELS_FLAVOUR:
+        raise refuse("congestion_control_options.flavour", flavour, quote(KERNELS_FLAVOUR))
+    for name, value in options.items():
+        if value:
+            raise refuse(f"congestion_control_options.{name}", value, f"no {name}")
 
 
 def _check_setting(
