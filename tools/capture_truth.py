@@ -38,12 +38,22 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         (us); and, where they are told, `bytes_acked`, `outstanding` (bytes), `srtt_us`.
     """
     made = dict.fromkeys(CLASSES, 0.0)
+    for _, _, parts in spells(rows):
+        for name, spent in parts.items():
+            made[name] += spent
+    return made
+
+
+def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[str, float]]]:
+    """Beginning, end and seconds of each class, of each time between two samples: `truth` is their sum."""
     last = len(rows)
     if rows and not rows[-1]["unacked"]:
         last = next(i for i, row in enumerate(rows) if _acked(row) >= _acked(rows[-1]))
     rows = rows[: last + 1]
     waited = waits(rows)
+    told = []
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
+        made = dict.fromkeys(CLASSES, 0.0)
         spent = now["t"] - before["t"]
         for name in ("rwnd", "sndbuf"):
             own = min((now[f"{name}_limited"] - before[f"{name}_limited"]) / 1e6, spent)
@@ -63,7 +73,8 @@ def truth(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             made["rwnd"] += spent
         else:
             made["window"] += spent
-    return made
+        told.append((before["t"], now["t"], made))
+    return told
 
 
 def _acked(row: Mapping[str, Any]) -> float:
@@ -99,6 +110,10 @@ class Verdict:
     told: Mapping[str, float]
     sentence: str
     refused: bool
+    wrong_at_times: float = 0.0
+    """Share wrong within the times between two samples: mistakes that make up for each other in the shares of the whole do not here."""
+    blamed: float | None = None
+    """Share told as the application's of the time up to the last write; None if the kernel had nothing to send at one of the samples in it."""
 
     @property
     def wrong(self) -> float:
@@ -113,32 +128,103 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
     from ackclock.diagnose import diagnose
 
     found = diagnose(file)
-    real = truth(rows)
+    real_at = spells(rows)
+    real = {name: sum(parts[name] for _, _, parts in real_at) for name in CLASSES}
     if found.replay is None or found.refused:
         return Verdict(right=0.0, untold=1.0, real=real, told={}, sentence=found.sentence, refused=True)
-    told = dict.fromkeys((*CLASSES, "unclear"), 0.0)
     own = {"idle": "application", "cwnd": "window", "pacing": "window", "recovery": "repair", "timeout": "repair"}
     if found.unqueued:
         own["pacing"] = own["cwnd"] = "unclear"
     instants = found.replay.instants
     sent = max((i for i, now in enumerate(instants) if now.new), default=0)
-    last = next((i for i in range(sent, len(instants)) if instants[i].una >= instants[sent].nxt), len(instants))
-    for i, name in enumerate(found.replay.causes[:last]):
-        if name != "handshake":
-            told[own.get(name, name)] += instants[i + 1].t - instants[i].t
+    last = next((i for i in range(sent, len(instants)) if instants[i].una >= instants[sent].nxt), len(instants) - 1)
+    said = [
+        (instants[i].t, instants[i + 1].t, own.get(name, name))
+        for i, name in enumerate(found.replay.causes[:last])
+        if name != "handshake"
+    ]
+    told = dict.fromkeys((*CLASSES, "unclear"), 0.0)
+    for start, end, name in said:
+        told[name] += end - start
+    level, buffered = found.level, found.replay.buffered
+    right, untold = _matched(real, told, level=level, buffered=buffered)
+    apart, whole, blamed, had = 0.0, 0.0, 0.0, 0.0
+    late = _late(rows, [(now.t, now.una - 1) for now in instants])
+    for (start, end, parts), beside in zip(
+        real_at, _between(said, [(a - late, b - late) for a, b, _ in real_at]), strict=True
+    ):
+        here = sum(beside.values())
+        if here > 0 and end > start:
+            fits, open_ = _matched(parts, beside, level=level, buffered=buffered)
+            apart += here * max(1.0 - fits - open_, 0.0)
+            whole += here
+    more = [row for row in rows if row["notsent"] > 0]
+    first, final = (more[0]["t"], more[-1]["t"]) if more else (0.0, 0.0)
+    if more and all(row["notsent"] > 0 for row in rows if first <= row["t"] <= final):
+        (beside,) = _between(said, [(first - late, final - late)])
+        had = sum(beside.values())
+        blamed = beside.get("application", 0.0)
+    return Verdict(
+        right=right,
+        untold=untold,
+        real=real,
+        told=told,
+        sentence=found.sentence,
+        refused=False,
+        wrong_at_times=apart / whole if whole else 0.0,
+        blamed=blamed / had if had else None,
+    )
+
+
+def _matched(
+    real: Mapping[str, float], told: Mapping[str, float], *, level: bool, buffered: bool
+) -> tuple[float, float]:
+    """Shares that are right, and not told."""
+    real, told = dict(real), dict(told)
     whole, said = sum(real.values()) or 1.0, sum(told.values()) or 1.0
-    if found.level or found.replay.buffered:
-        into = "application" if found.replay.buffered else "window"
-        told[into] += told.pop("sndbuf", 0.0)
+    if level or buffered:
+        into = "application" if buffered else "window"
+        told[into] = told.get(into, 0.0) + told.pop("sndbuf", 0.0)
         held = real.pop("sndbuf", 0.0)
-        if found.level and found.replay.buffered:  # both sentences name the send buffer
-            first = min(max(told["window"] / said * whole - real["window"], 0.0), held)
+        if level and buffered:  # both sentences name the send buffer
+            first = min(max(told.get("window", 0.0) / said * whole - real["window"], 0.0), held)
             real["window"] += first
             held -= first
         real[into] += held
-    untold = told.pop("unclear") / said
-    right = sum(min(real[name] / whole, told.get(name, 0.0) / said) for name in real)
-    return Verdict(right=right, untold=untold, real=real, told=told, sentence=found.sentence, refused=False)
+    untold = told.pop("unclear", 0.0) / said
+    return sum(min(real[name] / whole, told.get(name, 0.0) / said) for name in real), untold
+
+
+def _between(said: Sequence[tuple[float, float, str]], times: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
+    """Seconds told of each class, of times that follow each other."""
+    made, at = [], 0
+    for start, end in times:
+        while at < len(said) and said[at][1] <= start:
+            at += 1
+        parts: dict[str, float] = {}
+        i = at
+        while i < len(said) and said[i][0] < end:
+            begins, ends, name = said[i]
+            parts[name] = parts.get(name, 0.0) + max(min(end, ends) - max(start, begins), 0.0)
+            i += 1
+        made.append(parts)
+    return made
+
+
+def _late(rows: Sequence[Mapping[str, Any]], acked: Sequence[tuple[float, float]]) -> float:
+    """By how much the kernel's clock is ahead of the capture's: what an ACK tells of lies in the sample behind it, and not in the one before."""
+    least, most, at = [], [], 0
+    for before, now in itertools.pairwise(rows):
+        if _acked(now) > _acked(before):
+            while at < len(acked) and acked[at][1] < _acked(now):
+                at += 1
+            if at == len(acked):
+                break
+            least.append(before["t"] - acked[at][0])
+            most.append(now["t"] - acked[at][0])
+    if not least:
+        return 0.0
+    return float(sorted(least)[len(least) * 19 // 20] + sorted(most)[len(most) // 20]) / 2
 
 
 def shares(seconds: Mapping[str, float]) -> str:

@@ -5,7 +5,7 @@ that sees what the card has cut (`switch`), at the receiver (`receiver`); so COU
 shares of captures that are right, not told, wrong (`tools/capture_truth.py` says what is right), and each capture that is wrong. With a folder the captures
 and what the kernel said (JSON lines) stay there, and a second call judges what it finds without making it again.
 
-`--kernel NAME` takes another kernel that was built (`ackclock linux build --name`).
+`--kernel NAME` takes another kernel that was built (`ackclock linux build --name`). `--record` writes measured/kernel-captures.json.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from book import record
 from capture_truth import RIGHT, WRONG, Verdict, judged, shares
 
 PLACES = ("sender", "switch", "receiver")
@@ -102,7 +103,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
         "gro": draw.random() < 0.5,
         "gro_us": draw.choice([0, 50, 200, 1000]),
     }
-    scenario = {
+    scenario: dict[str, Any] = {
         "duration": f"{duration:.0f} s",
         "network": {
             "bottleneck": {
@@ -198,13 +199,14 @@ def of_interface(data: bytes, number: int) -> bytes:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("seed", type=int)
-    asked.add_argument("count", type=int)
-    asked.add_argument("folder", type=Path, nargs="?")
-    asked.add_argument("--kernel")
-    asked.add_argument("--kinds", default="", help="only these, separated by commas")
-    asked = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--kernel")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--kinds", default="", help="only these, separated by commas")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as own:
         folder = asked.folder or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
@@ -229,39 +231,58 @@ def main() -> int:
                         f"kernel: {shares(one.real)}; told: {shares(one.told)}; {one.sentence}",
                         flush=True,
                     )
-        report(found)
+        rows = table(found)
+        print("| " + " | ".join(HEADS) + " |\n| --- | --- |" + " ---: |" * (len(HEADS) - 2))
+        for row in rows:
+            print("| " + " | ".join(map(str, row)) + " |")
+        print(blames(found))
+        if asked.record:
+            name = f" --kernel {asked.kernel}" if asked.kernel else ""
+            record(
+                "kernel-captures",
+                what="What `ackclock diagnose` tells of drawn captures of Linux at three places, beside the kernel's own clocks: shares of each capture's time",
+                heads=HEADS,
+                rows=rows,
+                seeds=str(asked.seed),
+                command=f"tools/kernel_captures.py {asked.seed} {asked.count} FOLDER --record{name}",
+                notes=[
+                    "Right: the classes of `tools/capture_truth.py` (application, receiver's window, send buffer, congestion window or pacing, repair). "
+                    "Wrong at most 5 % and right at least 80 %: numbers of captures. At times: what is wrong of each time between two samples of 1 to 5 ms, summed.",
+                    blames(found),
+                ],
+            )
     return 0
 
 
-def report(found: Mapping[tuple[str, str], list[Verdict]]) -> None:
-    """The table."""
-    print("| kind | place | captures | right | not told | wrong | wrong at most 5 % | right at least 80 % |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+HEADS = (
+    "kind", "place", "captures", "right", "not told", "wrong", "wrong at most 5 %", "at times", "right at least 80 %",
+)  # fmt: skip
 
-    def line(kind: str, at: str, all_of: list[Verdict]) -> None:
+
+def table(found: Mapping[tuple[str, str], list[Verdict]]) -> list[list[str | int]]:
+    """By kind and place, and of all."""
+
+    def line(kind: str, at: str, all_of: list[Verdict]) -> list[list[str | int]]:
         n = len(all_of)
-        if n:
-            means = [sum(part) / n for part in zip(*((v.right, v.untold, v.wrong) for v in all_of), strict=True)]
-            good = sum(v.wrong <= WRONG for v in all_of)
-            enough = sum(v.right >= RIGHT for v in all_of)
-            print(
-                f"| {kind} | {at} | {n} | {means[0]:.1%} | {means[1]:.1%} | {means[2]:.1%} | {good} | {enough} |",
-                flush=True,
-            )
+        if not n:
+            return []
+        means = [sum(part) / n for part in zip(*((v.right, v.untold, v.wrong) for v in all_of), strict=True)]
+        good = sum(v.wrong <= WRONG for v in all_of)
+        at_times = sum(v.wrong_at_times <= WRONG for v in all_of)
+        enough = sum(v.right >= RIGHT for v in all_of)
+        return [[kind, at, n, *(f"{100 * mean:.1f} %" for mean in means), good, at_times, enough]]
 
-    for kind in KINDS:
-        for at in PLACES:
-            line(kind, at, found.get((kind, at), []))
+    rows = [row for kind in KINDS for at in PLACES for row in line(kind, at, found.get((kind, at), []))]
     for at in PLACES:
-        line("all", at, [one for (_, place), all_of in found.items() if place == at for one in all_of])
-    line("all", "all", [one for all_of in found.values() for one in all_of])
-    blamed = sum(
-        v.told.get("application", 0) > 0.05 * sum(v.told.values() or [1]) and v.real.get("application", 0) == 0
-        for all_of in found.values()
-        for v in all_of
-        if v.told
-    )
-    print(f"The application blamed (5 % and more) where the kernel always had more to send: {blamed}.")
+        rows += line("all", at, [one for (_, place), all_of in found.items() if place == at for one in all_of])
+    return rows + line("all", "all", [one for all_of in found.values() for one in all_of])
+
+
+def blames(found: Mapping[tuple[str, str], list[Verdict]]) -> str:
+    """How often the application is blamed where it is not to blame."""
+    plenty = [v for all_of in found.values() for v in all_of if v.blamed is not None]
+    blamed = sum((v.blamed or 0.0) > WRONG for v in plenty)
+    return f"The kernel had something to send at each sample up to the last write in {len(plenty)} captures; the application is blamed for more than 5 % of that time in {blamed}."
 
 
 if __name__ == "__main__":

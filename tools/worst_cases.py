@@ -148,7 +148,7 @@ def cases(page: Page) -> None:
         *rows,
         "",
         "*Kernel*: the score of the same environment in the Linux kernel, and the simulator's against the same references; it has "
-        "neither Copa nor BBRv3, so that a case whose best reference is BBRv3 (A8) scores less in both. *Held by*: what "
+        "neither Copa nor, without a patch, BBRv3, so that a case whose best reference is BBRv3 (A8) scores less in both. *Held by*: what "
         "kept the target from sending from where the two part to the end, as shares of that time. *Pit*: neighbours within 5 % that keep "
         "four fifths of the score.",
         "",

@@ -12,7 +12,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, longest, coded
     }, 300);
   }
 
-  // What an address carries: scenario, seed, and the controller if there is one.
+  // Contents of an address: scenario, seed, and the controller if there is one.
   async function linked() {
     const packed = async (text) => coded(await squeezed(new TextEncoder().encode(text)));
     const own = mine.value.trim() ? `&c=${await packed(mine.value)}` : "";

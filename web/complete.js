@@ -1,4 +1,4 @@
-// What may stand at the cursor of a scenario: keys of the table that it is in, names that a key takes. From the schema of scenarios.
+// Completion at the cursor of a scenario: keys of the table that it is in, names that a key takes. From the schema of scenarios.
 "use strict";
 
 const WORD = /[A-Za-z0-9_.-]/;
@@ -9,7 +9,7 @@ const MOST_OFFERS = 12;
 function contextOf(text, caret) {
   let path = [];
   let table = 0;
-  const stack = []; // what is open: {open, path, from}
+  const stack = []; // open brackets: {open, path, from}
   let mode = "key";
   let word = 0;
   let key = [];
@@ -89,7 +89,7 @@ function nextHeader(text, from) {
   return found ? from + found.index : text.length;
 }
 
-// What stands directly in a table's text, with what is nested in it left out.
+// The text directly in a table, with nested parts left out.
 function shallow(text, [from, to]) {
   let depth = 0;
   let kept = "";
@@ -101,14 +101,14 @@ function shallow(text, [from, to]) {
   return kept;
 }
 
-// Of a schema {table: {key: [about, tables, values]}}: what may stand there, as [{text, about}].
+// Offers at the cursor, as [{text, about}], from a schema {table: {key: [about, tables, values]}}.
 function offersAt(schema, text, caret) {
   const at = contextOf(text, caret);
   if (!at) return null;
   const known = (names) => names.filter((name) => schema[name]).map((name) => schema[name]);
   const below = (tables, key) => known([...new Set(tables.flatMap((table) => table[key]?.[1] ?? []))]);
   const own = shallow(text, at.table);
-  // of several tables, those whose kind stands there
+  // tables of the kind that is written there, if there are several
   const fitting = (tables) => {
     for (const key of ["kind", "topology"]) {
       const kind = new RegExp(`\\b${key}\\s*=\\s*"([^"]+)"`).exec(own)?.[1];
@@ -151,7 +151,7 @@ class Completer {
     text.addEventListener("keydown", (event) => this.key(event));
     text.addEventListener("blur", () => this.close());
     text.addEventListener("click", () => this.close());
-    text.addEventListener("scroll", () => { if (this.found) this.show(); }); // it goes with the text
+    text.addEventListener("scroll", () => { if (this.found) this.show(); }); // the list moves with the text
   }
 
   open(asked = false) {

@@ -7,24 +7,26 @@ const HOOKS = [
   { name: "on_start", place: 2, window: true, ack: false, told: ["number", "number", "number"], answer: "" },
   { name: "on_sample", place: 3, window: true, ack: true, told: [], answer: "" },
   { name: "on_ecn", place: 4, window: true, ack: true, told: [], answer: "bool" },
-  { name: "on_congestion_event", place: 5, window: true, ack: false, told: ["number"], answer: "u32" },
-  { name: "on_mark_event", place: 6, window: true, ack: false, told: ["number"], answer: "u32" },
-  { name: "min_cwnd", place: 7, window: false, ack: false, told: ["number"], answer: "u32" },
-  { name: "on_timer", place: 8, window: false, ack: false, told: ["number"], answer: "" },
-  { name: "on_rto", place: 9, window: true, ack: false, told: ["number"], answer: "" },
-  { name: "on_totals", place: 10, window: false, ack: false, told: ["number", "number", "number"], answer: "" },
-  { name: "on_state", place: 11, window: true, ack: false, told: ["state", "number"], answer: "" },
-  { name: "on_recovered", place: 12, window: true, ack: false, told: ["number"], answer: "" },
-  { name: "undo_cwnd", place: 13, window: true, ack: false, told: [], answer: "u32" },
-  { name: "on_ack", place: 14, window: true, ack: true, told: [], answer: "" },
-  { name: "reduces", place: 15, window: false, ack: false, told: [], answer: "bool" },
-  { name: "on_control", place: 16, window: true, ack: true, told: [], answer: "" },
-  { name: "holds_back", place: 17, window: false, ack: false, told: [], answer: "bool" },
-  { name: "on_idle", place: 18, window: false, ack: false, told: ["number", "number", "flag"], answer: "" },
-  { name: "on_restart", place: 19, window: true, ack: false, told: ["number"], answer: "" },
-  { name: "on_tx_start", place: 20, window: true, ack: false, told: ["number", "number", "number"], answer: "" },
-  { name: "seed", place: 23, window: false, ack: false, told: [], answer: "" },
-  { name: "copy", place: 24, window: false, ack: false, told: [], answer: "" },
+  { name: "on_lost", place: 5, window: true, ack: false, told: ["number", "number", "number", "number", "flag"], answer: "" },
+  { name: "on_repaired", place: 6, window: true, ack: false, told: ["number", "number", "flag"], answer: "" },
+  { name: "on_congestion_event", place: 7, window: true, ack: false, told: ["number"], answer: "u32" },
+  { name: "on_mark_event", place: 8, window: true, ack: false, told: ["number"], answer: "u32" },
+  { name: "min_cwnd", place: 9, window: false, ack: false, told: ["number"], answer: "u32" },
+  { name: "on_timer", place: 10, window: false, ack: false, told: ["number"], answer: "" },
+  { name: "on_rto", place: 11, window: true, ack: false, told: ["number"], answer: "" },
+  { name: "on_totals", place: 12, window: false, ack: false, told: ["number", "number", "number"], answer: "" },
+  { name: "on_state", place: 13, window: true, ack: false, told: ["state", "number"], answer: "" },
+  { name: "on_recovered", place: 14, window: true, ack: false, told: ["number"], answer: "" },
+  { name: "undo_cwnd", place: 15, window: true, ack: false, told: [], answer: "u32" },
+  { name: "on_ack", place: 16, window: true, ack: true, told: [], answer: "" },
+  { name: "reduces", place: 17, window: false, ack: false, told: [], answer: "bool" },
+  { name: "on_control", place: 18, window: true, ack: true, told: [], answer: "" },
+  { name: "holds_back", place: 19, window: false, ack: false, told: [], answer: "bool" },
+  { name: "on_idle", place: 20, window: false, ack: false, told: ["number", "number", "flag"], answer: "" },
+  { name: "on_restart", place: 21, window: true, ack: false, told: ["number"], answer: "" },
+  { name: "on_tx_start", place: 22, window: true, ack: false, told: ["number", "number", "number"], answer: "" },
+  { name: "seed", place: 25, window: false, ack: false, told: [], answer: "" },
+  { name: "copy", place: 26, window: false, ack: false, told: [], answer: "" },
 ];
 const ACK = [
   ["now", "number"],
@@ -42,6 +44,7 @@ const ACK = [
   ["snd_una", "number"],
   ["snd_nxt", "number"],
   ["cwnd_limited", "flag"],
+  ["window_held", "flag"],
   ["paced", "flag"],
   ["departs_in", "number"],
   ["smss", "number"],
@@ -72,9 +75,10 @@ const RATE = [
   ["is_app_limited", "flag"],
   ["is_retrans", "flag"],
   ["is_ack_delayed", "flag"],
+  ["is_probe_ack", "flag"],
 ];
-const WANTS = ["wants_rate", "wants_pacing", "wants_exact_ecn", "wants_l4s", "wants_own_start", "wants_hystart", "wants_unlimited"];
-const BITS = [1, 2, 3, 4, 6, 8, 9];
+const WANTS = ["wants_rate", "wants_pacing", "wants_exact_ecn", "wants_l4s", "wants_own_start", "wants_hystart", "wants_unlimited", "wants_watches_application"];
+const BITS = [1, 2, 3, 4, 6, 8, 9, 11];
 const NUMBERS = [["buffer_windows", 255], ["slow_packets", 4294967295]];
 const PLACES = [];
 HOOKS.forEach(({ place }, i) => { PLACES[place] = i; });

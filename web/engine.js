@@ -1,4 +1,4 @@
-// The simulator's module, for whoever has it: the page's worker, Node. What crosses: crates/wasm/src/abi.rs.
+// The simulator's module, for the page's worker and for Node. Values that cross: crates/wasm/src/abi.rs.
 "use strict";
 
 const ARRAYS = { f8: Float64Array, i8: BigInt64Array, u4: Uint32Array, n4: Uint32Array, u1: Uint8Array, bool: Uint8Array, str: Uint32Array };
@@ -42,7 +42,7 @@ class Engine {
     return JSON.parse(this.text(this.wasm.answered() >>> 0, length >>> 0));
   }
 
-  // What is wrong with a scenario, or what it would take; see `Lab::read`.
+  // Errors of a scenario, or its needs; see `Lab::read`.
   read(text) {
     return this.answer(this.wasm.read(...this.give(new TextEncoder().encode(text))));
   }
@@ -73,7 +73,7 @@ class Engine {
   csv(table) {
     const columns = table.columns.map(([name, kind, , names]) => {
       const values = this.column(table, name);
-      // what a spreadsheet would take for a formula begins with an apostrophe
+      // a text that a spreadsheet would take for a formula begins with an apostrophe
       if (kind === "str") return (row) => (names[values[row]] ?? "").replace(/^(?=[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/, "'");
       if (kind === "bool") return (row) => (values[row] ? "true" : "false");
       if (kind === "n4") return (row) => (values[row] === 0xffffffff ? "" : values[row]);

@@ -8,7 +8,7 @@ const BOTTOM = 18;
 const LEGEND_ROW = 17;
 const FONT = "12px system-ui, sans-serif";
 
-// Of Okabe and Ito, in an order in which neighbours differ; on dark ground blue and black give way to lighter ones.
+// Colours of Okabe and Ito, in an order in which neighbours differ; on dark ground blue and black give way to lighter ones.
 const COLOURS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37B00", "#3A8FC0", "#000000", "#7A6F00"],
   dark: ["#56B4E9", "#FF8A3D", "#2ECC9A", "#E79AC4", "#E69F00", "#9AD0F0", "#FFFFFF", "#F0E442"],
@@ -160,7 +160,7 @@ class Panel {
     this.legend(context, legend, colours);
   }
 
-  // What stands above: the title, and each series with its value at the cursor; entries go on in further lines.
+  // The title, and each series with its value at the cursor; entries go on in further lines.
   entries(context, width, cursor) {
     const title = this.unit ? `${this.title}, ${this.unit}` : this.title;
     const found = [];
@@ -218,7 +218,7 @@ class Panel {
     const last = Math.min(lower(x, to) + 1, x.length);
     let pen = false;
     let before = 0;
-    // of the points in one column of pixels: first, least, most, last
+    // points in one column of pixels are drawn as four: first, least, most, last
     for (let i = first; i < last;) {
       const column = Math.floor(across(x[i]));
       let least = Infinity;
@@ -390,7 +390,7 @@ class Figures {
     this.ask();
   }
 
-  // What the cursor's place says, for who cannot see it.
+  // Values at the cursor in words, for readers who cannot see it.
   describe() {
     if (this.cursor === null) return "";
     const values = this.panels.flatMap((panel) => panel.series

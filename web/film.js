@@ -3,11 +3,11 @@
 // AQM drops from the head of its queue is seen when it falls, not while it waits.
 "use strict";
 
-const LEGS = 300_000; // of one film
+const LEGS = 300_000; // most of one film
 const MARGIN = 14;
-const LANE = 9; // of each direction, from the middle of a link
-const BOX = 6; // of a waiting packet
-const FALL_S = 0.7; // that a dropped packet is seen, seconds of the viewer
+const LANE = 9; // distance of each direction from the middle of a link
+const BOX = 6; // size of a waiting packet
+const FALL_S = 0.7; // time that a dropped packet is seen, seconds of the viewer
 
 // The place of the last value that is not above x in a sorted array; -1 if there is none.
 function upto(values, x) {
@@ -165,7 +165,7 @@ class FilmView {
 
   tell() { this.said.textContent = this.describe(); }
 
-  // The same in words.
+  // The picture in words.
   describe() {
     if (!this.reel || !this.flows.length) return "";
     const parts = layout(this.reel, this.flows, 1000, 100).all.map(({ link, back }) => {

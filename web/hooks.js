@@ -6,7 +6,7 @@
 const STATE_NAMES = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 // Numbers that cross with a call: the window, what the hook returned, what it is told; of an ACK, the rate sample behind it.
 const WINDOW = ["cwnd", "ssthresh", "pacing_rate", "cwnd_cnt", "prior_cwnd", "cwnd_clamp"];
-const SET = 4; // of these, what a hook may set
+const SET = 4; // values of the window that a hook may set: the first ones
 const RETURNED = WINDOW.length;
 const FIRST = RETURNED + 1;
 const BEHIND = FIRST + ACK.length;
@@ -33,14 +33,14 @@ function record(fields, slots, from) {
   return made;
 }
 
-// What a hook is told behind the window.
+// Arguments of a hook after the window.
 function argumentsOf(hook, slots) {
   if (hook.ack) return [record(ACK, slots, FIRST)];
   if (hook.name === "seed") return [(BigInt(slots[FIRST]) << 32n) | BigInt(slots[FIRST + 1])];
   return hook.told.map((kind, i) => fromSlot(kind, slots, FIRST + i));
 }
 
-// What a hook is to return, and how it is called in a message; others may return what they want, but no promise.
+// Type that a hook must return, and its name in a message; other hooks may return anything but a promise.
 function ruleOf(hook) {
   if (hook.answer === "bool") return ["boolean", "true, false"];
   if (hook.answer === "u32") return ["number", hook.name === "undo_cwnd" ? "a window in segments" : "the target window in segments"];

@@ -8,8 +8,8 @@ const DATA = JSON.parse(at("data").textContent);
 const LESSONS = lessonsOf(DATA.lessons);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
-const PAUSE_MS = 0; // of typing, until the run starts: what is typed meanwhile takes its place
-const CHECK_MS = 60_000; // that the check of a controller may take
+const PAUSE_MS = 0; // time without typing until the run starts: text typed meanwhile takes its place
+const CHECK_MS = 60_000; // longest check of a controller
 
 const state = { beside: [], lesson: null, done: new Set(), places: [], sliders: [], result: null, kept: null, refusals: [] };
 const figures = new Figures(at("figures"), at("cursor"));
@@ -52,7 +52,7 @@ function ask() {
   runner.ask({ text, seed, budget_ms: 1000 * Number(at("budget").value), memory: MEMORY, asked: performance.now() });
 }
 
-// What was asked cannot be run.
+// The request cannot be run.
 function refuse(text) {
   runner.forget();
   busy(false);
@@ -60,7 +60,7 @@ function refuse(text) {
 }
 
 function say(text, bad = false) {
-  // What a link brings may hold anything: control characters, and marks that turn the direction of writing, are shown as text.
+  // A link may bring anything: control characters, and marks that turn the direction of writing, are shown as text.
   // eslint-disable-next-line no-control-regex
   at("state").textContent = text.replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
   at("state").classList.toggle("bad", bad);
@@ -157,7 +157,7 @@ function teach(lesson) {
   changed(0);
 }
 
-// What the last run shows of the tasks; what was done stays done.
+// Judge the tasks by the last run; a task that was done stays done.
 function judge() {
   if (!state.lesson) return;
   state.lesson.tasks.forEach(({ holds }, i) => {
@@ -180,7 +180,7 @@ function put(text, seed = at("seed").value) {
 
 // A text stands in the editor, with what was wrong with the link that brought it.
 function begun(mistaken) {
-  clearTimeout(pause); // of the lesson's own scenario
+  clearTimeout(pause); // the scenario of the lesson is not run
   if (mistaken) refuse(mistaken);
   else ask();
 }
@@ -252,7 +252,7 @@ at("save-page").addEventListener("click", () => save(new Blob([whole()], { type:
 at("save-csv").addEventListener("click", () => { if (at("csv").value) runner.worker.postMessage({ csv: at("csv").value }); });
 at("lessons").append(...LESSONS.map(({ id, title }) => new Option(title, id)));
 at("lessons").addEventListener("change", () => teach(LESSONS.find(({ id }) => id === at("lessons").value) ?? null));
-addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // of a run that ends meanwhile, `address` may have changed it again
+addEventListener("hashchange", ({ newURL }) => begin(new URL(newURL).hash)); // `address` may have changed it again at the end of a run
 figures.recolour = () => { show(); filming.draw(); };
 new Completer(at("text"), at("offers"), DATA.schema);
 say("opens the simulator");

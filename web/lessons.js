@@ -1,5 +1,5 @@
-// What the tasks of the lessons (lessons.json) ask of the reader's own run: {text, flow(i, column), most(column of recoveries)}. The notebook for
-// teachers asks the same in Python (tools/lessons.py).
+// Conditions of the lessons' tasks (lessons.json) on the reader's own run: {text, flow(i, column), most(column of recoveries)}. The
+// notebook for teachers asks the same in Python (tools/lessons.py).
 "use strict";
 
 const SCRIPTED = "loss = { kind = \"scripted\", drops = [{ first = 1, last = 14 }] }";

@@ -1,5 +1,5 @@
-// What a controller of the reader's can reach: its arguments and the plain language. Nothing that asks anybody, waits, tells the time or draws
-// random numbers, and nothing through which it could change what the page's own code does. Runs first in every worker.
+// Walls around a reader's controller. It reaches its arguments and the plain language: nothing that sends a request, waits, tells the
+// time or draws random numbers, and nothing through which it could change what the page's own code does. Runs first in every worker.
 "use strict";
 
 const KEPT = ["Object", "Array", "Number", "Boolean", "String", "Symbol", "BigInt", "Math", "JSON", "Map", "Set", "WeakMap", "WeakSet", "Reflect", "RegExp",

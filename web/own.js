@@ -118,7 +118,7 @@ class OwnController {
     this.state.classList.toggle("bad", bad);
   }
 
-  // It could not be taken.
+  // The controller could not be taken.
   refuse(message, line) {
     this.bad = line > 0 ? new Set([line]) : new Set();
     this.paint();

@@ -1,4 +1,4 @@
-// What a run gave, and the lines, points and bands of the figures that show it.
+// Results of a run, and the lines, points and bands of the figures that show them.
 "use strict";
 
 function results() {

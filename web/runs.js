@@ -2,8 +2,8 @@
 "use strict";
 
 function runs({ at, files, bytes, unsqueezed }) {
-  const OPENS_MS = 5000; // that a worker with a controller may take to begin
-  const PATIENCE_MS = 250; // that a run may last once a newer one waits
+  const OPENS_MS = 5000; // time that a worker with a controller may take to begin
+  const PATIENCE_MS = 250; // time that a run may last once a newer one waits
 
   class Runner {
     constructor(heard) {
@@ -11,7 +11,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.take("");
     }
 
-    // Its workers hold this controller from now on.
+    // Workers hold this controller from now on.
     take(own) {
       const [text, before] = workerWith(at("worker").textContent, own);
       Object.assign(this, { own, before });
@@ -77,7 +77,7 @@ function runs({ at, files, bytes, unsqueezed }) {
       this.guard = setTimeout(() => { if (this.job?.number === number) this.end(why); }, budget + 3000);
     }
 
-    // What was asked is wanted no more: an answer that is still under way would be shown over what was said since.
+    // The request is wanted no more: an answer that is still under way would be shown over later messages.
     forget() {
       this.next = null;
       if (this.job && !this.job.check) this.drop();

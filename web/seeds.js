@@ -1,4 +1,4 @@
-// The same scenario with further seeds, in workers beside one another: one for each core.
+// Further seeds of a scenario, in workers beside one another: one for each core.
 "use strict";
 
 const MOST_WORKERS = 8;

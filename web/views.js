@@ -1,4 +1,4 @@
-// What is shown of the last run, of the one that is kept and of further seeds: figures, tables, and what the controls offer.
+// Views of the last run, of the one that is kept and of further seeds: figures, tables, and the choices of the controls.
 "use strict";
 
 function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequence }) {
@@ -93,7 +93,7 @@ function views({ at, state, figures, STATES, STATE_COLOURS, bands, linesOf, sequ
     table("links", `Links, in packets${beside}`, ["link", ...heads(LINK_NUMBERS)], links.map((i) => [name.names[name.codes[i]], ...told("links", LINK_NUMBERS, i)]));
   }
 
-  // What depends on the run's flows and tables in the controls.
+  // Fill the controls that depend on the run's flows and tables.
   function fill() {
     const { result } = state;
     const options = (id, entries) => {

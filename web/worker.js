@@ -2,7 +2,7 @@
 // and engine.js; a controller of the reader's stands behind that function, and reaches nothing in it.
 "use strict";
 
-// Columns that the page draws or lists; the rest stays here until somebody asks for it as CSV.
+// Columns that the page draws or lists; the rest stays here until it is asked for as CSV.
 const DRAWN = {
   flows: null,
   links: null,
@@ -13,15 +13,15 @@ const DRAWN = {
   drops: ["t_s", "link", "flow"],
   acks: ["t_s", "flow", "event", "seq", "sack0_end", "cwnd", "ssthresh", "ca_state", "srtt_s"],
 };
-const PARTLY = "acks"; // of which the run makes no more than that
-const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // of further seeds
+const PARTLY = "acks"; // the run makes only these columns of it
+const BESIDE = { flows: null, links: null, samples: ["t_s", "flow", "cwnd"] }; // columns of further seeds
 const EVERY_MS = 100;
 
 let opened = null;
 let until = 0;
 let told = 0;
 let tables = [];
-let last = null; // what was run
+let last = null; // the last scenario that was run
 let classes = {};
 
 function tell(part) {
@@ -151,7 +151,7 @@ async function heard({ data }) {
 
 listen("message", heard);
 const left = lockdown(globalThis);
-// What stands behind this function calls it once, with its classes by name.
+// The code behind this function calls it once, with its classes by name.
 Object.defineProperty(globalThis, "ackclock_classes", {
   configurable: true,
   value: (given) => { delete globalThis.ackclock_classes; classes = left.length ? {} : given; },

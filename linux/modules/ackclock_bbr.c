@@ -7,7 +7,9 @@
  * that the simulator's has (crates/core/src/rng.rs; World::seed_of): xoshiro256++, seeded by the run's seed, the flow and the
  * number of the connection. The kernel's source is compiled once more with this draw; nothing else of it is changed.
  *
- * Name: bbr_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered as they are established, unless one
+ * Version 3 (Google's patch) draws how long it waits for its next probe (bbr_pick_probe_wait), from the same stream.
+ *
+ * Name: bbr_drawn, of version 3 bbr3_drawn. The parameter `seed` is the run's seed. Connections of a port are numbered as they are established, unless one
  * has a number before: `port peer number` into the parameter `number`.
  */
 
@@ -125,7 +127,7 @@ static u32 number_of(const struct sock *sk)
 	return number;
 }
 
-/* What draws in tcp_bbr.c has the connection as `sk`. */
+/* Functions of tcp_bbr.c that draw have the connection as `sk`. */
 #define get_random_u32_below(n) drawn_below(sk, n)
 #define prandom_u32_max(n) drawn_below(sk, n) /* its name before Linux 6.2 */
 #undef module_init
@@ -133,6 +135,12 @@ static u32 number_of(const struct sock *sk)
 #define module_init(f) static int __init register_bbr(void) { return f(); }
 #define module_exit(f)
 #include "../tcp_bbr.c"
+
+#if defined(BBR_VERSION) && BBR_VERSION == 3
+#define OURS "bbr3"
+#else
+#define OURS "bbr"
+#endif
 
 static void drawn_init(struct sock *sk)
 {
@@ -157,7 +165,7 @@ static void drawn_release(struct sock *sk)
 
 static int __init ackclock_bbr_register(void)
 {
-	strscpy(tcp_bbr_cong_ops.name, "bbr_drawn", sizeof(tcp_bbr_cong_ops.name));
+	strscpy(tcp_bbr_cong_ops.name, OURS "_drawn", sizeof(tcp_bbr_cong_ops.name));
 	tcp_bbr_cong_ops.init = drawn_init;
 	tcp_bbr_cong_ops.release = drawn_release;
 	return register_bbr();

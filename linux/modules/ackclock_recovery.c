@@ -82,7 +82,7 @@ static u32 rate_halving(struct tcp_sock *tp, struct recovery *r, u32 in_flight, 
 	return min(cwnd, in_flight + 1);
 }
 
-/* What was not acknowledged when the episode began. RFC 9937 leaves out what was SACKed before the entering ACK. */
+/* Data not acknowledged when the episode began. RFC 9937 leaves out data SACKed before the entering ACK. */
 static u32 recover_fs(const struct tcp_sock *tp, enum rule rule)
 {
 	switch (rule) {

@@ -11,7 +11,7 @@
  * poll():  readable when the lookahead of the oldest packet is over.
  * ioctl(): RELAY_HOST makes a device in the caller's namespace; the two hosts of a pair have the numbers 2n and 2n + 1.
  *
- * The names of packets are addresses of the kernel: whoever opens this device is trusted. It serves one program.
+ * The names of packets are addresses of the kernel: a program that opens this device is trusted. It serves one program.
  */
 #include <linux/hrtimer.h>
 #include <linux/if_arp.h>
@@ -213,7 +213,7 @@ static void deliver_due(void)
 	}
 }
 
-/* A thread, and one that lets others go first: whoever acts by a timer in the nanosecond of a delivery acts before it. */
+/* A thread that lets others go first: a timer of the nanosecond of a delivery acts before the delivery. */
 static int deliver(void *unused)
 {
 	static const struct sched_param none;

@@ -224,6 +224,9 @@ class Rate:
     @property
     def is_ack_delayed(self) -> bool:
         """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""
+    @property
+    def is_probe_ack(self) -> bool:
+        """The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet."""
 
 @final
 class Ack:
@@ -274,6 +277,9 @@ class Ack:
     @property
     def cwnd_limited(self) -> bool:
         """The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false."""
+    @property
+    def window_held(self) -> bool:
+        """The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half of it."""
     @property
     def paced(self) -> bool:
         """The sender paces its packets."""

@@ -12,7 +12,7 @@ use crate::{broken, Error};
 /// Most connections of a file.
 pub const MOST_CONNECTIONS: usize = 1 << 18;
 
-/// Frames between two looks at whether anybody still wants the answer.
+/// Frames between two checks whether the caller still wants the answer.
 const LOOK_EVERY: u64 = 1 << 14;
 
 /// A pause after which a SYN begins another connection, although the one before was not closed.
@@ -30,7 +30,7 @@ pub enum Place {
     Server,
     /// On the way.
     Between,
-    /// Without the handshake nobody knows.
+    /// The place is unknown without the handshake.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ pub struct Connection {
     pub ways: [Way; 2],
     /// Nanoseconds since 1970 of its first and last packet.
     pub span_ns: (i64, i64),
-    /// Of SYN, SYN/ACK and the ACK behind it.
+    /// Times of SYN, SYN/ACK and the ACK behind it.
     pub handshake_ns: [Option<i64>; 3],
     /// Whether it was reset.
     pub reset: bool,
@@ -196,7 +196,7 @@ pub struct Row {
     pub t_ns: i64,
     /// Which way.
     pub from_server: bool,
-    /// What it is.
+    /// Kind of the segment.
     pub kind: Kind,
     /// Offset: of the data of its sender, or of a block of the other side's. 0 is the SYN, 1 the first byte.
     pub seq: i64,
@@ -214,7 +214,7 @@ pub struct Row {
     pub ip_id: u16,
 }
 
-/// What a capture holds.
+/// Contents of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     /// In the order of their first packets.
@@ -257,7 +257,8 @@ const COPIED: u64 = 4;
 /// Copies come within this time: a router's queue lies between them at most.
 const COPIED_WITHIN_NS: i64 = 1_000_000_000;
 
-/// What tells a copy: its ends, numbers and identification, and when it was seen. Memory: [`Seen::ROOM`] entries, a newer one in the place of an older one.
+/// Memory of recent packets, by which a copy is recognised: ends, numbers and identification, and the time. At most [`Seen::ROOM`]
+/// entries, a newer one in the place of an older one.
 struct Seen(Vec<(u64, i64)>);
 
 impl Seen {

@@ -1,6 +1,6 @@
-//! What the segments of one direction are, and how many there were.
+//! Kinds of segments of one direction, and their counts.
 
-/// What a segment is.
+/// Kind of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -8,7 +8,7 @@ pub enum Kind {
     Bare,
     /// Data that had not been seen.
     Data,
-    /// Data again that nobody had acknowledged.
+    /// Unacknowledged data sent again.
     Retransmission,
     /// Data again that had been acknowledged already.
     Needless,
@@ -18,7 +18,7 @@ pub enum Kind {
     Probe,
     /// Acknowledges something new.
     Ack,
-    /// The same acknowledgment again.
+    /// Acknowledgment that repeats the one before.
     Duplicate,
     /// Opens or shuts the window, and no more.
     Window,
@@ -60,7 +60,7 @@ pub struct Counts {
     pub bytes: i64,
     /// Segments sent again.
     pub retransmitted: u64,
-    /// Of these, the ones that were for nothing.
+    /// Retransmissions that were for nothing.
     pub spurious: u64,
     /// Bytes of data sent again.
     pub retransmitted_bytes: i64,

@@ -18,7 +18,7 @@ const MAX_INTERFACES: usize = 4096;
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// What was captured of a frame.
+/// Captured part of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Nanoseconds since 1970.
@@ -27,9 +27,9 @@ pub struct Frame<'a> {
     pub interface: u32,
     /// Type of its link layer, as tcpdump.org numbers them.
     pub link: u16,
-    /// Its bytes, as far as they were kept.
+    /// Bytes of the frame, as far as they were kept.
     pub bytes: &'a [u8],
-    /// Its length on the wire.
+    /// Length of the frame on the wire.
     pub on_wire: u32,
 }
 
@@ -65,7 +65,7 @@ pub struct Frames<R> {
     pub without_time: u64,
 }
 
-/// What is at the end of a frame's header.
+/// Contents of a frame's header.
 struct Found {
     t_ns: i64,
     interface: Interface,
@@ -333,7 +333,7 @@ impl<R: Read> Frames<R> {
         Ok(Some(Found { t_ns, interface, at, kept: kept as usize, on_wire: on_wire.max(kept) }))
     }
 
-    /// What the capturing program says of itself at the end: packets that it or the kernel has missed.
+    /// Statistics at the end of a capture: packets that the capturing program or the kernel missed.
     fn statistics(&mut self, body: usize) {
         if body < 12 {
             return;

@@ -1,4 +1,5 @@
-//! What lies around IP: link layers, tags, tunnels. Each function says where the next layer begins; what makes no sense is nothing.
+//! Layers around IP: link layers, tags, tunnels. Each function says where the next layer begins, and nothing if the bytes make no
+//! sense.
 //!
 //! Sources: tcpdump.org's list of link types, IEEE 802.1Q, RFC 1042 (SNAP), RFC 1661 and 2516 (PPP, PPPoE), RFC 3032 (MPLS), RFC 2784, 2890 and 2637
 //! (GRE), RFC 7348 (VXLAN), RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U).

@@ -17,7 +17,7 @@ pub mod way;
 pub use connection::{read, read_once, Connection, Connections, Place, Row};
 pub use file::{Frame, Frames};
 
-/// What can be wrong with a file. The texts say what was found and what is allowed.
+/// Errors in a file. The texts say what was found and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
@@ -26,7 +26,7 @@ pub enum Error {
     /// The file is no capture, or a broken one.
     #[error("{0}")]
     Format(String),
-    /// Whoever asked wants it no more.
+    /// The caller wants no answer any more.
     #[error("stopped")]
     Stopped,
 }

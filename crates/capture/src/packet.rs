@@ -1,4 +1,5 @@
-//! What TCP sees of a frame: link layer, IP, TCP header and options. Nothing is allocated; what is cut off is left out.
+//! TCP's part of a frame: link layer, IP, TCP header and options. Nothing is allocated; fields that are cut off are
+//! left out.
 //!
 //! Sources: tcpdump.org's list of link types, RFC 791, RFC 8200, RFC 9293, RFC 7323, RFC 2018.
 
@@ -73,7 +74,7 @@ pub struct Segment {
     pub sack_count: u8,
 }
 
-/// What a frame holds.
+/// Contents of a frame.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is handed on and never kept")]
 pub enum Content {
@@ -115,7 +116,7 @@ fn ip(b: &[u8], wire: u32, tunnels: u32) -> Content {
     }
 }
 
-/// What is within another protocol of IP's payload.
+/// Contents of the payload of another protocol of IP.
 fn within(protocol: u8, b: &[u8], wire: u32, tunnels: u32) -> Content {
     match behind_tunnel(protocol, b).and_then(|at| Some((at, b.get(at..)?))) {
         Some((at, inner)) if tunnels > 0 => ip(inner, wire.saturating_sub(at as u32), tunnels - 1),

@@ -48,7 +48,7 @@ struct Hole {
 /// One direction.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// What it comes to.
+    /// Counts of its segments.
     pub counts: Counts,
     /// Maximum segment size that this side has announced.
     pub mss: Option<u16>,
@@ -273,8 +273,8 @@ impl Way {
         }
     }
 
-    /// So many segments were sent again without need. Pieces of one retransmission may be answered apart, and each counts as a segment:
-    /// together they are no more than what was sent again.
+    /// Count segments that were sent again without need. Pieces of one retransmission may be answered apart, and each counts as a
+    /// segment: the sum is bounded by the segments sent again.
     fn spurious(&mut self, segments: u64) {
         self.counts.spurious = (self.counts.spurious + segments).min(self.counts.retransmitted);
     }

@@ -16,8 +16,8 @@
 //! Beside the sequences that these rules speak of, every hook is called in orders that are drawn from the contract's table (`drawn.rs`).
 //!
 //! Controllers that set the window themselves (`Needs::control`) handle growth, undo and marks in their own way. For these
-//! the rules on application limits, reductions, marks and growth do not apply; undo may not lower cwnd. A window that
-//! never grows need not grow again.
+//! the rules on application limits, reductions, marks and growth do not apply. Their window may have grown during the mistake
+//! or shrunk, and an undo leaves it no smaller than both. A window that never grows need not grow again.
 //!
 //! Length: a sender in outline, whose every step asks for some of the rules.
 
@@ -354,6 +354,7 @@ impl<C: CongestionControl> Path<C> {
             snd_una: self.snd_una,
             snd_nxt: self.snd_una + u64::from(self.window.cwnd) * u64::from(SMSS),
             cwnd_limited: limited,
+            window_held: limited,
             paced: self.needs.pacing,
             smss: SMSS,
             ece: marked,
@@ -363,7 +364,7 @@ impl<C: CongestionControl> Path<C> {
             ..Arrival::default()
         };
         AckSample {
-            rate: self.needs.rate.then(|| RateSample {
+            rate: self.needs.keeps_rates().then(|| RateSample {
                 delivered: flight as u32,
                 interval: self.srtt,
                 send_elapsed: self.srtt,
@@ -378,6 +379,7 @@ impl<C: CongestionControl> Path<C> {
                 is_app_limited: !limited,
                 is_retrans: self.state >= CaState::Recovery,
                 is_ack_delayed: segments == 1, // as Linux guesses it
+                is_probe_ack: false,
             }),
             ..arrival.into()
         }
@@ -492,7 +494,7 @@ impl<C: CongestionControl> Path<C> {
             if !self.needs.control {
                 self.window.cwnd = self.window.ssthresh.min(before);
             }
-            let least = if self.needs.control { self.window.cwnd } else { prior };
+            let least = if self.needs.control { before.min(prior) } else { prior };
             let cwnd = self.cc.undo_cwnd(&self.window);
             if cwnd < least {
                 return Err(self.broken("undo", "undo_cwnd", format!("{cwnd} for a window of {least}")));

@@ -2,7 +2,7 @@
 
 use crate::packet::{Ecn, Flags};
 
-/// What ACE counts from (§3.2.2): the packets that arrived CE, plus five, modulo eight.
+/// First value of the counter behind ACE (§3.2.2): ACE is this plus the packets that arrived CE, modulo eight.
 pub const CEP_START: u32 = 5;
 
 impl Flags {
@@ -12,7 +12,7 @@ impl Flags {
         (self.0 >> 6) as u8 & 7
     }
 
-    /// These flags with `ace` in the ACE field.
+    /// Flags with `ace` in the ACE field.
     #[inline]
     pub fn with_ace(self, ace: u8) -> Flags {
         Flags(self.0 & !(7 << 6) | (ace as u16 & 7) << 6)
@@ -29,7 +29,8 @@ pub fn handshake_code(arrived: Ecn) -> u8 {
     }
 }
 
-/// What such a code says; codes without a meaning say what Linux takes them for (`tcp_accecn_extract_syn_ect`).
+/// Mark that a handshake code reports; codes without a meaning are read as Linux reads them
+/// (`tcp_accecn_extract_syn_ect`).
 pub fn handshake_mark(code: u8) -> Ecn {
     match code & 7 {
         0b010 => Ecn::NotEct,
@@ -70,7 +71,7 @@ impl AccEcnOption {
         self.form.saturating_sub(1) & 1 == 1
     }
 
-    /// Its counters, in their order.
+    /// Counters of the option, in their order.
     pub fn counters(&self) -> impl Iterator<Item = u32> + '_ {
         let fields = (self.form.saturating_sub(1) / 2) as usize;
         self.fields.iter().take(fields).map(|&[high, middle, low]| u32::from_be_bytes([0, high, middle, low]))
@@ -98,7 +99,7 @@ impl AccEcnOption {
     }
 }
 
-/// What `bytes` of an AccECN option add to a header.
+/// Bytes that an AccECN option of `bytes` adds to a header.
 pub fn padded(bytes: u32, beside_sack: bool) -> u32 {
     match bytes & 3 > if beside_sack { 2 } else { 0 } {
         true => bytes.next_multiple_of(4),

@@ -14,7 +14,7 @@ pub enum Datagram {
     Data(Data),
     /// From the other side: what arrived.
     Report(Report),
-    /// Of a stack that others have written: only its size is known here.
+    /// Datagram of a stack that others have written: only its size is known here.
     Opaque(Opaque),
 }
 
@@ -23,7 +23,7 @@ pub enum Datagram {
 pub struct Opaque {
     /// Number of the datagram of this end, from 1.
     pub number: u64,
-    /// Of its bytes.
+    /// Hash of the bytes.
     pub hash: u64,
     /// Where they wait.
     pub place: u32,
@@ -31,7 +31,7 @@ pub struct Opaque {
     pub len: u32,
     /// With an application's data, the number of such a datagram of this end, from 1; 0 without.
     pub piece: u32,
-    /// What the stack marks it with.
+    /// ECN mark set by the stack.
     pub ecn: Ecn,
     /// Bytes of headers in front of them on the wire: 28 of IPv4 and UDP, 20 of IPv4 where the bytes are TCP's own segment.
     pub header: u8,
@@ -52,11 +52,11 @@ pub struct Data {
     pub header: u16,
     /// Which transmission of the piece it is: 0 the original.
     pub rexmit: u8,
-    /// What it is for.
+    /// Purpose of the datagram.
     pub kind: DataKind,
 }
 
-/// What a data datagram is for.
+/// Purposes of a data datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum DataKind {
@@ -76,8 +76,8 @@ pub enum DataKind {
 /// Words of [`Report::received`].
 pub const REPORT_WORDS: usize = 4;
 
-/// What has arrived, in the manner of SACK. It covers the [`Report::SPAN`] numbers below the largest, so that it says
-/// again what an earlier report, perhaps lost, had said.
+/// Arrivals, in the manner of SACK. A report covers the [`Report::SPAN`] numbers below the largest, so that it repeats what
+/// an earlier report, perhaps lost, had said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Every piece of data below this one has arrived.
@@ -110,7 +110,7 @@ impl Datagram {
         }
     }
 
-    /// What its sender marks it with.
+    /// ECN mark set by the sender.
     #[inline]
     pub fn ecn(&self) -> Ecn {
         match self {

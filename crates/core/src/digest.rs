@@ -19,7 +19,7 @@ impl Digest {
         self.0 = (x as u64) ^ ((x >> 64) as u64).wrapping_add(0x1319_8a2e_0370_7344);
     }
 
-    /// Its word.
+    /// The digest as a number.
     pub fn word(self) -> u64 {
         self.0
     }

@@ -3,7 +3,7 @@
 use crate::rng::Stream;
 use crate::schema::{Described, Refusal, Value};
 
-/// What a random quantity looks like, in whatever unit its owner counts.
+/// Distribution of a random quantity, in whatever unit its owner counts.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "parameters of a distribution, by the name that statistics gives them")]
 pub enum Distribution {
@@ -32,7 +32,7 @@ impl Distribution {
         }
     }
 
-    /// What it hardly ever exceeds.
+    /// Bound that draws hardly ever exceed.
     pub fn greatest(&self) -> f64 {
         match self {
             &Distribution::Constant { value } => value,
@@ -54,11 +54,11 @@ impl Distribution {
         }
     }
 
-    /// What is left of a stay of a drawn length at a moment that has nothing to do with it: long stays are met more often, and any part of
-    /// one is as likely as another. Each kind takes a fixed number of values from the stream.
+    /// Rest of a stay of a drawn length at an independent moment: long stays are met more often, and any part of one is as likely as
+    /// another. Each kind takes a fixed number of values from the stream.
     pub fn remainder(&self, stream: &mut Stream) -> f64 {
         let met = match self {
-            &Distribution::Exponential { .. } => return self.draw(stream), // it has no memory
+            &Distribution::Exponential { .. } => return self.draw(stream), // an exponential stay has no memory
             &Distribution::Constant { value } => value,
             &Distribution::Uniform { low, high } => {
                 libm::sqrt(low * low + (high * high - low * low) * stream.unit())

@@ -38,9 +38,9 @@ const TURN: u64 = 1 << TURN_BITS;
 /// Pending events, earliest first.
 #[derive(Clone, Default)]
 pub struct EventQueue {
-    /// What was due in slot `at` when its time came, the latest first.
+    /// Events that were due in slot `at` when its time came, the latest first.
     present: Vec<Event>,
-    /// What was added to it since.
+    /// Events added to slot `at` since then.
     due: Heap,
     /// The present slot of the fine wheel, counted from time 0.
     at: u64,
@@ -87,13 +87,13 @@ impl Event {
         (self.at <= end.0).then_some((Time(self.at), self.id))
     }
 
-    /// Its slot of the fine wheel.
+    /// Slot of the event in the fine wheel.
     #[inline]
     fn slot(&self) -> u64 {
         self.at >> FINE_BITS
     }
 
-    /// Its slot of the coarse wheel.
+    /// Slot of the event in the coarse wheel.
     #[inline]
     fn turn(&self) -> u64 {
         self.slot() >> TURN_BITS
@@ -108,7 +108,7 @@ impl EventQueue {
         self.coarse.share_memory(Some(spare));
     }
 
-    /// It is no longer needed: the next copy may have the memory of its wheels, if they share it.
+    /// Give up this queue: the next copy may take the memory of its wheels, if they share it.
     pub fn give_back(self) {
         let EventQueue { fine, coarse, .. } = self;
         fine.give_back();
@@ -147,7 +147,7 @@ impl EventQueue {
         }
     }
 
-    /// The same where something was added to the present slot.
+    /// Pop the next event if some were added to the present slot.
     #[inline(never)]
     fn pop_added(&mut self, end: Time) -> Option<(Time, u32)> {
         let added = self.due.0.first()?;
@@ -208,7 +208,7 @@ impl EventQueue {
         self.at = slot;
         let mut event = self.entries.free(self.fine.take(slot));
         if event.next == NONE {
-            let next = event.unless_after(end); // it is alone, as a rule
+            let next = event.unless_after(end); // a slot holds one event, as a rule
             if next.is_none() {
                 self.present.push(event);
             }

@@ -62,7 +62,7 @@ pub struct Stats {
     pub min_rtt: Span,
 }
 
-/// What an end is doing.
+/// State of an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Congestion window, bytes; 0 if the stack does not tell it.
@@ -77,14 +77,14 @@ pub struct Sample {
     pub mtu: u16,
 }
 
-/// What an end wrote and got, for the other one.
+/// Bytes that an end wrote and received, to be compared with its peer's reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts {
     /// Bytes that its application wrote; none: without an end, or it stopped.
     pub written: Option<u64>,
-    /// It writes no more.
+    /// The end writes no more.
     pub closes: bool,
-    /// It gave up.
+    /// The end gave up.
     pub failed: bool,
     /// Bytes of the datagrams that arrived.
     pub arrived: u64,
@@ -109,7 +109,7 @@ pub struct Row {
     pub lost: u64,
     /// Congestion window before the ACK, bytes.
     pub window_before: u64,
-    /// What the end is doing afterwards.
+    /// State of the end afterwards.
     pub sample: Sample,
     /// Least round-trip time so far.
     pub min_rtt: Span,
@@ -149,7 +149,7 @@ pub trait Foreign: DatagramEndpoint + Send {
 
     /// Counts.
     fn stats(&self) -> Stats;
-    /// What it is doing, once there is a connection.
+    /// State of the end, once there is a connection.
     fn sample(&self) -> Option<Sample>;
     /// Round-trip times of this end: their sum in ns, and how many.
     fn rtt_samples(&self) -> (u128, u64);
@@ -158,7 +158,7 @@ pub trait Foreign: DatagramEndpoint + Send {
     /// The rows kept so far.
     fn take_trace(&mut self) -> Vec<Row>;
 
-    /// What the other end's reports are held against; none: this stack is believed.
+    /// Accounts to compare with the peer's reports; `None`: the reports of this stack are believed.
     fn accounts(&self) -> Option<Accounts> {
         None
     }
@@ -238,7 +238,7 @@ impl Carried {
         self.all().fault.get_or_insert(said);
     }
 
-    /// What was told first.
+    /// The first fault reported.
     pub fn fault(&self) -> Option<String> {
         self.all().fault.clone()
     }

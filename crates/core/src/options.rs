@@ -10,7 +10,7 @@ pub use crate::schema::{Refusal, Value};
 /// Name -> value.
 pub type Options = BTreeMap<String, Value>;
 
-/// Of a controller that takes none.
+/// Table of a controller that takes no options.
 pub const NONE: &Table = &Table::new("none", "", &[]);
 
 /// The options as a table; refuses a name that the controller `name`, whose options are those of `table`, does not know.
@@ -30,12 +30,12 @@ pub fn named(name: &str, options: &Options, table: &Table) -> Result<Value, Refu
     Ok(Value::Table(options.iter().map(|(key, value)| (key.clone(), whole(value))).collect()))
 }
 
-/// What holds where a table says nothing else.
+/// Options with their default values.
 pub fn usual<T: Described>() -> T {
     T::read(&Value::Table(Vec::new())).expect("invariant: options have defaults")
 }
 
-/// Of each option its name, what it takes, what holds if it is not given (nothing: its text says it), and its text.
+/// Each option with its name, the values that it takes, its default (empty: the text says it), and its text.
 pub fn listed(table: &'static Table, usual: &Value) -> Vec<(&'static str, String, String, String)> {
     let default = |name: &str| match usual.get(name) {
         None | Some(Value::Table(_)) => String::new(),

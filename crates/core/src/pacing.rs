@@ -1,4 +1,4 @@
-//! What becomes of a paced sender's lateness: the host sets a policy, and its paced senders follow it.
+//! Lateness of paced senders: the host sets a policy, and its paced senders follow it.
 //!
 //! A paced sender has a next send time, `due`, and an interval between packets. Its host may make it late: the
 //! processor was taken away, or timers fire only at ticks. How the sender continues decides between a burst and a
@@ -32,7 +32,7 @@ pub struct HostPacing {
     /// Period of the clock that wakes the sender; zero = exact. Lateness below a tick is always made up, for else the
     /// tick, not the sender, would set the rate.
     pub tick: Span,
-    /// What of longer lateness is made up.
+    /// Part of longer lateness that is made up.
     pub catch_up: CatchUp,
 }
 

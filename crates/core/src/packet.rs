@@ -88,7 +88,7 @@ impl SackList {
     }
 }
 
-/// What a TCP endpoint sends and receives. Sequence space: the SYN is offset 0, data starts at 1, the FIN takes one.
+/// Segment of a TCP endpoint. Sequence space: the SYN is offset 0, data starts at 1, the FIN takes one.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Segment {
     /// Offset of the first payload byte (or of the SYN or FIN).
@@ -175,7 +175,7 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What stands behind the IP header.
+/// Header behind the IP header.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Header {
     /// A TCP segment.
@@ -219,7 +219,7 @@ impl Header {
         }
     }
 
-    /// What a link is charged for one packet of `1 + more` segments: the headers of every segment, `framing` included, as
+    /// Bytes that a link charges for one packet of `1 + more` segments: the headers of every segment, `framing` included, as
     /// Linux charges it (`qdisc_pkt_len_init`).
     #[inline]
     pub fn charge(&self, framing: u32, more: u16) -> u32 {
@@ -290,7 +290,8 @@ pub enum Class {
     Data = 3,
 }
 
-/// What links ask of a packet, in one word: most packets on a link have a load that it has just seen, which one comparison tells.
+/// Properties of a packet that links need, in one word: most packets on a link have a load that the link has just seen, which one
+/// comparison tells.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Load(u64);
 
@@ -321,7 +322,7 @@ impl Load {
 }
 
 impl Packet {
-    /// What links ask of it, found out once for all on its way.
+    /// Load of this packet, worked out once for its whole way.
     #[inline]
     pub fn load(&self) -> Load {
         Load::new(self.class(), self.segments(), self.bytes)

@@ -20,7 +20,7 @@ pub fn prefetch<T>(place: &T) {
 pub fn prefetch_all<T>(place: &T) {
     let bytes = std::mem::size_of::<T>();
     (0..bytes).step_by(LINE).for_each(|offset| line_at(place, offset));
-    line_at(place, bytes.saturating_sub(1)); // it need not begin where a line does
+    line_at(place, bytes.saturating_sub(1)); // the data need not begin where a line does
 }
 
 #[cfg(target_arch = "x86_64")]

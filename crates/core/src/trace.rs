@@ -4,7 +4,7 @@
 use crate::packet::FlowId;
 use crate::time::{Span, Time};
 
-/// What a record is about.
+/// Occasion of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Event {

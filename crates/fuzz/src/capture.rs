@@ -1,4 +1,5 @@
-//! Captures of anybody's: an answer or a refusal, in bounded memory, and counts that agree with each other.
+//! Captures of any origin: an answer or a refusal, in bounded memory, and counts that agree with each
+//! other.
 
 use ackclock_capture::{read, Connections};
 

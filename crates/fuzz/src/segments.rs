@@ -125,7 +125,7 @@ struct End {
     /// Bytes written so far; none: without end.
     written: Option<u64>,
     closed: bool,
-    /// Of the peer's sides of the last segments: its timestamp.
+    /// Timestamp on the last segments of the peer.
     stamp: u32,
     shift: u8,
     explicit_reads: bool,
@@ -221,7 +221,7 @@ impl End {
         self.conn.on_packet(self.now, &seg, ecn);
     }
 
-    /// What a peer would do: acknowledge some of it, and answer a SYN.
+    /// Acknowledge some of it, as a peer would, and answer a SYN.
     fn acknowledge(&mut self, draw: &mut Draw) {
         let (una, nxt) = self.conn.sending();
         let kind = draw.byte();
@@ -251,7 +251,7 @@ impl End {
         self.conn.on_packet(self.now, &seg, Ecn::NotEct);
     }
 
-    /// What a peer would do: send the next bytes, or some beyond a hole.
+    /// Send the next bytes, as a peer would, or some beyond a hole.
     fn deliver_next(&mut self, draw: &mut Draw) {
         let kind = draw.byte();
         let rcv = self.conn.receiving().0;

@@ -206,14 +206,14 @@ impl Ecn {
     }
 }
 
-/// What a link knows of a packet. [`Packet::default`] is number 0, 1,500 bytes of data, not ECN-capable, of flow 0.
+/// Facts on a packet that a link uses. [`Packet::default`] is number 0, 1,500 bytes of data, not ECN-capable, of flow 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// A number of yours, by which you find its bytes again. The link does not look at it.
     pub id: u64,
     /// Size on the link, all headers included, bytes; at least 1. There is no largest size.
     pub bytes: u32,
-    /// Its ECN field.
+    /// ECN field of the packet.
     pub ecn: Ecn,
     /// The flow that it belongs to, for queues that are fair to flows, and policers with a bucket for each. Number them 0, 1, 2 and so
     /// on: a policer with `per = "flow"` keeps a table as long as the largest number, so a hash or a connection ID does not belong here.
@@ -266,7 +266,7 @@ impl From<Refused> for Lost {
 pub struct Link {
     sole: SoleLink,
     now: u64,
-    /// What had reached the far end when a later packet came to the near one, and nobody had asked yet.
+    /// Packets that had reached the far end when a later packet came to the near one, and had not been taken yet.
     arrived: VecDeque<(u64, Packet)>,
 }
 

@@ -26,14 +26,14 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("outages", "rate = '20 Mbit/s'\ndelay = '20 ms'\noutage = { at = '5 s', every = '10 s', lasts = '500 ms' }\nqueue = { kind = 'drop-tail', limit = '1 BDP' }"),
 ];
 
-/// What is wrong with the text of a link.
+/// Error in the text of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The dotted key; empty for the text as a whole.
     pub key: String,
-    /// What was found there.
+    /// Value found there.
     pub found: String,
-    /// What is allowed.
+    /// Values allowed there.
     pub allowed: String,
 }
 

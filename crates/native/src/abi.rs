@@ -180,10 +180,10 @@ macro_rules! values {
 
 values!(u32 u64 bool Time Span CaState);
 
-/// What a hook answers with, by a pointer.
+/// Answer that a hook writes through a pointer.
 pub trait Answer: Sized {
     type C;
-    /// What stands there before the hook writes.
+    /// Value of the answer before the hook writes.
     fn start(hook: Hook) -> Self::C;
     fn read(written: Self::C) -> Result<Self, String>;
 }

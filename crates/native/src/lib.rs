@@ -39,7 +39,7 @@ pub struct NativeController {
     report: Report,
 }
 
-/// What the library may ask.
+/// State of the run that the library may ask for.
 #[derive(Clone)]
 struct Run {
     stream: Stream,
@@ -143,13 +143,13 @@ impl NativeController {
         status == 0
     }
 
-    /// What a hook answers or sets, if it counts.
+    /// Value that a hook answered or set, if it is valid; otherwise the run fails.
     fn counts<T>(&mut self, hook: &'static str, what: Result<T, String>) -> Option<T> {
         what.map_err(|said| self.fail(hook, said)).ok()
     }
 }
 
-/// What a hook left in its arguments.
+/// Argument in which a hook may have left a value.
 trait Back: Argument + Sized {
     fn back(self, _held: Self::Held) -> Result<(), String> {
         Ok(())

@@ -101,7 +101,7 @@ impl Library {
         })
     }
 
-    /// What the controller calls itself.
+    /// Name that the controller gives itself.
     pub fn name(&self) -> &'static str {
         self.name
     }

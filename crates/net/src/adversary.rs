@@ -6,7 +6,7 @@
 use ackclock_core::packet::Ecn;
 use ackclock_core::{Digest, Packet, Span, Time};
 
-/// Of which packets it is asked.
+/// Packets that an adversary is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
     /// First transmissions of data.
@@ -17,14 +17,14 @@ pub enum Asks {
     All,
 }
 
-/// What becomes of a packet if the answer is yes.
+/// Fate of a packet if the answer is yes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// It is marked (CE). Only of packets that can be marked the adversary is asked.
+    /// The packet is marked (CE). The adversary is asked only about packets that can be marked.
     Marked,
-    /// It arrives so much later, and others overtake it.
+    /// The packet arrives this much later, and others overtake it.
     Late(Span),
 }
 
@@ -73,7 +73,7 @@ impl Adversary {
         self.times.as_deref().unwrap_or_default()
     }
 
-    /// What becomes of this packet; none: what becomes of any.
+    /// Fate of this packet; `None` if it fares as any other.
     pub(crate) fn ask(&mut self, now: Time, packet: &Packet) -> Option<Fate> {
         if !self.concerns(packet) {
             return None;

@@ -1,6 +1,6 @@
-//! Aggregation: packets are held until the first of them has waited for a time, then leave together, in order. So cable and
-//! radio links deliver ACKs, and Google's QUICHE tests its BBR with it. A bundle's release is known when its first packet
-//! comes, so nothing is scheduled: whoever arrives before it is delivered with it.
+//! Aggregation: packets are held until the first of them has waited for a time, then leave together, in order. Cable and
+//! radio links deliver ACKs this way, and Google's QUICHE tests its BBR with it. The release of a bundle is known when its
+//! first packet comes, so nothing is scheduled: a packet that arrives before the release is delivered with it.
 
 use ackclock_core::{Span, Time};
 

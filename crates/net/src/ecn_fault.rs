@@ -1,6 +1,6 @@
-//! What boxes on the way do to the ECN field (RFC 3168 forbids it, paths do it): RFC 9743 §6.2 asks what becomes of a
-//! controller that relies on marks. Before the queue, a bleached packet is dropped where it would have been marked; behind
-//! it, marks vanish.
+//! Changes that boxes on the way make to the ECN field (RFC 3168 forbids them, paths make them): RFC 9743 §6.2 asks for the
+//! effect on a controller that relies on marks. Before the queue, a bleached packet is dropped where it would have been
+//! marked; behind it, marks vanish.
 
 use ackclock_core::packet::Ecn;
 use ackclock_core::rng::threshold;
@@ -20,7 +20,7 @@ table! {
     }
 }
 
-/// What becomes of the field.
+/// Change of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnChange {
     /// ECT(0), ECT(1) and CE become Not-ECT.

@@ -30,7 +30,7 @@ impl Chance {
 #[derive(Clone)]
 pub(crate) struct Doubler {
     chance: Chance,
-    /// What comes now is a copy.
+    /// The next packet is a copy.
     copying: bool,
     /// A copy that has not been offered yet, and when it comes.
     owed: Option<(Time, Packet)>,

@@ -43,8 +43,8 @@ use crate::transmitter::Transmitter;
 #[repr(C)] // in this order, so that a packet like the last one, that finds no packet waiting, touches the first 48 bytes only
 pub struct Link {
     kind: Kind,
-    /// It may have lost or refused packets of which nobody was told, or owe a copy: a card in front of it merges, or packets come twice
-    /// or are damaged.
+    /// The link may owe reports of lost or refused packets, or a copy: a card in front of it merges, or packets come twice or are
+    /// damaged.
     tells: bool,
     ahead: Ahead,
     /// Packets on its wire.

@@ -148,7 +148,7 @@ impl Drawn {
     /// The delivery of a packet that leaves at `leaves`, and would be delivered at `undisturbed`.
     pub(crate) fn apply(&mut self, leaves: Time, undisturbed: Time) -> Time {
         let moved = undisturbed.0 as i128 + self.offset() as i128;
-        let last = Time::NEVER.0 as i128 - 1; // of a packet that leaves at all
+        let last = Time::NEVER.0 as i128 - 1; // the last instant at which a packet can leave
         let delivery =
             if leaves == Time::NEVER { leaves } else { Time(moved.clamp(leaves.0 as i128, last) as u64) };
         if self.overtakes() {

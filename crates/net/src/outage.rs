@@ -31,7 +31,7 @@ table! {
     }
 }
 
-/// What becomes of arrivals.
+/// Treatment of packets that arrive in an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
     /// They wait.
@@ -76,7 +76,7 @@ impl Outages {
         self.there.over(earliest)
     }
 
-    /// The same of one that is not begun yet.
+    /// As [`Outages::start`], for a transmission that is only planned: the state stays as it is.
     pub(crate) fn start_at(&self, earliest: Time) -> Time {
         match earliest < self.there.from {
             true => earliest,

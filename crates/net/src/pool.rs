@@ -57,17 +57,17 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Somebody decides from now on.
+    /// Let this adversary decide from now on.
     pub fn set_adversary(&mut self, adversary: Adversary) {
         self.adversary = Some(Box::new(adversary));
     }
 
-    /// Who decides, if somebody does.
+    /// The adversary, if there is one.
     pub fn adversary(&mut self) -> Option<&mut Adversary> {
         self.adversary.as_deref_mut()
     }
 
-    /// What the adversary makes of a packet that reaches a link that asks.
+    /// The adversary's decision on a packet that reaches a link which asks.
     pub(crate) fn ask(&mut self, now: Time, id: PacketId) -> Option<Fate> {
         let packet = &self.slots[id.0 as usize].packet;
         self.adversary.as_mut()?.ask(now, packet)

@@ -20,12 +20,12 @@ pub const FULL_FRAME: u32 = 1514;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Qdisc {
     kind: &'static str,
-    /// What the options begin with: a struct of the kernel's.
+    /// First bytes of the options: a struct of the kernel's.
     head: Vec<u8>,
     attributes: Vec<(u16, Vec<u8>)>,
-    /// It wants its options flagged as nested.
+    /// The options are flagged as nested.
     nested: bool,
-    /// Its clock runs while nothing is sent, so it is set anew when the run begins.
+    /// The discipline is set anew when the run begins, as its clock runs while nothing is sent.
     renews: bool,
     words: String,
 }
@@ -77,13 +77,13 @@ impl Qdisc {
         self
     }
 
-    /// It wants its options flagged as nested.
+    /// Flag the options as nested.
     pub fn nested(mut self) -> Qdisc {
         self.nested = true;
         self
     }
 
-    /// It is set anew when the run begins, if `it_is_so`.
+    /// Set the discipline anew when the run begins, if `it_is_so`.
     pub fn renews(mut self, it_is_so: bool) -> Qdisc {
         self.renews = it_is_so;
         self
@@ -161,7 +161,7 @@ pub struct Netem {
 }
 
 impl Netem {
-    /// It does nothing.
+    /// A netem that does nothing.
     pub const PLAIN: Netem = Netem {
         limit: ENOUGH,
         delay_ns: 0,

@@ -5,14 +5,14 @@
 use ackclock_core::packet::Load;
 use ackclock_core::{Rate, Span};
 
-/// What a link transmitted. Its rate is the caller's, always the same: it is asked for only when a load is new.
+/// Traffic that a link has transmitted. Its rate is the caller's and never changes: it is needed only when a load is new.
 #[repr(C)]
 #[derive(Clone, Default)]
 pub(crate) struct Transmitter {
     recent: [Tally; 2],
-    /// Of the load before these, and how many packets of it: its time is worked out anew.
+    /// Third load back and its number of packets; its transmission time is not kept.
     third: (Load, u64),
-    /// What has no tally.
+    /// Sums of packets of all other loads.
     others: Option<Box<Counted>>,
 }
 
@@ -64,7 +64,7 @@ impl Counted {
         self.transmission = self.transmission + tx;
     }
 
-    /// So many packets of a load arrived and were sent.
+    /// Add the packets of a tally, which arrived and were sent.
     fn add(&mut self, tally: &Tally) {
         let segments = tally.packets * tally.load.segments() as u64;
         self.arrivals[tally.load.class()] += segments;
@@ -86,7 +86,7 @@ impl Transmitter {
         self.tally(rate, load).tx
     }
 
-    /// What is remembered of packets of this load.
+    /// Tally of packets of this load.
     #[inline(always)]
     pub(crate) fn tally(&mut self, rate: &Rate, load: Load) -> &mut Tally {
         if self.recent[0].load == load {

@@ -125,8 +125,8 @@ mod tests {
         WifiJitter { mean: Span(1) }.longest().0 as f64
     }
 
-    /// What packets at equal distances meet, mean and 95th percentile in ms. Computed apart from this code, from the formula and
-    /// the rule that order is kept.
+    /// Delays of packets at equal distances, mean and 95th percentile in ms. The values were computed apart from this code, from
+    /// the formula and the rule that order is kept.
     #[test]
     fn a_late_packet_blocks_those_behind_it() {
         for (asked, gap_us, mean, p95) in [

@@ -80,7 +80,7 @@ impl Wire {
         })
     }
 
-    /// Of the packets, how many have reached the far end at `now` without having been taken yet.
+    /// Packets that have reached the far end at `now` and have not been taken yet.
     pub(crate) fn due(&self, pool: &Pool, now: Time) -> usize {
         let due = |chain: &Chain| chain.iter(pool).take_while(|&(at, _)| at <= now).count();
         due(&self.in_order) + due(&self.late)

@@ -30,7 +30,7 @@ pub struct Config {
     pub feedback: Feedback,
     /// A datagram counts as lost when this many with larger numbers were reported, and it was not; at least 1.
     pub reordering: u32,
-    /// What becomes of lateness.
+    /// How much of a late sender's delay is made up.
     pub pacer: HostPacing,
     /// With nothing new to send, data not yet acknowledged is sent again.
     pub fills_up: bool,

@@ -13,7 +13,7 @@ pub use allegro::{Allegro, AllegroParams, Exit, FirstMove, Growth, Length, Start
 pub use registry::{build, Recipe, ENTRIES, REGISTRY};
 pub use vivace::{Vivace, VivaceParams};
 
-/// What a controller may know of the path when it plans an interval.
+/// Facts on the path that a controller may use to plan an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
     /// The time.
@@ -57,11 +57,11 @@ pub trait RateControl {
     /// Rate of the interval that would begin now, bit/s.
     fn rate(&self) -> f64;
 
-    /// What it is doing, for tables.
+    /// State of the controller, for tables.
     fn state(&self) -> &'static str;
 }
 
-/// What a result led to.
+/// Effect of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged {
     /// The rate is another one now.
@@ -138,7 +138,7 @@ impl Controller {
         }
     }
 
-    /// What it is doing.
+    /// State of the controller.
     pub fn state(&self) -> &'static str {
         match &self.algorithm {
             Algorithm::Allegro(a) => a.state(),

@@ -10,7 +10,7 @@ use ackclock_core::{Span, Time};
 /// A finished interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Its number, counted from 0.
+    /// Number of the interval, counted from 0.
     pub id: u32,
     /// Rate that was set, bit/s of IP packets.
     pub rate: f64,
@@ -22,9 +22,9 @@ pub struct Measured {
     pub known: Time,
     /// Datagrams sent.
     pub sent: u32,
-    /// Of these, lost.
+    /// Datagrams lost among these.
     pub lost: u32,
-    /// Their IP bytes.
+    /// IP bytes of the datagrams sent.
     pub bytes: u64,
     /// Mean RTT, s; 0 without a sample.
     pub rtt_mean: f64,

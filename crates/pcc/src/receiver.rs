@@ -74,7 +74,7 @@ impl Receiver {
         self.largest.is_some()
     }
 
-    /// Nobody answered a request.
+    /// A request stayed without an answer.
     pub fn has_failed(&self) -> bool {
         self.requests.has_failed()
     }

@@ -12,7 +12,7 @@ use ackclock_core::{Span, Time};
 pub(crate) struct Requests {
     /// Bytes asked in all.
     asked: u64,
-    /// Of the last request.
+    /// Length of the last request.
     len: u32,
     due: bool,
     /// Transmissions of the last request.
@@ -33,7 +33,7 @@ impl Requests {
         self.due = true;
     }
 
-    /// Nobody answered.
+    /// The request stayed without an answer.
     pub fn has_failed(&self) -> bool {
         self.failed
     }

@@ -44,11 +44,11 @@ pub struct Stats {
 /// One line of the table of monitor intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalRow {
-    /// What the interval measured.
+    /// Measurements of the interval.
     pub measured: Measured,
     /// NaN if the interval was not judged.
     pub utility: f64,
-    /// What the controller was doing.
+    /// State of the controller.
     pub state: &'static str,
 }
 
@@ -153,7 +153,7 @@ impl Sender {
     /// Hand over bytes.
     pub fn write(&mut self, now: Time, bytes: u64) {
         if now > self.due && !self.has_something() {
-            self.run_dry(); // nobody asked for a datagram since the last one, which left more than a spacing ago
+            self.run_dry(); // no datagram was asked for since the last one, which left more than a spacing ago
         }
         self.written = self.written.saturating_add(bytes);
     }
@@ -197,7 +197,7 @@ impl Sender {
     pub fn is_done(&self) -> bool {
         self.failed.is_some() || self.closing && self.ended && self.pieces.is_empty()
     }
-    /// Nobody answered, or the utility function gave no number: why.
+    /// Why the flow failed: no answer came, or the utility function gave no number.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
@@ -319,8 +319,9 @@ impl Sender {
                 sample = Some(rtt);
             }
         } else if report.largest < self.given_up.0 {
-            // It arrived after all, and left no later than the last one that was given up: a lower bound of its RTT. Without,
-            // a path whose RTT rises beyond the patience would give no sample ever again, and all would count as lost.
+            // The datagram arrived after all, and left no later than the last one that was given up: a lower bound of its
+            // RTT. Without this sample, a path whose RTT rises beyond the patience would never give one again, and all
+            // datagrams would count as lost.
             self.smooth(now.since(self.given_up.1).saturating_sub(report.held));
         }
         if self.connecting {
@@ -331,7 +332,7 @@ impl Sender {
         }
         self.pieces.on_cumulative(report.next_chunk);
         let blocked = self.outstanding >= self.config.window;
-        // what is open lies within the reordering tolerance of the largest: a few entries, not a window
+        // open entries lie within the reordering tolerance of the largest: a few entries, not a window
         for number in self.base..=report.largest {
             let entry = &mut self.ring[(number - self.base) as usize];
             if !entry.open {

@@ -6,7 +6,7 @@
 
 use crate::interval::Measured;
 
-/// What a monitor interval was worth. An `Err` says why no number could be given, and ends the run.
+/// Value of a monitor interval. An `Err` says why there is no number, and ends the run.
 pub trait Utility: Send {
     /// Utility of the interval `now`; `before` is the one before it.
     fn of(&mut self, now: &Measured, before: Option<&Measured>) -> Result<f64, String>;

@@ -14,7 +14,7 @@ use crate::guarded;
 use crate::interrupt::{wall_clock, Interrupt, PyStop};
 use crate::tables::PyTables;
 
-/// What a capture holds: `connections`, a row for each direction of each, `packets` of the one asked for, and numbers of the file.
+/// Contents of a capture: `connections`, a row for each direction of each, `packets` of the one asked for, and numbers of the file.
 /// `progress` is told now and then how many bytes were read.
 #[pyfunction]
 #[pyo3(signature = (path, connection = None, most_packets = 10_000_000, progress = None, stop = None))]

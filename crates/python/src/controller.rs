@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
 
 use crate::native::PyLibrary;
 
-/// What went wrong first.
+/// The first error.
 pub struct Failure {
     pub class: String,
     pub hook: &'static str,
@@ -172,7 +172,7 @@ macro_rules! classes {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// What one ACK tells; times in seconds.
+        /// Contents of one ACK; times in seconds.
         #[pyclass(name = "Ack", module = "ackclock", frozen, get_all)]
         pub struct PyAck {
             $($(#[doc = $about])+ $field: <$type as Shown>::Python,)*
@@ -213,7 +213,7 @@ pub struct PyBridge {
     object: Option<Py<PyAny>>,
     window: Option<Py<PyWindow>>,
     class: String,
-    /// Of the last ACK.
+    /// Time of the last ACK.
     last: Time,
     methods: Methods,
     /// Most arguments of those in [`AT_FIRST`].
@@ -234,7 +234,7 @@ fn every(value: &Bound<'_, PyAny>) -> PyResult<Every> {
     }
 }
 
-/// What a class needs by its attributes: `wants_FLAG` for what no hook says, and numbers by their names.
+/// Needs of a class, from its attributes: `wants_FLAG` for needs that no hook implies, and numbers by their names.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -328,7 +328,7 @@ impl PyBridge {
         Ok(said)
     }
 
-    /// What a hook is told behind the window.
+    /// Arguments of a hook after the window.
     fn arguments<'py>(
         &self,
         py: Python<'py>,
@@ -355,7 +355,7 @@ impl PyBridge {
     }
 }
 
-/// How many arguments a method written in Python takes; None: any number, or nobody knows.
+/// How many arguments a method written in Python takes; `None`: any number, or unknown.
 fn arguments(method: &Bound<'_, PyAny>) -> Option<usize> {
     const TAKES_MORE: u32 = 0x04; // CO_VARARGS
     let code = method.getattr("__func__").ok()?.getattr("__code__").ok()?;
@@ -445,8 +445,7 @@ impl Bridge for PyBridge {
     }
 }
 
-/// Refuse a coroutine or a generator: a hook declared with `async` or `yield` makes one and does nothing else, and nobody
-/// would run it.
+/// Refuse a coroutine or a generator: a hook declared with `async` or `yield` only makes one, which would never run.
 pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
     if returned.is_none() || returned.is_instance_of::<PyFloat>() || returned.is_instance_of::<PyInt>() {
         return Ok(());

@@ -33,8 +33,8 @@ impl PyStop {
     }
 }
 
-/// What one call of the engine watches for. The interpreter tells signals to the main thread only; elsewhere asking it
-/// does no harm.
+/// Conditions that end one call of the engine early. The interpreter tells signals to the main thread only; asking
+/// elsewhere does no harm.
 pub struct Interrupt {
     stop: PyStop,
     raised: Mutex<Option<PyErr>>,
@@ -60,7 +60,7 @@ impl Interrupt {
     pub fn comes(&self, asked: &Cell<Instant>, tell: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
         if asked.get().elapsed() > EVERY {
             asked.set(wall_clock());
-            // an interpreter that is about to end answers nobody
+            // an interpreter that is about to end answers no more
             let Some(said) = Python::try_attach(|py| py.check_signals().and_then(|()| tell(py))) else {
                 return true;
             };
@@ -69,7 +69,7 @@ impl Interrupt {
         self.came()
     }
 
-    /// What Python code said.
+    /// Error of Python code.
     pub fn note(&self, outcome: PyResult<()>) {
         if let (Err(error), Ok(mut raised)) = (outcome, self.raised.lock()) {
             raised.get_or_insert(error);
@@ -137,7 +137,7 @@ pub fn share_calls(page: PyBuffer<u8>) -> PyResult<()> {
     if page.readonly() || page.len_bytes() < BYTES || !page.is_c_contiguous() || !place.is_aligned() {
         return Err(PyValueError::new_err(format!("page: allowed: {BYTES} bytes that can be written")));
     }
-    std::mem::forget(page); // it is held, so that Python neither moves nor frees the memory
+    std::mem::forget(page); // the buffer is held, so that Python neither moves nor frees the memory
                             // SAFETY: aligned memory of this length, which is held for ever; others touch it through atomics or not at all.
     let words = unsafe { std::slice::from_raw_parts(place, BYTES / 8) };
     calls::share(words);

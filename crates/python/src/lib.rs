@@ -155,7 +155,7 @@ fn customs(py: Python<'_>, classes: &Classes, slot: &Slot) -> Customs {
     Customs { controllers, utilities: utilities.collect() }
 }
 
-/// What a user's controller did wrong: class, hook, seconds, exception.
+/// Failure of a user's controller as a dict: class, hook, seconds, exception.
 fn failure_as_dict(py: Python<'_>, failure: Failure) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let Failure { class, hook, time, error } = failure;

@@ -76,7 +76,7 @@ struct Many {
     memory: Option<u64>,
 }
 
-/// What came of them.
+/// Result of the runs.
 enum Made<'py> {
     All(Vec<Output>),
     /// A user's controller did something wrong.

@@ -27,7 +27,7 @@ impl PyLibrary {
         Ok(PyLibrary { library, file: file.to_string() })
     }
 
-    /// What the controller calls itself.
+    /// Name that the controller gives itself.
     #[getter]
     fn name(&self) -> &'static str {
         self.library.name()
@@ -39,7 +39,7 @@ impl PyLibrary {
         self.library.reads().collect()
     }
 
-    /// What messages call it.
+    /// Name of the controller in messages.
     #[getter]
     fn __name__(&self) -> &str {
         &self.file

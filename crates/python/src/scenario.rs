@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, P
 use crate::schema::object;
 use crate::toml::written_object;
 
-/// What is wrong with a scenario: key, what was found, what is allowed.
+/// Errors of a scenario: key, value found, values allowed.
 pub type Wrong = Vec<(String, String, String)>;
 
 fn wrong(refusals: Vec<Refusal>) -> Wrong {
@@ -64,11 +64,11 @@ pub fn written(value: &Bound<'_, PyAny>, deep: usize) -> PyResult<Written> {
     })
 }
 
-/// What a scenario refers to, as Python finds it.
+/// Files and values that a scenario refers to, as Python finds them.
 struct Found<'py>(Bound<'py, PyAny>);
 
 impl Found<'_> {
-    /// What a method of Python's returns; its `ScenarioError`, if it raises one, as a refusal.
+    /// Result of a method of Python's; its `ScenarioError`, if it raises one, as a refusal.
     fn ask<T>(
         &self,
         call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
@@ -164,13 +164,13 @@ impl PyScenario {
         object(py, &self.compiled.canonical())
     }
 
-    /// The same as JSON, with the scenario's name.
+    /// Canonical values as JSON, with the scenario's name.
     #[pyo3(signature = (capture = None))]
     fn text(&self, capture: Option<&str>) -> String {
         self.compiled.text(capture)
     }
 
-    /// The same scenario, with the packets of one side captured.
+    /// A copy of the scenario that captures the packets of one side.
     fn capturing(&self, side: &str) -> PyScenario {
         let mut scenario = Scenario::clone(&self.compiled.scenario);
         scenario.record.capture = match side {
@@ -187,7 +187,7 @@ impl PyScenario {
     }
 }
 
-/// What the engine would read of a scenario whose rules nobody asked: JSON, with the transports that were given.
+/// Values of a scenario before its rules are asked: JSON, with the transports that were given.
 #[pyfunction]
 #[pyo3(name = "unjudged")]
 pub fn compiled_unjudged(values: &Bound<'_, PyAny>, files: Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -213,12 +213,12 @@ fn described(family: Option<&str>, kind: &str) -> PyResult<&'static Table> {
 pub enum Given<'py> {
     /// By `Scenario.read`.
     Made(PyRef<'py, PyScenario>),
-    /// Of `Scenario.text`, here or in another process.
+    /// Text of `Scenario.text`, made here or in another process.
     Text(String),
 }
 
 impl Given<'_> {
-    /// What is run.
+    /// The scenario to run.
     pub fn scenario(&self) -> Result<Arc<Scenario>, Error> {
         match self {
             Given::Made(made) => Ok(made.compiled.scenario.clone()),
@@ -336,7 +336,7 @@ fn named(dimensions: &[String]) -> Vec<&'static Dimension> {
     dimensions.iter().filter_map(known).collect()
 }
 
-/// What a quantity of these kinds may be, for messages.
+/// Values that a quantity of these kinds may have, for messages.
 #[pyfunction]
 pub fn describe_quantity(dimensions: Vec<String>, zero: bool) -> String {
     Asked { dimensions: &named(&dimensions), zero, parts: false }.describe()

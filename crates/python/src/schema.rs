@@ -1,4 +1,4 @@
-//! What the engine's mechanisms say of themselves, for Python.
+//! Descriptions of the engine's mechanisms, for Python.
 
 use ackclock_core::schema::{Described, Value};
 use ackclock_core::Span;

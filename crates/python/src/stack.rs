@@ -20,13 +20,13 @@ mod there {
         ackclock_stack::load(&file).map(listed).map_err(PyValueError::new_err)
     }
 
-    /// Those that are loaded.
+    /// Loaded stacks.
     #[pyfunction]
     pub fn loaded_stacks() -> Vec<Listed> {
         ackclock_stack::loaded().into_iter().map(listed).collect()
     }
 
-    /// What can be checked, and a line about each.
+    /// Checks of a stack, and a line about each.
     #[pyfunction]
     pub fn stack_checks() -> Vec<(&'static str, &'static str)> {
         ackclock_stack::check::CHECKS.to_vec()

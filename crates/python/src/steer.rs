@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use crate::refusal;
 use crate::scenario::Given;
 
-/// What a thread is asked.
+/// Requests to a thread.
 enum Ask {
     /// Begin this run anew.
     Begin(usize, Arc<Scenario>, u64),
@@ -25,7 +25,7 @@ enum Ask {
     Digest(usize),
 }
 
-/// What it answers.
+/// Answers of a thread.
 enum Answer {
     Begun(Result<(), Error>),
     /// Rows of its runs in their order, and which of them are over.

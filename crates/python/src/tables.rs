@@ -1,5 +1,5 @@
-//! Tables of a run, handed to Python when somebody asks for them: of many tiny runs few columns are looked at, and Python's garbage
-//! collector walks what it is given.
+//! Tables of a run, converted for Python on first use: of many tiny runs few columns are looked at, and Python's garbage collector
+//! walks all that it is given.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -101,7 +101,7 @@ impl PyTables {
     }
 }
 
-/// Its type, and a buffer or a list of str.
+/// Type of a column, and a buffer or a list of str.
 pub fn column(py: Python<'_>, column: Column) -> PyResult<(&'static str, Bound<'_, PyAny>)> {
     let raw = |bytes: &[u8]| PyBytes::new(py, bytes).into_any();
     let kind = column.kind();

@@ -12,7 +12,8 @@ fn place(position: Position) -> Place {
     (position.line, position.column, position.length)
 }
 
-/// What a text says; each dotted key with the place of its name and of its value; or where it is no TOML, and why.
+/// Contents of a text; each dotted key with the place of its name and of its value; or where the text is no TOML,
+/// and why.
 #[pyfunction]
 #[allow(clippy::type_complexity, reason = "as Python unpacks it")]
 pub fn read_toml<'py>(

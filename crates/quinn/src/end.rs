@@ -29,7 +29,7 @@ pub struct End {
     side: Side,
     endpoint: Endpoint,
     connection: Option<Box<(ConnectionHandle, Connection)>>,
-    /// What a client connects with.
+    /// Settings with which a client connects.
     client: Option<ClientConfig>,
     /// Where a client's data goes: only forth, or there and back.
     dir: Dir,
@@ -66,7 +66,7 @@ pub struct End {
 const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000);
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
-/// What is written: the same zeros again and again, without a copy.
+/// Data to write: the same zeros again and again, without a copy.
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 impl End {
@@ -217,7 +217,7 @@ impl End {
                 Err(ReadError::Blocked) => break,
             }
         }
-        let _ = chunks.finalize(); // what there is to send is asked for in any case
+        let _ = chunks.finalize(); // data to send is asked for in any case
     }
 
     /// Write what the stack takes; whether it took something.
@@ -253,7 +253,7 @@ impl End {
         self.written > before
     }
 
-    /// Close the connection when nobody needs it any more; whether that is now.
+    /// Close the connection when neither end needs it any more. True if that is now.
     fn leave(&mut self, connection: &mut Connection, now: Time) -> bool {
         // a client that has its answer waits for nothing more; what a server wrote must have arrived
         let over = match (self.dir, self.side) {

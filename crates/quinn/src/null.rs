@@ -127,7 +127,7 @@ struct Handshake {
     step: Step,
     own: TransportParameters,
     peer: Option<TransportParameters>,
-    /// What has come of a message that is not whole.
+    /// Bytes of a message that is not whole yet.
     pending: Vec<u8>,
     generation: u64,
 }

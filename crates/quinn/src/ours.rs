@@ -45,11 +45,11 @@ struct Inside {
     ssthresh: Option<u64>,
     sent: u64,
     in_flight: u64,
-    /// The same before the last ACK.
+    /// Bytes in flight before the last ACK.
     flight: u64,
     /// Bytes acknowledged that make no whole segment yet.
     rest: u64,
-    /// What was sent before this is of the window that was reduced.
+    /// Time of the last reduction: data sent before it belongs to the window that was reduced.
     reduced_at: Option<Time>,
     heard: Heard,
     /// The stack asks for more than its own use: nothing shares it.
@@ -68,7 +68,7 @@ struct State {
 struct Heard {
     packets: u32,
     bytes: u64,
-    /// Of these, such that were sent after the last reduction.
+    /// Bytes among these that were sent after the last reduction.
     fresh: u64,
     rtt: Option<Span>,
     srtt: Span,
@@ -107,7 +107,7 @@ impl Inside {
         u32::try_from(bytes / self.mtu).unwrap_or(u32::MAX)
     }
 
-    /// What the stack asks for follows from the window.
+    /// Update the values that the stack asks for from the window.
     fn show(&mut self) {
         let window = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).window;
         self.window = u64::from(window.cwnd.max(LEAST)) * self.mtu;

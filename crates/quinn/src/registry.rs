@@ -21,13 +21,13 @@ use crate::traced::{Log, Tracing};
 /// A controller by name.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
     /// Options.
     pub options: &'static Table,
-    /// What they are if none is given.
+    /// Default options.
     pub usual: fn() -> Value,
     algorithm: Algorithm,
 }

@@ -1,4 +1,4 @@
-//! What keeps a run from seeing the wall clock and the system's random numbers.
+//! Seal of a run: the wall clock and the system's random numbers stay outside.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};

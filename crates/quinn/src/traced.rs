@@ -8,7 +8,7 @@ use std::time::Instant;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
-/// What a controller was told. One thread writes and reads it; the stack's interfaces ask for more.
+/// Measurements of a controller. One thread writes and reads them; the stack's interfaces ask for more.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub in_flight: AtomicU64,

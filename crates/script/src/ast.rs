@@ -1,5 +1,6 @@
-//! What a packet script says. Numbers are as written: sequence numbers 32 bits wide, windows the raw 16 bits of the
-//! header, times as distances from the start or from the event before. What is relative to what is the player's task.
+//! Syntax tree of a packet script. Numbers are as written: sequence numbers 32 bits wide, windows the raw 16 bits of
+//! the header, times as distances from the start or from the event before. The player works out what each is relative
+//! to.
 
 use ackclock_core::{AccEcnOption, Flags, Span};
 
@@ -34,7 +35,7 @@ pub struct ScriptOption {
 pub struct Command {
     /// Where it stands.
     pub at: Pos,
-    /// Its text.
+    /// Text between the marks.
     pub text: String,
 }
 
@@ -45,7 +46,7 @@ pub struct Event {
     pub at: Pos,
     /// When it happens, or must happen.
     pub time: When,
-    /// What happens.
+    /// Action of the event.
     pub action: Action,
 }
 
@@ -64,7 +65,7 @@ pub enum When {
     Any,
 }
 
-/// What an event does.
+/// Actions of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// `<`: the network delivers this to the stack.
@@ -88,7 +89,7 @@ pub enum Packet {
     Udp(UdpPacket),
 }
 
-/// What is set, or checked, in the IP header.
+/// Fields of the IP header that are set or checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IpInfo {
     /// ECN field alone.
@@ -236,7 +237,7 @@ pub struct IcmpPacket {
     pub mtu: Option<u32>,
     /// Identifier of an echo.
     pub id: Option<u16>,
-    /// What it quotes of the packet that caused it.
+    /// Quoted part of the packet that caused the message.
     pub quoted: Option<Quoted>,
 }
 

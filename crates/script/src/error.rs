@@ -1,4 +1,4 @@
-//! What a script can get wrong, and where.
+//! Errors in a script, and their places.
 
 use std::fmt;
 
@@ -25,9 +25,9 @@ pub enum Error {
     Syntax {
         /// Where.
         at: Pos,
-        /// What stands there.
+        /// Text found there.
         found: String,
-        /// What may stand there.
+        /// Text expected there.
         expected: String,
     },
     /// The words are right, their values are not.
@@ -37,9 +37,9 @@ pub enum Error {
         at: Pos,
         /// Which value.
         what: String,
-        /// What stands there.
+        /// Value found there.
         found: String,
-        /// What may stand there.
+        /// Values allowed there.
         allowed: String,
     },
     /// The language, or a dialect of it, has this; ackclock does not. Never to be taken for a pass or a failure.
@@ -55,7 +55,7 @@ pub enum Error {
     Limit {
         /// Where.
         at: Pos,
-        /// What there is too much of.
+        /// Things of which there are too many.
         what: &'static str,
         /// The limit.
         limit: u64,

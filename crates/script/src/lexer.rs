@@ -11,7 +11,7 @@ use crate::error::{shorten, Error, Pos};
 
 type Lexed<T> = Result<T, EmptyError>;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `--name`; the text is the name.
@@ -41,9 +41,9 @@ pub enum Kind {
 /// One token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token<'s> {
-    /// What it is.
+    /// Kind of the token.
     pub kind: Kind,
-    /// Its text, without the marks around it.
+    /// Text of the token, without the marks around it.
     pub text: &'s str,
     /// Where it begins.
     pub at: Pos,
@@ -138,7 +138,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// What began and did not end.
+/// Mark of a text that began and did not end.
 fn opening(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'"') => "'\"'",

@@ -1,4 +1,4 @@
-//! What the `--name=value` lines ask of the player.
+//! Settings of the player by `--name=value` lines.
 
 use ackclock_core::Span;
 

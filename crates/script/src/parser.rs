@@ -16,7 +16,7 @@ use crate::lexer::{Kind, Lexer, Token};
 /// Furthest time of a script: 10^6 s are eleven days, and the sums of a million such steps still fit.
 const MAX_SECONDS: u64 = 1_000_000;
 
-/// What a script may cost.
+/// Bounds on a script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes of text.
@@ -368,7 +368,7 @@ fn check_time(event: &Event, first: bool, last_absolute: &mut Span) -> Result<()
     Ok(())
 }
 
-/// What may be expected but not sent: anything that leaves a choice.
+/// Refuse a packet to be sent that leaves a choice: such a packet can only be expected.
 fn check_injected(packet: &Packet, at: Pos) -> Result<(), Error> {
     let ip = match packet {
         Packet::Tcp(p) => &p.ip,

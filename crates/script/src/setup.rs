@@ -12,7 +12,7 @@ use crate::error::{Error, Pos};
 pub use route::Route;
 pub use sysctl::{Refused, Sysctls};
 
-/// What stands between the stack and the device.
+/// Queueing discipline between the stack and the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Qdisc {
     /// A queue that never drops: pacing is the stack's own.
@@ -96,7 +96,7 @@ impl Setup {
         }
     }
 
-    /// The same after the defaults script that public suites start with.
+    /// Setup after the defaults script that public suites start with.
     pub fn suite() -> Setup {
         Setup { sysctls: Sysctls::suite(), ..Setup::kernel() }
     }

@@ -27,9 +27,9 @@ pub struct Captured {
     pub host: u8,
     /// Identification of the IP header.
     pub id: u16,
-    /// Its flow, from which the addresses follow.
+    /// Flow of the packet, from which the addresses follow.
     pub flow: u32,
-    /// Its connection, from which the port and the initial sequence numbers follow.
+    /// Connection of the packet, from which the port and the initial sequence numbers follow.
     pub conn: u32,
     /// The packet.
     pub packet: Packet,
@@ -64,7 +64,7 @@ pub fn write_pcapng(out: &mut impl Write, packets: &[Captured], snaplen: Option<
     out.flush()
 }
 
-/// What has to be remembered about one direction of a connection.
+/// State of one direction of a connection.
 #[derive(Default)]
 struct Way {
     /// Shift that this side announced on its SYN; 0 until one was seen.

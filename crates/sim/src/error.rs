@@ -1,4 +1,4 @@
-//! What a caller can get wrong.
+//! Errors that a caller can cause.
 
 use std::fmt::Display;
 
@@ -15,9 +15,9 @@ pub enum Error {
     Value {
         /// Where in the scenario.
         place: String,
-        /// What stands there.
+        /// Value found at that place.
         found: String,
-        /// What may stand there.
+        /// Values allowed at that place.
         allowed: String,
     },
     /// A user's own controller failed.
@@ -34,7 +34,7 @@ impl Error {
         Error::Value { place: place.to_string(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// What a table at `place` refuses.
+    /// Error of a table at `place` that refuses a value.
     pub fn refused(place: impl Display, refusal: Refusal) -> Error {
         let place =
             [place.to_string(), refusal.key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`error`], [`cpu`], [`memory`], [`yardstick`] | what any of them needs |
 //! | [`mod@tables`] | the form of what a run leaves: tables, their columns, histograms, sums |
-//! | [`transport`] | the ends of a flow, whoever wrote them |
+//! | [`transport`] | the ends of a flow: our own and those that wrap stacks of others |
 //! | [`capture`] | packets as a host saw them, as files |
 //! | [`world`] | the event loop: links, ends, hosts |
 //! | [`workload`] | what applications do: they drive the connections of a [`workload::flow`] |

@@ -25,8 +25,8 @@ fn count(bytes: i64) {
     HELD.with(|held| held.set(held.get() + bytes));
 }
 
-/// Pages of the heap that nobody uses any more go back to the system, where its allocator can be asked to. It looks through all of the
-/// heap: for whoever has just freed much of it, and needs as much again elsewhere.
+/// Return unused pages of the heap to the system, where its allocator can be asked to. The call walks the whole heap: make it after
+/// freeing much memory that is needed elsewhere.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,4 +1,5 @@
-//! What a run says at its end: rows become tables, tables become metrics.
+//! Results at the end of a run: rows become tables, tables become
+//! metrics.
 
 pub mod columns;
 pub(crate) mod observe;

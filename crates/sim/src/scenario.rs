@@ -1,4 +1,5 @@
-//! What a scenario says and how its parts become the settings of hosts, links and ways; what it will need, and what bounds a run.
+//! Meaning of a scenario: how its parts become the settings of hosts, links and ways; estimates of its needs, and bounds on a
+//! run.
 
 pub mod bounds;
 pub mod estimate;

@@ -59,7 +59,7 @@ impl Freight {
         }
     }
 
-    /// What a stack reported that cannot be.
+    /// An impossible report by a stack.
     pub fn fault(&self) -> Option<String> {
         self.0.fault()
     }
@@ -156,7 +156,7 @@ impl Transport {
         }
     }
 
-    /// The same of what that half keeps elsewhere.
+    /// Prefetch the lists that this half keeps elsewhere.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         if let Transport::Tcp(tcp) = self {
@@ -286,7 +286,7 @@ impl Transport {
         }
     }
 
-    /// The same where that is before `before`; else some time that is not.
+    /// The next deadline if it is before `before`; otherwise any time that is not.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         match self {
@@ -397,7 +397,7 @@ impl Transport {
         }
     }
 
-    /// It left it again. Whether TCP waited for that.
+    /// A packet of so much payload left the host's queue. True if TCP waited for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }
@@ -409,7 +409,7 @@ impl Transport {
         }
     }
 
-    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    /// Hold the writer back while more packets of a poll follow, or let it go on when all have arrived.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Transport::Tcp(tcp) = self {
             tcp.suspend_writer(suspended);
@@ -475,7 +475,7 @@ impl Transport {
     }
 }
 
-/// What an application does with the sending end.
+/// Calls of an application at the sending end.
 impl Transport {
     /// Open.
     pub fn connect(&mut self, now: Time) {

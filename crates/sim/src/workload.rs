@@ -53,14 +53,14 @@ macro_rules! workloads {
         }
 
         impl WorkloadConfig {
-            /// Its parameters, whatever they are.
+            /// Parameters of the workload.
             pub fn params(&self) -> &dyn Params {
                 match self {
                     $(WorkloadConfig::$variant(params) => params,)+
                 }
             }
 
-            /// Its name in a scenario.
+            /// Name in a scenario.
             pub fn kind(&self) -> &'static str {
                 match self {
                     $(WorkloadConfig::$variant(_) => $params::TABLE.kind,)+
@@ -128,7 +128,7 @@ workloads! {
 
 /// The contract of a workload's parameters: what they mean for a run.
 pub trait Params {
-    /// What carries its flows.
+    /// Protocol that must carry the flows.
     fn carried() -> Carried
     where
         Self: Sized,
@@ -144,7 +144,7 @@ pub trait Params {
         false
     }
 
-    /// What its source sends, if plain datagrams carry it.
+    /// Datagrams that the source sends, if plain datagrams carry the workload.
     fn source(&self) -> Option<SourceParams> {
         None
     }
@@ -177,11 +177,11 @@ pub trait Params {
         0.0
     }
 
-    /// What makes the driver of each flow of the group, or what is wrong with the scenario.
+    /// Maker of the drivers of the group's flows, or the error in the scenario.
     fn lay(&self, place: &Place, transport: &TransportConfig, site: &mut Site) -> Result<Make, Error>;
 }
 
-/// What carries a workload.
+/// Protocols that can carry a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// TCP, whose two directions it needs.
@@ -195,16 +195,16 @@ pub enum Carried {
 /// How many data packets a flow asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Asks {
-    /// As many as the bottleneck carries.
+    /// All that the bottleneck carries.
     Everything,
-    /// So many, as far as the bottleneck carries them.
+    /// This number, as far as the bottleneck carries it.
     Packets(f64),
-    /// So many, whatever the bottleneck carries.
+    /// This number, whatever the bottleneck carries.
     Regardless(f64),
 }
 
 impl Asks {
-    /// So many bytes of payload.
+    /// Packets for this many bytes of payload.
     pub fn bytes(bytes: u64) -> Asks {
         Asks::Packets(bytes as f64 / 1000.0 + 10.0)
     }
@@ -224,7 +224,7 @@ pub struct Member {
     pub start: Time,
 }
 
-/// What a workload is told of where its group stands in the scenario.
+/// Facts on the scenario that a workload needs to know about its group.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Rate of the bottleneck of the group's path, bit/s; `None` where it has none.
@@ -237,7 +237,7 @@ pub struct Place {
     pub duration: Span,
     /// Position of the group.
     pub index: usize,
-    /// What is kept of each transaction.
+    /// Rows kept of each transaction.
     pub transactions: TransactionLevel,
 }
 
@@ -248,7 +248,7 @@ impl Place {
     }
 }
 
-/// What grows as workloads are laid out.
+/// State that grows as workloads are laid out.
 pub struct Site<'a> {
     /// Links and ways.
     pub layout: &'a mut Layout,
@@ -256,7 +256,7 @@ pub struct Site<'a> {
     pub clients: &'a mut Vec<ClientRow>,
     /// Where transactions are counted.
     pub tallies: &'a mut Vec<Tally>,
-    /// What groups offer to their bottlenecks.
+    /// Loads that groups offer to their bottlenecks.
     pub offered: &'a mut Offered,
 }
 
@@ -279,7 +279,7 @@ pub trait Workload {
     fn finish(&mut self, _cx: &mut Context) {}
 }
 
-/// What a workload acts on.
+/// World, flow and journal that a workload acts on.
 pub struct Context<'a> {
     /// Network and connections.
     pub world: &'a mut World,
@@ -301,7 +301,7 @@ impl Context<'_> {
         self.open(&config, initiator, idx)
     }
 
-    /// The same over TCP with other settings than the flow's.
+    /// Open a connection over TCP with other settings than the flow's.
     pub fn connect_with(&mut self, config: &Rc<Config>, initiator: usize, idx: u32) -> ConnId {
         self.open(&TransportConfig::Tcp(config.clone()), initiator, idx)
     }
@@ -344,7 +344,7 @@ impl Context<'_> {
         conn
     }
 
-    /// What the flow's hosts remember of their destination, if they do.
+    /// Cached metrics of the flow's destination, if its hosts keep them.
     fn remembered(&mut self) -> Option<&mut DestinationMetrics> {
         let destination = self.flow.destination?;
         Some(&mut self.journal.destinations[destination as usize].1)

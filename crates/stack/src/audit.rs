@@ -1,4 +1,5 @@
-//! What a stack reports, held against what the network carried. A library is not believed: what cannot be is its fault, said in a line.
+//! Audit of a stack's reports, which are compared with the traffic of the network. A library is not believed: an impossible report is
+//! its fault, described in a line.
 
 use ackclock_core::foreign::Accounts;
 
@@ -12,7 +13,7 @@ const COARSE_NS: u64 = 1_000_000_000;
 /// Datagrams that may leave at one instant.
 pub const AT_ONCE: u32 = 65_536;
 
-/// What one end has said and carried so far.
+/// Reports and traffic of one end so far.
 #[derive(Debug)]
 pub struct Audit {
     opened: u64,
@@ -30,7 +31,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Of an end that is opened now.
+    /// Audit of an end that is opened now.
     pub fn new(now: u64) -> Audit {
         Audit {
             opened: now,
@@ -64,7 +65,7 @@ impl Audit {
         }
     }
 
-    /// What the end says after a call; `settled`: nothing more leaves.
+    /// Check the end's reports after a call; `settled`: nothing more leaves.
     pub fn look(
         &mut self,
         instance: &Instance,

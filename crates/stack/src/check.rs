@@ -19,7 +19,7 @@ const JUNK: u32 = 10_000;
 /// Steps of a path after which it is given up: a transfer has some 40,000.
 const MOST_STEPS: u64 = 2_000_000;
 
-/// What is checked: its name, and what it says.
+/// Name and description of each check.
 pub const CHECKS: &[(&str, &str)] = &[
     ("round-trips", "the handshake takes as many round trips as the library says"),
     ("capacity", "10 MB over a clean link, within 2 % of its capacity"),
@@ -85,7 +85,7 @@ struct Path {
     /// Datagrams sent by each end, their bytes on the wire.
     sent: [u64; 2],
     bytes: [u64; 2],
-    /// Of times, directions and lengths; and of the bytes, too.
+    /// Digest of times, directions and lengths; and of the bytes, too.
     shape: u64,
     digest: u64,
     steps: u64,
@@ -93,7 +93,7 @@ struct Path {
     opened: Option<u64>,
     early: Option<String>,
     looks_early: bool,
-    /// Of each end, where what it reports is looked at.
+    /// Audit of each end, if its reports are checked.
     audits: Option<[Audit; 2]>,
     /// Whether the server, which wrote nothing, has finished.
     answered: bool,
@@ -357,7 +357,7 @@ impl Path {
         Ok(())
     }
 
-    /// What both ends report now, where that is looked at.
+    /// Check the current reports of both ends, if they are audited.
     fn audit(&mut self) -> Result<(), String> {
         let Some(audits) = &mut self.audits else { return Ok(()) };
         for (audit, (end, who)) in audits.iter_mut().zip(self.ends.iter().zip(["client", "server"])) {
@@ -371,7 +371,7 @@ impl Path {
         server.against(&read, &wrote).map_err(|said| format!("server, {said}"))
     }
 
-    /// So much is there, no less and no more.
+    /// Check that exactly this many bytes have arrived.
     fn all_of(&self, bytes: u64) -> Result<(), String> {
         match self.ends[1].received() {
             received if received == bytes => Ok(()),

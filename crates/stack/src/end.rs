@@ -156,7 +156,7 @@ struct End {
     waiting: u64,
     written: u64,
     forever: bool,
-    /// It wrote without an end, or stopped: how much is not known.
+    /// The application wrote without an end, or stopped: the amount is not known.
     endless: bool,
     closes: bool,
     state: State,
@@ -206,7 +206,7 @@ impl End {
         self.failure.get_or_insert(Failure::Error);
     }
 
-    /// What it says after a call; `settled`: nothing more leaves now.
+    /// Take the end's reports after a call; `settled`: nothing more leaves now.
     fn look(&mut self, now: Time, settled: bool) {
         let Some(instance) = &self.instance else { return };
         let state = instance.state();

@@ -22,11 +22,11 @@ const CANARY: [u8; 16] = [0xa5; 16];
 
 /// A stack that is there.
 pub struct Library {
-    /// Its name in scenarios.
+    /// Name in scenarios.
     pub name: String,
-    /// Its release.
+    /// Release of the library.
     pub version: String,
-    /// Its controllers.
+    /// Names of its controllers.
     pub controllers: Vec<String>,
     /// Bytes of headers in front of each datagram on the wire.
     pub header: u8,
@@ -35,7 +35,7 @@ pub struct Library {
     functions: Functions,
 }
 
-/// Its functions, none of them null.
+/// Functions of the library, none of them null.
 struct Functions {
     open: Open,
     datagram: unsafe extern "C" fn(*mut Raw, u64, u8, *const u8, usize),
@@ -79,7 +79,7 @@ pub fn load(file: &Path) -> Result<&'static Library, String> {
     if all.iter().any(|known| known.name == library.name) {
         return Err(format!("found the stack {:?} a second time; allowed: each name once", library.name));
     }
-    std::mem::forget(opened); // it stays until the process ends: instances and names live in it
+    std::mem::forget(opened); // the library stays until the process ends: instances and names live in it
     let library: &'static Library = Box::leak(Box::new(library));
     all.push(library);
     Ok(library)
@@ -138,7 +138,7 @@ fn read(table: &Table) -> Result<Library, String> {
     Ok(Library { name, version, controllers, header, round_trips: table.round_trips, functions })
 }
 
-/// What an end says of itself.
+/// State of an end as reported by the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Opening,
@@ -160,7 +160,7 @@ unsafe impl Send for Instance {}
 impl Drop for Instance {
     fn drop(&mut self) {
         let _call = self.begins("close", 0);
-        // SAFETY: it was made by `open`, and nobody has it any more.
+        // SAFETY: the pointer was made by `open`, and is not used again.
         unsafe { (self.library.functions.close)(self.raw.as_ptr()) }
     }
 }

@@ -114,6 +114,8 @@ struct AckWork {
     orig_sack_acked: bool,
     dsack: bool,
     dsack_tlp: bool,
+    /// The ACK reaches the end of a probe of old data, and says no more.
+    probe_acked: bool,
     /// It carries data, or a new word of the window.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
@@ -169,6 +171,8 @@ pub struct Sender {
     controls: bool,
     /// It may ask for a reduction.
     reduces: bool,
+    /// The controller hears of each lost segment.
+    losses: bool,
     rule: Rule,
     slow_start: StartRule,
     start_up: StartUp,
@@ -260,7 +264,8 @@ impl Sender {
             window: Window { ssthresh: config.switches.initial_ssthresh, ..Window::new(config.iw) },
             controls: needs.control,
             reduces: needs.reduces,
-            rates: needs.rate.then(Box::default),
+            losses: needs.losses,
+            rates: needs.keeps_rates().then(|| Box::new(DeliveryRate::new(needs.watches_application))),
             rule: config.rule.clone(),
             board: Scoreboard::default(),
             rtt,
@@ -382,6 +387,7 @@ impl Sender {
             return self.on_ack(now, seg);
         }
         let slow_path = seg.len > 0 || seg.wnd as u64 != self.snd_wnd;
+        self.begin_event(self.clock(now));
         self.hear_window(seg);
         if self.ecn.accurate {
             self.hear_marks(seg, self.standing());
@@ -430,6 +436,7 @@ impl Sender {
 
         let clock = self.clock(now);
         self.heard = (now, clock);
+        self.begin_event(clock);
         let prior_sacked_end = self.board.sacked_end();
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);
@@ -460,7 +467,7 @@ impl Sender {
 
         let mut settled = self.lost == prior.lost;
         if self.loss_probe.is_out() {
-            self.process_tlp_ack(now, seg.ack, &w);
+            self.process_tlp_ack(now, seg.ack, &mut w);
             settled = false;
         }
         self.intent.set(Next::New);

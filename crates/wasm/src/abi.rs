@@ -1,4 +1,4 @@
-//! What the page calls. Numbers cross as they are, texts as an address and a length in linear memory, seeds as BigInt.
+//! Functions that the page calls. Numbers cross as they are, texts as an address and a length in linear memory, seeds as BigInt.
 //!
 //! A panic ends the instance: the page takes a new one.
 
@@ -25,7 +25,7 @@ thread_local! {
     static FAILED: Slot = Slot::default();
 }
 
-/// What a controller did wrong, since [`forget`].
+/// Error of a controller since [`forget`].
 fn failure() -> Option<String> {
     FAILED.with(|slot| slot.lock().ok()?.as_ref().map(controller::Failure::told))
 }
@@ -41,7 +41,7 @@ fn answer(made: &serde_json::Value) -> usize {
     })
 }
 
-/// Bytes that the page fills; whoever takes them frees them.
+/// Bytes that the page fills; the caller frees them.
 ///
 /// # Safety
 ///

@@ -24,7 +24,7 @@ extern "C" {
     fn release(instance: i32);
 }
 
-/// What went wrong first.
+/// The first error.
 pub struct Failure {
     class: String,
     hook: &'static str,
@@ -75,7 +75,7 @@ fn made(name: &str, class: u32, slot: &Slot) -> Own<JsBridge> {
 }
 
 impl JsBridge {
-    /// What an instance that was just made says of itself.
+    /// Read the properties that a new instance reports.
     fn learn(&mut self, slots: &[f64; SLOTS]) -> Result<Said, String> {
         if self.instance < 0 {
             return Err(told(slots));
@@ -95,7 +95,7 @@ impl JsBridge {
     }
 }
 
-/// What it needs by its attributes.
+/// Needs of a class, from its attributes.
 macro_rules! wanted {
     (
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
@@ -205,7 +205,7 @@ pub fn failed(slot: &Slot) -> bool {
     slot.lock().is_ok_and(|failure| failure.is_some())
 }
 
-/// Of a text, the first two slots tell address and length; the page made room for it.
+/// Text whose address and length stand in the first two slots; the page made room for it.
 fn told(slots: &[f64]) -> String {
     let (address, length) = (slots[0] as usize as *mut u8, slots[1] as usize);
     if length == 0 {

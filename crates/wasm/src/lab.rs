@@ -1,4 +1,4 @@
-//! What a page asks for: whether a text is a scenario, and what comes out of its run. Answers are JSON; columns stay where they are.
+//! Requests of a page: whether a text is a scenario, and the results of its run. Answers are JSON; columns stay where they are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,22 +45,22 @@ impl Default for Lab {
     }
 }
 
-/// What a run records for the page.
+/// Records that a run makes for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// What the scenario says.
+    /// The scenario's own records.
     Nothing,
-    /// What the page's figures show, too; of the trace, the columns that they draw.
+    /// The records of the page's figures, too; of the trace, the columns that they draw.
     Figures,
-    /// The same with every column, for who saves it.
+    /// Records of the figures with every column, to be saved.
     Whole,
 }
 
-/// What a run asks the page, now and then.
+/// Calls of a run to the page, now and then.
 pub struct Asks<'a> {
     /// Told which part of the duration is done: whether to stop.
     pub tell: &'a dyn Fn(f64) -> bool,
-    /// What a controller of the page's did wrong, if it did.
+    /// Error of a controller of the page's, if there is one.
     pub failure: &'a dyn Fn() -> Option<String>,
 }
 
@@ -197,7 +197,7 @@ fn refused(refused: &Refused) -> Value {
     })
 }
 
-/// The same scenario, recording what figures show.
+/// The scenario with the records that figures show.
 fn watched(scenario: &Scenario) -> Arc<Scenario> {
     let mut scenario = scenario.clone();
     let step = (scenario.duration_ns / STEPS).max(SHORTEST_NS);

@@ -8,7 +8,7 @@ use ackclock_core::Flags;
 use crate::capture::Row;
 use crate::trace::{Event, Line};
 
-/// What a row is about.
+/// Event of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
     Ack,

@@ -1,4 +1,4 @@
-//! What passed the hosts: a pcapng file, and the packets of traced flows for the table of ACKs.
+//! Packets that crossed the hosts' devices: a pcapng file, and the packets of traced flows for the table of ACKs.
 
 use std::fs::File;
 use std::io::{BufWriter, Error, Result, Write};
@@ -21,7 +21,7 @@ pub struct Row {
     pub header: Header,
 }
 
-/// What becomes of what a ring holds.
+/// Use of the packets in a ring.
 #[derive(Clone, Copy)]
 enum Use {
     /// Packets of flows: for the table of ACKs, and as this interface of the file if they are to be there.

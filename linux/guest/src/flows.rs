@@ -1,5 +1,5 @@
-//! What runs on the hosts: a thread per end of a flow, with blocking calls. A thread that waits costs nothing in virtual
-//! time, and a receiver that throws its data away inside the kernel costs no system call per segment.
+//! Applications on the hosts: a thread per end of a flow, with blocking calls. A thread that waits costs nothing in
+//! virtual time, and a receiver that throws its data away inside the kernel costs no system call per segment.
 
 mod books;
 mod datagram;
@@ -86,7 +86,7 @@ fn thread(work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(run).map(drop)
 }
 
-/// What an application sets of what leaves when: TCP_NODELAY, TCP_CORK.
+/// Options of an application that decide when data leaves: TCP_NODELAY, TCP_CORK.
 pub fn set_pushing(fd: RawFd, [nodelay, cork]: [bool; 2]) -> Result<()> {
     for (name, on) in [(libc::TCP_NODELAY, nodelay), (libc::TCP_CORK, cork)] {
         if on {
@@ -134,7 +134,7 @@ impl End {
         set_pushing(raw, self.pushing)?;
         if self.send_buffer > 0 {
             sys::set_option(raw, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(self.send_buffer / 2))?;
-            // it takes twice as much
+            // the kernel takes twice as much
         }
         Ok(fd)
     }

@@ -37,7 +37,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Of a connection now.
+    /// TCP_INFO of a connection now.
     pub fn of(fd: RawFd) -> Result<Info> {
         let mut raw = [0; 280];
         sys::get_option(fd, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw)?;

@@ -68,13 +68,13 @@ pub struct Pair {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Of its files of output.
+    /// Name of its files of output.
     pub name: String,
     /// Number of its host.
     pub host: usize,
     /// Place of its file.
     pub file: String,
-    /// Its name and arguments.
+    /// Name and arguments.
     pub argv: Vec<String>,
     /// NAME=VALUE.
     pub env: Vec<String>,
@@ -136,9 +136,9 @@ pub enum Network {
 pub struct Stage {
     /// Link whose table it fills.
     pub link: u32,
-    /// What it does there.
+    /// Discipline with its options.
     pub qdisc: Qdisc,
-    /// Its drops are losses of the link, not of its queue.
+    /// Drops count as losses of the link, not of its queue.
     pub loses: bool,
     /// Packets that wait here are the link's queue.
     pub queues: bool,
@@ -174,13 +174,13 @@ pub struct Shaper {
 pub struct Leaf {
     /// The kernel's name.
     pub kind: String,
-    /// What its options begin with.
+    /// First bytes of its options.
     pub head: Vec<u8>,
     /// Number and value of each attribute.
     pub attributes: Vec<(u16, Vec<u8>)>,
-    /// Its options are flagged as nested.
+    /// The options are flagged as nested.
     pub nested: bool,
-    /// It is set anew when the run begins.
+    /// The discipline is set anew when the run begins.
     pub renews: bool,
 }
 
@@ -212,17 +212,17 @@ pub struct Host {
     pub send_buffer: u32,
     /// SO_MAX_PACING_RATE of senders, bytes/s; 0 = none.
     pub max_pacing_rate: u64,
-    /// What applications set on every socket: TCP_NODELAY, TCP_CORK, and TCP_QUICKACK each time they have read.
+    /// Options that applications set on every socket: TCP_NODELAY, TCP_CORK, and TCP_QUICKACK each time they have read.
     pub nodelay: bool,
     pub cork: bool,
     pub quickack: bool,
 }
 
-/// What a device does with packets.
+/// Treatment of packets by a device.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// What waits there.
+    /// Discipline of the packets that wait there.
     pub device: Option<Qdisc>,
     /// Packets of several segments leave it as segments; otherwise they cross the network as one.
     pub cuts: bool,

@@ -31,7 +31,7 @@ use std::io::Result;
 
 /// Pages of memory that all connections together never need.
 const NO_BOUND: &str = "1000000000";
-/// What our BBR draws from (`linux/modules/ackclock_bbr.c`); absent in kernels without it.
+/// Parameters from which our BBR draws (`linux/modules/ackclock_bbr.c`); absent in kernels without it.
 const DRAWS: &str = "/sys/module/ackclock_bbr/parameters";
 
 fn main() {
@@ -42,7 +42,7 @@ fn main() {
         controllers.unwrap_or_default().split_whitespace().map(str::to_string).collect();
     let has = asked().then(features);
     let report = serde_json::json!({ "error": error, "release": sys::release(), "controllers": controllers, "has": has });
-    // Its presence says that the run came to its end; if it cannot be written, its absence says so.
+    // The report says that the run came to its end; if it cannot be written, its absence says so.
     let _ = std::fs::write("/out/report.json", report.to_string());
     sys::power_off();
 }
@@ -52,7 +52,7 @@ fn asked() -> bool {
     !["/script.json", "/job.json"].iter().any(|file| std::path::Path::new(file).exists())
 }
 
-/// What this kernel has of what kernels differ in.
+/// Features of this kernel in which kernels differ.
 fn features() -> serde_json::Value {
     let mut sysctls: Vec<String> = std::fs::read_dir("/proc/sys/net/ipv4")
         .map(|files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect())

@@ -24,7 +24,7 @@ pub const SWITCH: &str = "right";
 /// A namespace.
 pub struct Node {
     namespace: OwnedFd,
-    /// Its configuration.
+    /// Connection that configures the namespace.
     pub netlink: Netlink,
 }
 
@@ -91,7 +91,7 @@ impl Node {
         self.netlink.request(message.attr(IFA_LOCAL, &ip).attr(IFA_ADDRESS, &ip), "address")
     }
 
-    /// Whoever is at the other end of `device` answers to one address; no ARP.
+    /// The peer of `device` answers to one address; no ARP.
     fn neighbour(&self, device: &str, mac: [u8; 6]) -> Result<()> {
         let mut body = vec![libc::AF_INET as u8, 0, 0, 0];
         body.extend_from_slice(&sys::interface_index(device)?.to_ne_bytes());
@@ -120,7 +120,7 @@ fn mix(workload: &WorkloadConfig) -> &[InitialWindow] {
     }
 }
 
-/// What a route tells TCP; 0 = nothing.
+/// Metrics that a route tells TCP; 0 = nothing.
 #[derive(Clone, Copy, Default)]
 struct Metrics {
     initcwnd: u32,
@@ -320,7 +320,7 @@ fn veth(a: &Node, a_name: &str, b: &Node, b_name: &str, mtu: u32, tso: bool) -> 
     Ok(())
 }
 
-/// What a host's card does with packets of several segments: the wire is laid as if it had none.
+/// Set how a host's card treats packets of several segments: the wire is laid as if there were none.
 fn set_card(node: &Node, host: &Host, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_segmentation(DEVICE, host.tso)?;
@@ -339,7 +339,7 @@ fn set_polls(node: &Node, device: &str, card: &Card) -> Result<()> {
     sys::enter(node.fd())?;
     sys::set_aggregation(device, card.gro)?;
     if card.gro_flush_timeout > 0 {
-        // what sysfs shows belongs to the namespace of whoever mounts it
+        // sysfs shows the namespace of the process that mounts it
         sys::mount("sysfs", "/sys")?;
         let set = |name: &str, value: u64| {
             std::fs::write(format!("/sys/class/net/{device}/{name}"), value.to_string())

@@ -30,7 +30,7 @@ pub struct Sample {
     pub retransmissions: u64,
 }
 
-/// What the loop writes down.
+/// Notes of the loop.
 #[derive(Default)]
 pub struct Notes {
     pub samples: Vec<Sample>,
@@ -100,7 +100,7 @@ struct World<'a> {
     capture: Capture,
     notes: Notes,
     measured: Option<Performance>,
-    /// What the disciplines had counted when the warm-up ended.
+    /// Counters of the disciplines at the end of the warm-up.
     before: Vec<qdisc::Stats>,
     /// Start of the interval of goodput, and what each flow had acknowledged then.
     goodput: (u64, Vec<u64>),
@@ -225,7 +225,7 @@ impl World<'_> {
         }
     }
 
-    /// What the loop waits for.
+    /// Descriptors that the loop waits for.
     fn poll(&self, timer: RawFd) -> Result<Poll> {
         let poll = Poll::new()?;
         poll.add(timer, TIMER)?;
@@ -415,7 +415,7 @@ impl World<'_> {
         Ok(made)
     }
 
-    /// What the stages of each link counted.
+    /// Counters of each link, from its stages.
     fn link_counters(&self, links: usize) -> Result<Vec<Counters>> {
         let mut counters = vec![Counters::default(); links];
         let mut seen = vec![false; links];

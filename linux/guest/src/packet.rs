@@ -2,7 +2,7 @@
 
 use ackclock_core::packet::Ecn;
 
-/// What is read of a packet.
+/// Fields that are read of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub source: u16,
@@ -23,7 +23,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of an IPv4 packet that carries TCP, of which at least the headers are there.
+    /// Header of an IPv4 packet that carries TCP, of which at least the headers are there.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         if bytes.len() < 40 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_TCP as u8 {
             return None;
@@ -64,7 +64,7 @@ pub struct Udp<'a> {
 }
 
 impl Udp<'_> {
-    /// Of a packet of which at least the headers are there.
+    /// Datagram of a packet of which at least the headers are there.
     pub fn parse(bytes: &[u8]) -> Option<Udp<'_>> {
         if bytes.len() < 28 || bytes[0] >> 4 != 4 || bytes[9] != libc::IPPROTO_UDP as u8 {
             return None;
@@ -75,10 +75,10 @@ impl Udp<'_> {
     }
 }
 
-/// What tells the packets of one program from those of another.
+/// Addresses that tell the packets of one program from those of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
-    /// Of the Internet Protocol.
+    /// Number of the protocol above IP.
     pub protocol: u8,
     /// Port of the sender, or 0.
     pub source: u16,
@@ -91,7 +91,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Of any IP packet; of what cannot be read, zeros.
+    /// Ends of any IP packet; zeros for fields that cannot be read.
     pub fn of(bytes: &[u8]) -> Ends {
         let v6 = bytes.first().is_some_and(|first| first >> 4 == 6);
         if bytes.len() < if v6 { 40 } else { 20 } {
@@ -118,7 +118,7 @@ fn of_bits(bits: u8) -> Ecn {
     [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][(bits & 3) as usize]
 }
 
-/// What the first option of this kind holds.
+/// Contents of the first option of this kind.
 fn option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
     while let Some(&kind) = options.first() {
         let len = match kind {

@@ -1,5 +1,6 @@
 //! Table `performance`, as the simulator makes it. Counts are those of the kernel's sockets; connections of clients count when they
-//! close. Delays and drops are those of the relay: behind the kernel's own disciplines nobody sees a flow's packets, and they are null.
+//! close. Delays and drops are those of the relay; where the kernel's own disciplines carry the packets, they are null, as a flow's
+//! packets cannot be seen there.
 //!
 //! Differs: round-trip times are the kernel's smoothed ones, read every [`LOOK`] ns, where the simulator has every sample.
 
@@ -15,11 +16,11 @@ use crate::job::Job;
 /// Between two looks at the sockets, ns.
 pub const LOOK: u64 = 10_000_000;
 
-/// What is measured while the run goes on.
+/// Measurements while the run goes on.
 pub struct Performance {
-    /// What the sockets count.
+    /// Counters of the sockets.
     pub meter: Meter,
-    /// RTTs, and delays where nobody else has them.
+    /// RTTs, and delays where no other part has them.
     pub gauges: Gauges,
 }
 

@@ -48,7 +48,7 @@ struct Running<'a> {
     process: Option<i32>,
     started: Option<u64>,
     ended: Option<(u64, Ended)>,
-    /// It was asked to end, or killed, by us.
+    /// The program was asked to end, or killed, by us.
     asked: bool,
     failed: Option<String>,
 }
@@ -56,7 +56,7 @@ struct Running<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Running,
-    /// What counts has ended.
+    /// All programs that count have ended.
     Draining(u64),
     /// The others were asked to end.
     Ending(u64),
@@ -192,7 +192,7 @@ impl<'a> Programs<'a> {
         self.tell(now)
     }
 
-    /// What the run's folder says of the programs, for whoever looks at it from outside.
+    /// Write the state of the programs into the run's folder, to be read from outside.
     fn tell(&self, end: u64) -> Result<()> {
         let of = |one: &Running<'_>| {
             let (code, signal) = match one.ended {
@@ -345,7 +345,7 @@ fn skeleton(from: &Path, to: &Path, depth: u32) -> Result<()> {
 
 /// Where names are looked for.
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files\n";
-/// What a program reads of its processor: nothing of the machine's.
+/// The processor that a program sees: nothing of the machine's.
 const PROCESSOR: &str =
     "processor\t: 0\nvendor_id\t: ackclock\nmodel name\t: one core that takes no time\n\n";
 
@@ -376,7 +376,7 @@ fn switches() -> u64 {
     threads.map(|one| fs::read_to_string(one.path().join("status")).map_or(0, |text| of_status(&text))).sum()
 }
 
-/// Of a process that is not the kernel's own.
+/// Context switches of a process, from its status; 0 for a process of the kernel's own.
 fn of_status(text: &str) -> u64 {
     if !text.contains("VmSize:") {
         return 0;

@@ -47,7 +47,7 @@ fn htb_class(m: Message, rate: u64, burst: u32) -> Message {
     let mut body = [spec.clone(), spec].concat();
     // Without a burst a packet may start when the one before it has ended. With one, `tc` gives the ceiling one of a
     // packet, and the smaller of the two decides.
-    let ticks = |bytes: u32| ((bytes as u64 * 1_000_000_000 / rate.max(1)) >> 6).max(1) as u32; // of 64 ns
+    let ticks = |bytes: u32| ((bytes as u64 * 1_000_000_000 / rate.max(1)) >> 6).max(1) as u32; // ticks of 64 ns
     let bursts = if burst == 0 { [1, 1] } else { [ticks(burst), ticks(CEILING_BURST)] };
     body.extend(words(&[bursts[0], bursts[1], 1514, 0, 0]));
     let m = m.attr(TCA_HTB_PARMS, &body);
@@ -74,7 +74,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// What was counted after `before`; what is held is what is held now.
+    /// Counts after `before`; packets held are those held now.
     pub fn since(&self, before: &Stats) -> Stats {
         Stats {
             bytes: self.bytes - before.bytes,

@@ -54,7 +54,7 @@ pub struct Relay {
     pairs: usize,
     connections: BTreeMap<Key, Connection>,
     numbered: u32,
-    /// Somebody asks for the ordinals of segments.
+    /// The ordinals of segments are needed.
     counts: bool,
     seed: u64,
     framing: u32,
@@ -62,7 +62,7 @@ pub struct Relay {
     pub entered: u64,
     /// Packets dropped, if they were asked for.
     pub drops: Option<Vec<Dropped>>,
-    /// What each flow got, if that was asked for.
+    /// Delays and drops of each flow, if they are recorded.
     pub gauges: Option<Gauges>,
 }
 
@@ -75,11 +75,11 @@ struct Connection {
     number: u32,
     /// Forward and back.
     counts: [Count; 2],
-    /// What the ends of the two directions offer and acknowledge.
+    /// Offers and ACKs of the ends of the two directions.
     offers: [Offer; 2],
 }
 
-/// What one end says of what it got, in numbers that do not wrap.
+/// ACK and window of one end, in numbers that do not wrap.
 #[derive(Clone, Copy)]
 struct Offer {
     ack: u64,
@@ -101,7 +101,7 @@ impl Offer {
         }
         if header.syn {
             self.scale = header.scale.unwrap_or(0);
-            return (self.ack, header.window.into()); // of a SYN never scaled
+            return (self.ack, header.window.into()); // the window of a SYN is never scaled
         }
         (self.ack, u32::from(header.window) << self.scale)
     }
@@ -329,7 +329,7 @@ impl Relay {
         self.offer(Time(now), self.routes[flow as usize][usize::from(!forward)][0], packet);
     }
 
-    /// What flows got, if that was asked for and this is one of them.
+    /// Gauges of this flow, if they are recorded.
     fn gauges_of(&mut self, flow: u32) -> Option<&mut Gauges> {
         self.gauges.as_mut().filter(|_| (flow as usize) < self.plain.len())
     }
@@ -364,7 +364,7 @@ impl Relay {
         Some((flow, conn, segment, header.ecn))
     }
 
-    /// The same of a packet of a program: TCP shows its header, all else is opaque.
+    /// Read a packet of a program: TCP shows its header, all else is opaque.
     fn read_unknown(&mut self, flow: u32, forward: bool, sent: &Sent) -> (u32, u32, Content, Ecn) {
         let seen = packet::Ends::of(sent.head());
         let (ours, peer) = if forward { (seen.source, seen.target) } else { (seen.target, seen.source) };
@@ -476,7 +476,7 @@ impl Relay {
     }
 }
 
-/// What a packet needs at least between its transmission and the far end of a link, ns.
+/// Least time of a packet between its transmission and the far end of a link, ns.
 fn least_delay(link: &LinkConfig) -> u64 {
     let varies = link.capacity.is_some() || link.reorder.is_some();
     if varies {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 /// a multiple of the timer wheel's coarsest buckets.
 const FIRST: u64 = 1_348_576_500_000;
 
-/// What is to be played, as the host side writes it (`ackclock.linux._script`).
+/// Script to play, as the host side writes it (`ackclock.linux._script`).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {

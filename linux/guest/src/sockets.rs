@@ -37,7 +37,7 @@ pub struct Owner {
     pub flow: u32,
     /// Place among the workload's connections.
     pub place: u32,
-    /// Its applications set TCP_QUICKACK each time they have read.
+    /// The applications set TCP_QUICKACK each time they have read.
     pub quickack: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct Sockets {
     block: Vec<u8>,
 }
 
-/// What became of an event.
+/// Kind of an event.
 pub enum Event {
     /// A client knocks at the listener of this number.
     Listener(usize),
@@ -110,7 +110,7 @@ impl Sockets {
         self.poll.add(fd, LISTENERS + number as u64)
     }
 
-    /// What has happened, with the state of the ends brought up to date; and whether that may not be all.
+    /// Events so far, with the state of the ends brought up to date. True if there may be more.
     pub fn events(&mut self) -> Result<(Vec<Event>, bool)> {
         let mut raw = Vec::new();
         let more = self.poll.ready(&mut raw)?;
@@ -335,7 +335,7 @@ impl Sockets {
         self.by_peer.remove(&pair.peer);
         self.free.push(id.at);
         if pair.ends.iter().flatten().any(|s| s.seen.failed) {
-            // whoever is left gives up at once, too
+            // the remaining end gives up at once, too
             for socket in pair.ends.iter().flatten() {
                 sys::abort_on_close(socket.fd.as_raw_fd());
             }

@@ -351,7 +351,7 @@ pub struct Ring {
     block: usize,
 }
 
-/// What a ring holds of a packet.
+/// Packet in a ring.
 pub struct Seen<'a> {
     /// CLOCK_REALTIME, ns.
     pub t: u64,
@@ -359,7 +359,7 @@ pub struct Seen<'a> {
     pub outgoing: bool,
     /// Bytes of the IP packet.
     pub len: u32,
-    /// Its beginning.
+    /// Beginning of the packet.
     pub head: &'a [u8],
 }
 

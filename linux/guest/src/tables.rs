@@ -196,7 +196,7 @@ fn fetches(fetches: &[Fetched], changes: &[Change]) -> Table {
         .ssthresh("ssthresh_end", server().map(|i| i.ssthresh))
 }
 
-/// What passed the kernel's disciplines.
+/// Traffic of the kernel's disciplines.
 pub fn links(names: &[String], counters: &[Counters]) -> Table {
     let rows = || counters.iter();
     Table::new("links")
@@ -247,7 +247,7 @@ fn samples(samples: &[Sample]) -> Table {
         .span("sndbuf_limited_s", rows().map(|r| Span::from_us(r.info.sndbuf_limited_us)))
 }
 
-/// What a kernel says of what holds a program back, at each sample.
+/// The kernel's clocks of what holds a program back, at each sample.
 pub fn clocks(samples: &[Sample]) -> Table {
     let rows = || samples.iter();
     Table::new("clocks")

@@ -10,7 +10,7 @@ use ackclock_sim::scenario::spec::TraceLevel;
 
 use crate::flows::{MOST_FLOWS, SENDER_PORT};
 
-/// What a tracepoint said.
+/// Report of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// An ACK is about to be processed.
@@ -88,7 +88,7 @@ const USED: [(&str, &[&str]); 3] = [
 /// Linux has it since 6.15; without it no growth is reported.
 const GROWTH: &str = "tcp_rcvbuf_grow";
 
-/// What each of these tracepoints prints, by the kernel's own description; a tracepoint that it lacks is absent.
+/// Fields that each of these tracepoints prints, by the kernel's own description; a tracepoint that it lacks is absent.
 pub fn events() -> BTreeMap<String, Vec<String>> {
     let of = |name: &str| {
         let text = fs::read_to_string(format!("{ROOT}/events/tcp/{name}/format")).ok()?;

@@ -27,7 +27,7 @@ use crate::{sys, DRAWS};
 pub struct Clients {
     pairs: Vec<Pair>,
     sockets: Sockets,
-    /// What they left.
+    /// Records of the transactions.
     pub log: TransactionLog,
     error: Option<Error>,
 }
@@ -39,7 +39,7 @@ struct Pair {
     started: bool,
 }
 
-/// What it does.
+/// Workload of a pair.
 enum Work {
     Transactions(Transactions<Id>),
     Conversation(Conversation<Id>),
@@ -71,7 +71,7 @@ impl Work {
     }
 }
 
-/// What carries it.
+/// Place of a pair in the run: flow, group, stop and next wake-up.
 struct Side {
     flow: FlowId,
     group: usize,
@@ -90,7 +90,7 @@ struct Side {
 }
 
 impl Clients {
-    /// Nobody has come yet.
+    /// Clients before the first one has come.
     pub fn new(job: &Job, wiring: &Wiring, shared: &Shared) -> Result<Clients> {
         let refused = |e: ackclock_sim::Error| Error::other(e.to_string());
         let record = &job.scenario.record;
@@ -169,12 +169,12 @@ impl Clients {
         self.sockets.fd()
     }
 
-    /// When the next client comes, or somebody has thought.
+    /// When the next client comes, or the next wait is over.
     pub fn next_event(&self) -> u64 {
         self.pairs.iter().map(|pair| pair.side.wake_at).min().unwrap_or(u64::MAX)
     }
 
-    /// Those come who come up to `now`.
+    /// Let the clients come that are due up to `now`.
     pub fn advance(&mut self, now: u64, shared: &Shared) -> Result<()> {
         let Clients { pairs, sockets, log, error } = self;
         for Pair { work, side, started } in pairs.iter_mut().filter(|pair| pair.side.wake_at <= now) {

@@ -29,6 +29,8 @@ class Controller:
     | `on_start(window, now, srtt, smss)` | Then, with this RTT (zero if it gave no sample). |
     | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before losses are looked for. |
     | `on_ecn(window, ack)` | The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
+    | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`. |
+    | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`. |
     | `on_congestion_event(window, in_flight)` | Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments. |
     | `on_mark_event(window, in_flight)` | Asked in its place if a mark is the reason and not a loss. |
     | `min_cwnd(ssthresh)` | Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
@@ -64,6 +66,8 @@ class Controller:
         It comes with HyStart, unless the stack says which slow start it is to have.
     wants_unlimited
         Its window grows also where it is not the limit.
+    wants_watches_application
+        The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     buffer_windows
         Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
     slow_packets
@@ -86,6 +90,7 @@ class Controller:
     wants_own_start: bool = False
     wants_hystart: bool = False
     wants_unlimited: bool = False
+    wants_watches_application: bool = False
     buffer_windows: int = 0
     slow_packets: int = 0
     # written by tools/contract.py: end

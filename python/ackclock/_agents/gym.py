@@ -36,12 +36,12 @@ LARGEST = 2.0**20
 LEAST = 2.0
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Of the observation; what is more is cut off here, and is whole in `info`."""
+"""Upper bounds of the observation; what is more is cut off here, and is whole in `info`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """What the ACKs of one step reported.
+    """Report of the ACKs of one step.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class _Channel:
 
     def __init__(self) -> None:
         self.rest: Callable[[], Step | None] = lambda: None
-        """What ACKs have told since the last step."""
+        """Report of the ACKs since the last step."""
         self.out: queue.SimpleQueue[Step | Run | BaseException] = queue.SimpleQueue()
         self.actions: queue.SimpleQueue[float | None] = queue.SimpleQueue()
 
@@ -140,14 +140,14 @@ def _controller(channel: _Channel, step_s: float | None, paced: bool) -> type:
                 return
             told = self.rest()
             assert told is not None
-            channel.rest = self.rest  # of the end that sends: the other has a controller as well
+            channel.rest = self.rest  # the end that sends: the other has a controller as well
             action = channel.ask(told)
             window.cwnd = min(max(window.cwnd * 2.0**action, LEAST), LARGEST)
             self.begin = ack.now
             self._clear()
 
         def rest(self) -> Step | None:
-            """What the ACKs since the last step have told; None if there was none."""
+            """Report of the ACKs since the last step; None if there was none."""
             if self.newest is None or self.begin is None:
                 return None
             now, srtt, min_rtt, cwnd, in_flight = self.newest

@@ -77,11 +77,11 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         self._random = np.random.default_rng()
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Of an agent."""
+        """Observation space of an agent."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Of an agent."""
+        """Action space of an agent."""
         return self.action_spaces[agent]
 
     def reset(
@@ -119,7 +119,7 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Floats, Floats]):  # type: ignore[
         return seen_now, rewards, complete, over, infos
 
     def digest(self) -> str | None:
-        """Of the packets so far: equal seeds and actions give equal ones."""
+        """Digest of the packets so far: equal seeds and actions give equal ones."""
         return self._bank.digest()
 
     def _play(self, actions: dict[str, Floats]) -> Any:

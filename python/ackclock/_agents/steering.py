@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 
 HIGHEST = (1.0, 100.0, 1.0, 100.0, 1.0)
-"""Of the observation; what is more is cut off here, and is whole in the step."""
+"""Upper bounds of the observation; what is more is cut off here, and is whole in the step."""
 
 _FIELDS = {name: at for at, name in enumerate(_engine.Steering.fields())}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """What one step told, an entry for each run, or for each agent.
+    """Report of one step, an entry for each run, or for each agent.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class Bank:
         return Steps(**columns, best_bps=self._best.copy()), np.frombuffer(over, dtype=np.bool_)
 
     def digest(self, at: int = 0) -> str | None:
-        """Of the packets of a run so far; None before it has begun."""
+        """Digest of the packets of a run so far; None before it has begun."""
         return self._engine.digest(at)
 
 

@@ -152,7 +152,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, NDArray[Any]]):
         return observation, rewards, complete, over & ~complete, info
 
     def digest(self, at: int) -> str | None:
-        """Of the packets of a run so far: equal seeds, scenarios and actions give equal ones."""
+        """Digest of the packets of a run so far: equal seeds, scenarios and actions give equal ones."""
         return self._bank.digest(at)
 
     def _begin(self, places: NDArray[np.intp]) -> NDArray[np.int64]:

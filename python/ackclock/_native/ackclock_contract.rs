@@ -26,6 +26,10 @@ pub mod needs {
     pub const UNLIMITED: u32 = 512;
     /// It is told of what comes while nothing is outstanding, by `on_idle`.
     pub const IDLE: u32 = 1024;
+    /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+    pub const WATCHES_APPLICATION: u32 = 2048;
+    /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+    pub const LOSSES: u32 = 4096;
 }
 
 /// A sample of the delivery rate, over the flight of the newest segment that an ACK covers.
@@ -58,6 +62,7 @@ pub struct Rate {
     is_app_limited: u32,
     is_retrans: u32,
     is_ack_delayed: u32,
+    is_probe_ack: u32,
 }
 
 impl Rate {
@@ -72,6 +77,10 @@ impl Rate {
     /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
     pub fn is_ack_delayed(&self) -> bool {
         self.is_ack_delayed != 0
+    }
+    /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
+    pub fn is_probe_ack(&self) -> bool {
+        self.is_probe_ack != 0
     }
 }
 
@@ -106,6 +115,7 @@ pub struct Ack {
     /// Next offset to send.
     pub snd_nxt: u64,
     cwnd_limited: u32,
+    window_held: u32,
     paced: u32,
     /// Time until the pacer lets the next segment leave; zero if it may leave at once.
     pub departs_in: u64,
@@ -141,6 +151,10 @@ impl Ack {
     /// The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false.
     pub fn cwnd_limited(&self) -> bool {
         self.cwnd_limited != 0
+    }
+    /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half of it.
+    pub fn window_held(&self) -> bool {
+        self.window_held != 0
     }
     /// The sender paces its packets.
     pub fn paced(&self) -> bool {
@@ -216,6 +230,12 @@ pub trait Controller: Sized {
     fn on_ecn(&mut self, window: &mut Window, ack: &Ack) -> bool {
         true
     }
+
+    /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
+    fn on_lost(&mut self, window: &mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
+
+    /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`.
+    fn on_repaired(&mut self, window: &mut Window, now: u64, delivered: u64, is_app_limited: bool) {}
 
     /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
@@ -298,6 +318,8 @@ pub struct Hooks {
     on_start: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int>,
     on_sample: Option<unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack) -> c_int>,
     on_ecn: Option<unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack, *mut c_int) -> c_int>,
+    on_lost: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int>,
+    on_repaired: Option<unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int>,
     ssthresh: Option<unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int>,
     ssthresh_for_mark: Option<unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int>,
     min_cwnd: Option<unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> c_int>,
@@ -336,6 +358,8 @@ impl Hooks {
         on_start: Some(on_start::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int),
         on_sample: Some(on_sample::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack) -> c_int),
         on_ecn: Some(on_ecn::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, *const Ack, *mut c_int) -> c_int),
+        on_lost: (C::NEEDS & needs::LOSSES != 0).then_some(on_lost::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32, u32, u32) -> c_int),
+        on_repaired: Some(on_repaired::<C> as unsafe extern "C" fn(*mut c_void, *mut Window, u64, u64, u32) -> c_int),
         ssthresh: Some(ssthresh::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),
         ssthresh_for_mark: Some(ssthresh_for_mark::<C> as unsafe extern "C" fn(*mut c_void, *const Window, u32, *mut u32) -> c_int),
         min_cwnd: Some(min_cwnd::<C> as unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> c_int),
@@ -374,6 +398,14 @@ unsafe extern "C" fn on_sample<C: Controller>(cc: *mut c_void, window: *mut Wind
 
 unsafe extern "C" fn on_ecn<C: Controller>(cc: *mut c_void, window: *mut Window, ack: *const Ack, answer: *mut c_int) -> c_int {
     unsafe { called::<C>(cc, |cc| *answer = c_int::from(cc.on_ecn(&mut *window, &*ack))) }
+}
+
+unsafe extern "C" fn on_lost<C: Controller>(cc: *mut c_void, window: *mut Window, now: u64, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: u32) -> c_int {
+    unsafe { called::<C>(cc, |cc| cc.on_lost(&mut *window, now, delivered, lost, tx_in_flight, is_app_limited != 0)) }
+}
+
+unsafe extern "C" fn on_repaired<C: Controller>(cc: *mut c_void, window: *mut Window, now: u64, delivered: u64, is_app_limited: u32) -> c_int {
+    unsafe { called::<C>(cc, |cc| cc.on_repaired(&mut *window, now, delivered, is_app_limited != 0)) }
 }
 
 unsafe extern "C" fn ssthresh<C: Controller>(cc: *mut c_void, window: *const Window, in_flight: u32, answer: *mut u32) -> c_int {

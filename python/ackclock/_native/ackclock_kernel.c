@@ -76,6 +76,7 @@ struct connection {
 	struct sk_buff head;     /* the segment that leaves next */
 	bool waits;              /* there is one */
 	u32 counted, counted_ce; /* of the ACK under way, in `delivered` and `delivered_ce` */
+	u32 counted_lost;        /* and in `lost`: told one by one */
 	unsigned long given_rate;
 	bool started;
 	bool elsewhere; /* it allocated memory: its bytes are not all of it */
@@ -432,7 +433,8 @@ static void hear(struct connection *c, const struct ackclock_ack *ack)
 	tp->bytes_acked = ack->snd_una;
 	tp->mss_cache = ack->smss;
 	tp->sacked_out = ack->sacked;
-	tp->is_cwnd_limited = !!(ack->cwnd_limited);
+	tp->is_cwnd_limited = !!(ack->window_held);
+	tp->ackclock_cwnd_limited = !!(ack->cwnd_limited);
 	tp->ackclock_in_flight = ack->in_flight;
 	tp->inet_conn.icsk_ca_state = (u8)ack->ca_state;
 	sock(c)->sk_pacing_status = ack->paced ? SK_PACING_FQ : SK_PACING_NONE;
@@ -442,7 +444,9 @@ static void hear(struct connection *c, const struct ackclock_ack *ack)
 	tp->delivered_ce += ack->delivered_ce - c->counted_ce;
 	c->counted = ack->delivered;
 	c->counted_ce = ack->delivered_ce;
-	tp->lost += ack->newly_lost;
+	if (ack->newly_lost > c->counted_lost)
+		tp->lost += ack->newly_lost - c->counted_lost;
+	c->counted_lost = ack->newly_lost;
 	if (ack->rate.is_given) {
 		tp->delivered = (u32)ack->rate.total_delivered;
 		tp->lost = (u32)ack->rate.total_lost;
@@ -586,7 +590,7 @@ static int cc_on_sample(void *cc, struct ackclock_window *w, const struct ackclo
 	if (ack->slow_path || ack->ece)
 		flags = CA_ACK_SLOWPATH | (ack->ece ? CA_ACK_ECE : 0);
 	give(c, w); /* before what the ACK says: the pacing rate is of the one before */
-	c->counted = c->counted_ce = 0;
+	c->counted = c->counted_ce = c->counted_lost = 0;
 	hear(c, ack);
 	if (!module->pkts_acked && !module->in_ack_event)
 		return 0;
@@ -689,6 +693,40 @@ static int cc_on_tx_start(void *cc, struct ackclock_window *w, uint64_t now, uin
 	return 0;
 }
 
+/* A segment is lost: as much of it as kernels with BBRv3 note at its sending. */
+static int cc_on_lost(void *cc, struct ackclock_window *w, uint64_t now, uint64_t delivered, uint32_t lost, uint32_t tx_in_flight,
+		      uint32_t is_app_limited)
+{
+	struct connection *c = cc;
+	struct sk_buff segment = { .len = c->tp.mss_cache, .ackclock_cb = { .sacked = TCPCB_LOST, .tcp_gso_segs = 1 } };
+	struct tcp_skb_cb *cb = &segment.ackclock_cb;
+
+	set_clock(now);
+	c->tp.tcp_mstamp = ackclock_clock.ns / 1000;
+	c->tp.tcp_clock_cache = ackclock_clock.ns;
+	c->tp.delivered = (u32)delivered;
+	c->tp.lost++;
+	c->counted_lost++;
+	cb->tx.in_flight = tx_in_flight;
+	cb->tx.lost = c->tp.lost - lost;
+	cb->tx.is_app_limited = is_app_limited != 0;
+	cb->tx.delivered_mstamp = 1; /* known, which is all that is asked of it */
+	give(c, w);
+	GUARDED(c, "skb_marked_lost", module->skb_marked_lost(sock(c), &segment));
+	take(c, w);
+	return 0;
+}
+
+static int cc_on_repaired(void *cc, struct ackclock_window *w, uint64_t now, uint64_t delivered, uint32_t is_app_limited)
+{
+	struct connection *c = cc;
+
+	set_clock(now);
+	c->tp.delivered = (u32)delivered;
+	c->tp.tlp_orig_data_app_limited = is_app_limited != 0;
+	return event(c, w, CA_EVENT_TLP_RECOVERY);
+}
+
 static int cc_on_restart(void *cc, struct ackclock_window *w, uint64_t snd_nxt)
 {
 	((struct connection *)cc)->tp.snd_nxt = (u32)snd_nxt;
@@ -721,6 +759,7 @@ static int cc_on_control(void *cc, struct ackclock_window *w, const struct ackcl
 		rs.is_app_limited = rate->is_app_limited;
 		rs.is_retrans = rate->is_retrans;
 		rs.is_ack_delayed = rate->is_ack_delayed;
+		rs.is_acking_tlp_retrans_seq = rate->is_probe_ack;
 		rs.tx_in_flight = rate->tx_in_flight;
 		rs.lost = rate->lost;
 		rs.prior_lost = (u32)rate->total_lost - rate->lost;
@@ -895,6 +934,13 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 		controller.on_rto = cc_on_rto;
 		controller.on_recovered = cc_on_recovered;
 		controller.on_restart = cc_on_restart;
+	}
+	if (module->skb_marked_lost) {
+		/* a kernel with Google's changes for BBRv3, which sees to more than a call for each loss */
+		controller.needs |= ACKCLOCK_NEEDS_RATE | ACKCLOCK_NEEDS_LOSSES | ACKCLOCK_NEEDS_WATCHES_APPLICATION;
+		controller.on_lost = cc_on_lost;
+		if (module->cwnd_event)
+			controller.on_repaired = cc_on_repaired;
 	}
 	if (module->cwnd_event || module->cwnd_event_tx_start)
 		controller.on_tx_start = cc_on_tx_start;

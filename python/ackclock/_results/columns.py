@@ -59,7 +59,7 @@ def series(name: str, kind: str, buffer: Any) -> pl.Series:
 
 
 def plain(kind: str, buffer: Any) -> list[Any]:
-    """The same as plain values; NaN becomes None."""
+    """Column as plain values; NaN becomes None."""
     if isinstance(buffer, Missing):
         return [None] * len(buffer)
     if kind == "str":

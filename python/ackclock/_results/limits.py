@@ -1,4 +1,6 @@
-"""What held a sender back, in words: of a run of ours, or of a capture. No polars, which takes longer to import than a short run takes."""
+"""Causes that held a sender back, in words: of a run of ours, or of a capture. No polars, which takes longer to import
+than a short run takes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ CAUSES: Mapping[str, str] = {
 """Causes in the engine's order, and what held the sender back then."""
 
 COLUMNS = {name: f"limit_{name}_s" for name in CAUSES}
-"""Of tables `flows` and `limits`."""
+"""Columns of tables `flows` and `limits`."""
 
 SAID = 0.1
 """Share of the time from which on a cause is named beside the first."""
@@ -51,7 +53,7 @@ def shares(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def sentence(seconds: Mapping[str, float]) -> str:
-    """What held the sender back, in a sentence without its full stop; empty if it never sent.
+    """Causes that held the sender back, in a sentence without its full stop; empty if it never sent.
 
     Examples
     --------

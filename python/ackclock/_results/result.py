@@ -87,7 +87,7 @@ class _Result:
 
     @cached_property
     def performance(self) -> pl.DataFrame:
-        """What each flow, each group and the run got after the warm-up (`record.performance`).
+        """Performance of each flow, each group and the run after the warm-up (`record.performance`).
 
         Returns
         -------
@@ -126,7 +126,7 @@ class _Result:
 
     @property
     def queues(self) -> pl.DataFrame:
-        """The same as `links`: each link has one queue."""
+        """Table `links`: each link has one queue."""
         return self.links
 
     @cached_property
@@ -141,7 +141,7 @@ class _Result:
 
     @cached_property
     def limits(self) -> pl.DataFrame:
-        """What held each flow of TCP back, in seconds by cause, per interval (`record.limits_interval`)."""
+        """Causes that held each flow of TCP back, in seconds by cause, per interval (`record.limits_interval`)."""
         return self._frame("limits")
 
     @cached_property
@@ -216,7 +216,7 @@ class _Result:
 
     @cached_property
     def messages(self) -> pl.DataFrame:
-        """What controllers in C said by `printk`, in order. Of a single run only."""
+        """Messages of controllers in C by `printk`, in order. Of a single run only."""
         return self._frame("messages")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -602,7 +602,7 @@ def names() -> set[str]:
 
 @contextmanager
 def _readable(place: Path) -> Iterator[None]:
-    """What polars says of a table that it cannot read, in a line."""
+    """Context that raises in a line what polars says of a table that it cannot read."""
     import polars as pl
 
     try:
@@ -666,10 +666,10 @@ def check_tables(folder: Path, tables: Mapping[str, Columns], *, whole: bool, gr
 
 
 MARKS = ("run.json",)
-"""What shows that a folder is that of a run."""
+"""Files that show that a folder is that of a run."""
 
 LARGEST = 2**31
 """Bytes of a table that is read."""
 
 MOST_VALUES = 2**28
-"""Of a table that is read: rows times columns."""
+"""Values of a table that is read: rows times columns."""

@@ -30,7 +30,7 @@ SAME = (
     "nothing in it is random, so there is no interval; let the flows' start be drawn, as in "
     'start = { kind = "uniform", low = "0 s", high = "1 s" }, or add loss, jitter or arrivals'
 )
-"""What to say where all seeds gave one run."""
+"""Words for a batch in which all seeds gave one run."""
 
 
 class SameRunWarning(UserWarning):
@@ -481,7 +481,7 @@ def _check_controllers(controllers: Mapping[str, type] | None) -> dict[str, type
 
 
 def raise_failure(raw: Mapping[str, Any]) -> None:
-    """What a controller of the user's own did wrong ends the run."""
+    """End the run if a controller of the user's own has failed."""
     if "failure" not in raw:
         return
     controller, hook, time_s, cause = raw["failure"]
@@ -493,15 +493,15 @@ def raise_failure(raw: Mapping[str, Any]) -> None:
 
 
 def problem(cause: BaseException) -> str:
-    """What a controller did wrong; of one in C, the engine says all of it."""
+    """Fault of a controller; of one in C, the engine says all of it."""
     return str(cause) if isinstance(cause, _engine.Fault) else said(cause)
 
 
 def _source(made: Any) -> str:
-    """What distinguishes the code of one controller or function from another's."""
+    """Text that distinguishes the code of one controller or function from another's."""
     import inspect
 
-    made = getattr(made, "func", made)  # of a class with options, which are in the compiled scenario
+    made = getattr(made, "func", made)  # a class with options has these in the compiled scenario
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):
@@ -520,7 +520,7 @@ def engine_call(work: Callable[[], Any]) -> Any:
         key, found, allowed = error.args
         raise ScenarioError(key=key, found=found, allowed=allowed) from None
     except ValueError as error:
-        if str(error).startswith("stack "):  # what a library reports cannot be
+        if str(error).startswith("stack "):  # an impossible value that a library reports
             raise InputError(str(error)) from None
         raise ScenarioError(
             found=f"a scenario that the engine refuses ({error})", allowed="see `ackclock schema`"

@@ -23,7 +23,7 @@ FEW = 4
 
 
 def tables(scenario: Scenario, rows: Callable[[str], list[dict[str, Any]]]) -> dict[str, Any]:
-    """What `ackclock run --json` prints of the tables; `rows` gives those of a table.
+    """Parts of `ackclock run --json` that come from tables; `rows` gives those of a table.
 
     The keys `fetches`, `transactions`, `datagrams`, `video` and `performance` are there if the run has such.
     """
@@ -64,7 +64,7 @@ def fetches(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Of each step of each flow's conversations: messages begun and arrived, and their latency."""
+    """Messages begun and arrived, and their latency, by flow and step of its conversations."""
     steps: dict[tuple[int, int, str], list[Row]] = {}
     for row in rows:
         steps.setdefault((row["flow"], row["step"], row["writer"]), []).append(row)
@@ -78,7 +78,7 @@ def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
-    """What became of each video player, as `ackclock.video.players` has it."""
+    """Outcome of each video player, as `ackclock.video.players` has it."""
     by_flow: dict[int, list[Row]] = {}
     for row in sorted(chunks, key=lambda row: (row["flow"], row["idx"])):
         by_flow.setdefault(row["flow"], []).append(row)
@@ -101,7 +101,7 @@ def players(chunks: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """Of values in ascending order, linear between two; None without any.
+    """Quantile of values in ascending order, linear between two; None without any.
 
     Examples
     --------

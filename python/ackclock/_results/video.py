@@ -212,7 +212,7 @@ def players(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean(values: Matrix) -> float:
-    """Of those that are numbers."""
+    """Mean of the values that are numbers."""
     import numpy as np
 
     there = values[~np.isnan(values)]

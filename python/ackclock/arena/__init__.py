@@ -1,4 +1,6 @@
-"""The arena: controllers of anybody on the same drawn scenarios, where none of them can be fitted to what is asked."""
+"""The arena: controllers by different authors on the same drawn scenarios, where none of them can be fitted to what is
+asked.
+"""
 
 from __future__ import annotations
 

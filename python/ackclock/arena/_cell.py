@@ -48,16 +48,18 @@ PROCESSES = (
     "pty.spawn",
     "subprocess.Popen",
 )
-"""Those that Python is refused as well, because they make processes that are not sealed. What has to be compiled needs a compiler."""
+"""Calls that Python is refused as well, because they make processes that are not sealed. A controller that has to be
+compiled needs a compiler.
+"""
 
 LATER = ("sys._getframe",)
-"""Those that are refused in runs; while modules are loaded, many look who imports them."""
+"""Calls that are refused in runs; while modules are loaded, many look who imports them."""
 
 FRAMES = ("ag_frame", "cr_frame", "gi_frame", "tb_frame")
 """Attributes that lead to frames."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
-"""What is called in runs, where the guard "reach" is off: own code can change it."""
+"""Functions that runs call, where the guard "reach" is off: own code can change them."""
 
 THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
@@ -87,12 +89,12 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             box.append(str(error))
         ready.release()
         never.acquire()
-    except BaseException:  # what own code has done to this process has no end, and a traceback is no answer
+    except BaseException:  # own code can have done anything to this process, and a traceback is no answer
         os._exit(1)
 
 
 def _worker(given: int, back: int, guards: str, box: list[Any], ready: Any, *, compiled: bool) -> Callable[[], None]:
-    """What makes the tasks, once own code is in the box. All that it calls is held here."""
+    """Function that makes the tasks, once own code is in the box. All that it calls is held here."""
     run, opened, packed, length = _engine.run_each, marshal.loads, struct.pack, struct.unpack
     read, write, ended, clock, threads = os.read, os.write, os._exit, time.thread_time, _thread._count
     base64, quoted, number, text_of = binascii.b2a_base64, json.encoder.encode_basestring_ascii, float.__repr__, str

@@ -60,7 +60,8 @@ def can() -> bool:
 
 
 def prepared(*, reads: int, writes: int) -> Callable[[], None]:
-    """What puts the filter around this process, with all its threads; it cannot be taken off. All that is needed for it is held before.
+    """Function that puts the filter around this process, with all its threads; it cannot be taken off. All that is
+    needed for it is held before.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def shut(process: int) -> bool:
         for thread in Path(f"/proc/{process}/task").iterdir():
             if "\nSeccomp:\t2\n" not in (thread / "status").read_text("ascii", "replace"):
                 return False
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
     return True
 

@@ -162,7 +162,7 @@ class _Process:
         self._send(pickle.dumps(tuple(owned)))
 
     def make(self, task: Task) -> tuple[Done | None, str]:
-        """What came back, or why nothing does."""
+        """Outcome of a task, or the reason for there being none."""
         token = secrets.token_hex(16)
         tables = [(name, None if columns is None else tuple(columns)) for name, columns in task.tables]
         what = (token, task.texts, task.runs, task.metrics, tables, task.budget_s, task.memory, task.limit_s)

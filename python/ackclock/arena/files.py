@@ -130,7 +130,7 @@ def place(standing: Standing, row: Row) -> str:
 
 
 def command(table: Table) -> str:
-    """What makes the same table again."""
+    """Command that makes the same table again."""
     from ackclock.own import short
 
     entries = " ".join(f"--entry {short(e.controller)}" for e in table.plan.entries)
@@ -286,7 +286,7 @@ def _lab(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def pareto(table: Table) -> Figure:
-    """What each entry gets against what it costs: nobody is better in both than those on the line."""
+    """Figure of each entry's gain against its cost: no entry is better in both than those on the line."""
     import polars as pl
 
     task = table.plan.task

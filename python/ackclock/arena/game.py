@@ -40,7 +40,7 @@ MEMORY = 2**30
 UNSURE = ": it looks at a clock, at other runs, or at what is not of the run"
 
 WARM_UP = "1500 ms"
-"""What is not counted, where the trap "start" is off."""
+"""Time that is not counted, where the trap "start" is off."""
 
 TRAPS = (
     "held-out",
@@ -56,7 +56,7 @@ TRAPS = (
     "delay",
     "loss",
 )
-"""What cheaters run into; tests switch one off to show that it is what stops one."""
+"""Traps for cheaters; tests switch one off to show that it is what stops one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is asked for.
+    """Plan of a play.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What came of it.
+    """Outcome of a play.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def play(
     tell
         Told what is done, and which share of it.
     stop
-        Set by whoever wants an end.
+        Set to end the play early.
     others
         Runs of references in searches, by draw and seed, which several plays share.
 

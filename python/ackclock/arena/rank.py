@@ -85,9 +85,9 @@ def ahead(
     entries
         Scores of each, on the same draws.
     left
-        What each leaves to others, on the draws where that counts; none: nobody starves anybody.
+        What each leaves to others, on the draws where that counts; none: no entry starves another.
     starves
-        Whoever leaves less in the mean of all draws of a resample is behind those who leave more, whatever the score.
+        An entry that leaves less in the mean of all draws of a resample is behind those who leave more, whatever the score.
 
     Examples
     --------

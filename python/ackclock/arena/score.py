@@ -1,6 +1,6 @@
 """From the tables of a run to its score, 0 to 1: the weighted geometric mean of the terms that count in its family.
 
-A geometric mean, so that nobody makes up for what he gives up altogether: whoever delivers nothing gains nothing by a short queue.
+A geometric mean, so that no entry makes up for a term that it gives up altogether: one that delivers nothing gains nothing by a short queue.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = fr
 def terms(
     task: Task, draw: Draw, run: Frames, reference: Frames, *, off: frozenset[str] = frozenset()
 ) -> dict[str, float]:
-    """What counts in a scenario.
+    """Terms that count in a scenario.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Answers requests for scores, one after the other, for programs that write controllers: each goes through the tiers, and stops where it is beaten for sure.
 
-A request is a JSON object; `Server.answer` has its keys. Runs are kept in a folder for as long as the server is there, so that CUBIC, Reno and whoever is to be beaten run once.
+A request is a JSON object; `Server.answer` has its keys. Runs are kept in a folder for as long as the server is there, so that CUBIC, Reno and the controller to be beaten run once.
 """
 
 from __future__ import annotations

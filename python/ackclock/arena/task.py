@@ -37,7 +37,7 @@ TERMS: Mapping[str, str] = {
     "speed": "least possible time of a response by its time, the mean of all; one that was not finished counts 0",
     "worst": "1 less the regret in the worst environment that a search found",
 }
-"""What may count: each is 0 to 1, and more is better."""
+"""Terms that may count: each is 0 to 1, and more is better."""
 
 TIERS = ("quick", "medium", "full")
 PUBLIC = "public"
@@ -83,7 +83,7 @@ class Family:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is asked of a controller.
+    """Task for controllers.
 
     Parameters
     ----------
@@ -243,7 +243,9 @@ def read(text: str, name: str) -> Task:
 
 
 def drawn(task: Task, salt: str, count: int) -> list[Draw]:
-    """So many scenarios of each family. Another salt, others; the first ones of a longer list are those of a shorter one."""
+    """Scenarios of each family, `count` of each. Another salt, others; the first ones of a longer list are those of a
+    shorter one.
+    """
     found = []
     for family in task.families:
         for number in range(1, count + 1):

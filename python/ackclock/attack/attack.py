@@ -24,7 +24,7 @@ REFERENCES = ("cubic", "reno", "bbr3")
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What is searched.
+    """Search for a worst case.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Attack:
         return OBJECTIVES[self.objective]
 
     def identity(self) -> dict[str, Any]:
-        """What a journal must be of, to be gone on with."""
+        """Values that a journal must agree with, to be gone on with."""
         from ackclock.own import described, named
         from ackclock.sweep.task import engine_identity
 
@@ -108,7 +108,7 @@ class Attack:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of an attack.
+    """Outcome of an attack.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Found:
 
     @property
     def score(self) -> float:
-        """Of the worst case as it was found."""
+        """Score of the worst case as it was found."""
         return self.scores[0].score
 
     @property
@@ -177,7 +177,7 @@ def run(
     progress
         Told how many candidates have been looked at, and the best score so far.
     stopped
-        Whether somebody wants an end.
+        Whether the search is to end early.
     others
         Runs of references that searches with the same budget, objective and seed share, in which those of this one are put.
 

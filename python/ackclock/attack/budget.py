@@ -72,7 +72,7 @@ class Gene:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """What a budget's table holds: ranges of the head and of each group, and fixed values."""
+    """Keys of a budget's table: ranges of the head and of each group, and fixed values."""
 
     about: str
     head: tuple[str, ...]
@@ -147,7 +147,7 @@ WINDOW = "200000 bytes"
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What the adversary may do.
+    """Limits of the adversary.
 
     Parameters
     ----------
@@ -182,15 +182,15 @@ class Budget:
 
     @property
     def genes(self) -> tuple[Gene, ...]:
-        """Of the longest candidate."""
+        """Genes of the longest candidate."""
         return self.head + self.group * self.count
 
     def genes_of(self, candidate: Candidate) -> tuple[Gene, ...]:
-        """Of a candidate, which may be shorter."""
+        """Genes of a candidate, which may be shorter."""
         return self.genes[: len(candidate)]
 
     def groups(self, candidate: Candidate) -> list[tuple[int, ...]]:
-        """Its groups."""
+        """Groups of a candidate."""
         head, size = len(self.head), max(len(self.group), 1)
         return [candidate[i : i + size] for i in range(head, len(candidate), size)]
 
@@ -379,7 +379,7 @@ MOST_GROUPS = 64
 
 def _gene(key: str, given: Any, refuse: Any) -> Gene:
     dimension, unit, quantum, base, log = FORMS[key]
-    # what a link may hold begins at nothing; a single value is one that the adversary cannot change
+    # ranges of what a link may hold begin at nothing; a single value is one that the adversary cannot change
     ends = (
         given
         if isinstance(given, Sequence) and not isinstance(given, str)

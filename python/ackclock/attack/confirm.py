@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """What the kernel says.
+    """Answer of the kernel.
 
     Parameters
     ----------
@@ -69,9 +69,7 @@ def ask(found: Found) -> Confirmed:
     mine = [at for at, _ in arms]
     there = found.runs.scored(found.worst, tables, [""] * len(arms))
     if found.attack.wanted.apart is not None:
-        score = (
-            simulated.score
-        )  # of what two runs have at the same time; all references were asked, or the number stands for them
+        score = simulated.score  # two runs at the same time; all references were asked, or the number stands for them
     else:
         score = found.attack.wanted.score(
             simulated.values[0], [simulated.values[i] for i in mine[1:]], [simulated.delivered[i] for i in mine[1:]]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ackclock.plot import Figure
 
 APART, LEAST_PACKETS = 0.1, 10
-"""Of what is delivered: share, and packets, by which one must be ahead of the other."""
+"""Lead of one run over the other in what is delivered: share, and packets."""
 
 STATE = ("cwnd", "ssthresh", "pipe", "ca_state", "srtt_s", "min_rtt_s", "rto_s", "backoff", "newly_lost")
 """Columns of the trace that are shown."""
@@ -49,13 +49,13 @@ class Parting:
 
     @property
     def cause(self) -> str:
-        """What held the target, in a few words, the longest first."""
+        """Causes that held the target, in a few words, the longest first."""
         parts = [f"{share * 100:.0f} % {what}" for what, share in self.held.items() if share >= LEAST_SHARE]
         return ", ".join(parts)
 
 
 LEAST_SHARE = 0.1
-"""Of the time: what held the target for less is not named."""
+"""Share of the time below which a cause that held the target is not named."""
 
 FULL = 0.9
 """Share of the window in flight from which on the window is what holds a sender."""
@@ -85,7 +85,9 @@ def _duration_s(found: Found) -> float:
 
 
 def _held(one: Run, since_s: float, end_s: float) -> dict[str, float]:
-    """What held the first flow after each ACK until the next event: a timeout, recovery, its window, or its pacing rate."""
+    """Causes that held the first flow after each ACK until the next event: a timeout, recovery, its window, or its
+    pacing rate.
+    """
     import polars as pl
 
     rows = one.acks.filter((pl.col("flow") == 0) & (pl.col("t_s") >= since_s))

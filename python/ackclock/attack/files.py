@@ -1,4 +1,4 @@
-"""What an attack leaves: `worst.toml`, which runs as it stands, `attack.json`, `junit.xml` and the page."""
+"""Files of an attack: `worst.toml`, which runs as it stands, `attack.json`, `junit.xml` and the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = "ackclock.attack/1"
 
 WRITTEN = ("worst.toml", "attack.json", "junit.xml", "report.html", "figures", "own")
 MARKS = ("attack.json",)
-"""What an attack leaves in its folder beside the journal, and what shows that a folder is one of an attack."""
+"""Files of an attack in its folder beside the journal, and those that show that a folder is one of an attack."""
 
 
 def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed | None, at_most: float | None) -> Path:
@@ -62,7 +62,7 @@ def _worst(found: Found, folder: Path) -> str:
 
 
 def again(attack: Attack) -> str:
-    """What to type to get the same result."""
+    """Command that gives the same result."""
     from ackclock.own import short
 
     usual = Attack(target=attack.target, budget=attack.budget)

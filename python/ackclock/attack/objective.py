@@ -1,7 +1,7 @@
 """Objectives: what is run for a candidate, and its score. A score is a regret, 0 to 1: what the target lacks of what a reference has.
 
-Every candidate is run once with the target and once with each reference, in the same environment under the same seed. Where nobody
-could have had anything, nobody lacks anything: the score is 0.
+Every candidate is run once with the target and once with each reference, in the same environment under the same seed. Where no sender
+could have had anything, the target lacks nothing: the score is 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Tables = Mapping[str, Mapping[str, Sequence[Any]]]
 """Table -> column -> values, of one run."""
 
 LEAST_BYTES = 50 * 1448
-"""What the best reference must deliver: of a few packets, one more or less would be a large share."""
+"""Bytes that the best reference must deliver: of a few packets, one more or less would be a large share."""
 
 FLOOR = 4
 """Segments. A window that is no larger is at its floor (BBR's is 4, CUBIC's 2)."""
@@ -27,7 +27,7 @@ STUCK_RTTS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
-    """What an objective knows of the environment.
+    """Path of a run, as far as an objective knows it.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What the adversary wants.
+    """Objective of the adversary.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def delivered(t: Tables, groups: int = 1) -> float:
 
 
 def _share_lacking(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """What the target lacks of the best reference's, where more is better."""
+    """Share of the best reference's value that the target lacks, where more is better."""
     best = max(values)
     return (best - target) / best if best > 0 and max(weights) >= LEAST_BYTES else 0.0
 
 
 def _excess(target: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """What part of the target's is more than that of the reference which delivers most, where less is better."""
+    """Part of the target's value that exceeds that of the reference which delivers most, where less is better."""
     other = _of_the_best(values, weights)
     return (target - other) / target if target > 0 and max(weights) >= LEAST_BYTES else 0.0
 
@@ -172,7 +172,9 @@ def _stuck(t: Tables, path: Path) -> float:
 
 
 def _early(t: Tables, path: Path) -> float:
-    """What share of the packets that fit into path and queue was missing in the window when one was lost; the worst of all losses."""
+    """Share of the packets that fit into path and queue that was missing in the window when one was lost; the worst of
+    all losses.
+    """
     rows = t["samples"]
     found, last, before = 0.0, 0, 0.0
     columns = (rows["flow"], rows["cwnd"], rows["retransmissions"], rows["ca_state"])

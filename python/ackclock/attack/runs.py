@@ -98,7 +98,7 @@ class Runs:
     identity
         What the journal must be of.
     stopped
-        Whether somebody wants an end.
+        Whether the runs are to end early.
     others
         Runs of references that searches share, which look at the same environments with the same seed; None: each makes its own.
     """
@@ -137,7 +137,7 @@ class Runs:
         InputError
             If a run fails.
         KeyboardInterrupt
-            If somebody wants an end; what has been run is in the journal.
+            If the runs are to end early; what has been run is in the journal.
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         self.ran += len(self._asked(new))
@@ -150,7 +150,7 @@ class Runs:
             self.executor.submit(self._number, self._task(part))
         failed: Exception | None = None
         unfinished = False
-        while waiting:  # also what nobody wants any more, which would come back to the next who waits
+        while waiting:  # also parts that are no longer wanted, which would come back to the next caller
             for number, done in self.executor.wait(0.5):
                 part = waiting.pop(number)
                 if isinstance(done, Exception):
@@ -174,7 +174,7 @@ class Runs:
         return [self.known[c] for c in candidates]
 
     def _compiled(self, arm: Arm) -> tuple[dict[str, Any], tuple[Any, ...]]:
-        """What the compiled scenario has for a controller, and the classes that it names."""
+        """Keys of a controller in the compiled scenario, and the classes that it names."""
         network = {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms"}}
         made = Scenario.from_dict({"duration": "1 s", "network": network, "flows": [dict(arm.flow)]})
         group = made.to_engine()["flows"][0]

@@ -28,7 +28,7 @@ TRIES = 50
 
 
 class Enough(Exception):
-    """So many candidates have been looked at as were wanted."""
+    """Raised when as many candidates have been looked at as were wanted."""
 
 
 def at_random(ask: Ask, budget: Budget, seed: int) -> None:

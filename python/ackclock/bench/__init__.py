@@ -1,4 +1,4 @@
-"""What the engine costs: time per packet beside a yardstick, and instructions per packet, counted by Cachegrind."""
+"""Costs of the engine: time per packet beside a yardstick, and instructions per packet, counted by Cachegrind."""
 
 from __future__ import annotations
 

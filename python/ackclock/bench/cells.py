@@ -1,4 +1,4 @@
-"""What is measured: the reference dumbbell, and what can be done to it."""
+"""Cells that are measured: the reference dumbbell, and what can be done to it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ RUST_LIBRARY = re.compile(r"/rustc/|/library/(core|alloc|std)/|^\?\?\?$")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instructions:
-    """What a cell executes.
+    """Instructions that a cell executes.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Instructions:
     packets: int
     """Delivered while counting."""
     components: dict[str, float]
-    """Of `per_packet`, by part of the engine."""
+    """Parts of `per_packet`, by part of the engine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@ __all__ = ["ControllerCost", "Measured", "Report", "measure", "measure_controlle
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What a cell cost.
+    """Cost of a cell.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class Measured:
 
 
 MOST_OVER_RENO = 1.5
-"""What a built-in controller may cost per packet, times Reno."""
+"""Bound on the cost of a built-in controller per packet, times Reno."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControllerCost:
-    """What a packet costs under one controller: one flow at 100 Mbit/s, all controllers in turn in one process.
+    """Cost of a packet under one controller: one flow at 100 Mbit/s, all controllers in turn in one process.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +27,8 @@ def diff(
         int, typer.Option(parser=whole_number(0, 2**63 - 1), metavar="N", help="Seed of both backends.")
     ] = 1,
     change: Annotated[
-        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a value. Repeatable.")
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a value; with --drawn in every scenario. Repeatable."),
     ] = NOTHING,
     network: Annotated[
         str, typer.Option(metavar="relay|qdisc|auto", help="relay: the simulator's links and losses.")
@@ -78,6 +80,8 @@ def diff(
     for option, given in (("--family", family), ("--count", count)):
         if given and not drawn:
             raise InputError(f"{option}: found it without --drawn; allowed: together with --drawn")
+    if change and (patterns or reference):
+        raise InputError("--set: found it beside --patterns or --reference; allowed: with FILE or --drawn")
     if jobs and not drawn and seeds is None:
         raise InputError("--jobs: found it without --drawn and --seeds; allowed: together with one of them")
     if seeds is not None and (file is None or figure is not None):
@@ -97,7 +101,7 @@ def diff(
         _all_cells(seed, as_json=as_json)
         return
     if drawn:
-        _all_drawn(seed, family, count, jobs or _terminal.cpus(), as_json=as_json)
+        _all_drawn(seed, family, count, jobs or _terminal.cpus(), changes=_run.changes(change), as_json=as_json)
         return
     assert file is not None
     scenario = load(file, changes=_run.changes(change))
@@ -283,6 +287,7 @@ def _all_drawn(
     jobs: int,
     *,
     pair: tuple[str, str] | None = None,
+    changes: Mapping[str, Any] | None = None,
     as_json: bool,
 ) -> None:
     from ackclock.diff import errors, judge, table
@@ -309,6 +314,8 @@ def _all_drawn(
         else:
             key = name if name == "lossy" else f"{name}s"
             todo += drawn(seed, **{**dict.fromkeys(("transfers", "bulks", "lossy"), 0), key: many or 0})
+    if changes:
+        todo = [replace(one, scenario=one.scenario.set_all(dict(changes))) for one in todo]
     with _terminal.progress() as progress:
         rows = _terminal.interruptible(partial(judge, todo, jobs=jobs, told=progress, kernels=pair))
     if as_json:

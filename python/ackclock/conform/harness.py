@@ -22,7 +22,7 @@ PLACE = "@"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What became of a case.
+    """Result of a case.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _outcome(found: Sequence[Found]) -> Outcome:
 
 
 def _triggered(case: Case, made: Scenario, first: Run, seed: int) -> Run | None:
-    """The same run again, with a change 1 ns after the candidate entered a state: up to then both are the same."""
+    """Run made again, with a change 1 ns after the candidate entered a state: up to then both are the same."""
     from ackclock._results.run import run as simulate
 
     trigger = case.trigger

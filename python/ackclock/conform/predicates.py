@@ -1,4 +1,4 @@
-"""What a case may ask of a run. Each predicate says whether it holds, and the number behind it."""
+"""Predicates that a case may ask of a run. Each says whether it holds, and the number behind it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATES: Mapping[str, float] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What a predicate found: True, False, or None where its precondition did not arise."""
+    """Finding of a predicate: True, False, or None where its precondition did not arise."""
 
     holds: bool | None
     said: str
@@ -42,7 +42,7 @@ def found(bound: Bound, said: str, value: float, most: float | None = None) -> F
 
 
 def limits(asked: Mapping[str, Any]) -> Bound:
-    """What a case asks of a number by "least" and "most"."""
+    """Bound that a case sets for a number by "least" and "most"."""
     return Bound(low=asked.get("least", -math.inf), high=asked.get("most", math.inf))
 
 

@@ -35,7 +35,7 @@ from ackclock.scenario import Scenario
 __all__ = ["OWN", "SHARE", "Drawn", "Miss", "comes_back", "draw"]
 
 SHARE = 0.9
-"""Of what the flow has without trouble."""
+"""Share of the flow's goodput without trouble."""
 
 PACKET_BITS = 8 * 1500
 LEAST_BDP, MOST_BDP, MOST_BDP_OF_MODEL = 10, 80, 250
@@ -112,7 +112,7 @@ def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, A
     number, seed
         Of the draw.
     """
-    # Of Python's generator only `random()` is promised to give the same numbers in every version.
+    # Python promises only of `random()` that it gives the same numbers in every version.
     one = random.Random(f"trouble {seed} {number}").random
 
     def between(low: float, high: float) -> float:

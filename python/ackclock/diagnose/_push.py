@@ -22,6 +22,9 @@ LEAST, MARKED = 3, 0.8
 ENDED = 0.3
 """Bursts whose last segment is full, of which so large a share is marked that the mark tells nothing."""
 
+BURSTS = 10
+"""Bursts of several segments, from which on they count alone as well: a single segment is marked where a write ends, and nowhere else."""
+
 
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Whether PSH on a full segment tells where a write ended.
@@ -52,9 +55,18 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
         (pl.col("timestamp") != pl.col("timestamp").shift(-1)) | (pl.col("echo") != pl.col("echo").shift(-1))
         if apart is None
         else (pl.col("t_s").shift(-1) - pl.col("t_s")) > apart
+    ).fill_null(value=True)
+    bursts = own.group_by(last.shift(1, fill_value=False).cum_sum().alias("burst"), maintain_order=True).agg(
+        pl.col("length").sum().alias("whole"),
+        pl.col("length").last(),
+        (pl.col("flags").last() & PSH > 0).alias("marked"),
     )
-    ends = own.filter(last & (pl.col("length") >= mss) & (pl.col("length") % mss == 0))
-    return ends.height < LEAST or float(ends.select(marked.mean()).item()) < ENDED
+    ends = bursts.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
+    large = ends.filter(
+        pl.col("whole") > mss
+    )  # a sender that marks packets of several segments does not mark a single one
+    of_large = float(large.select(pl.col("marked").mean()).item()) if large.height >= BURSTS else 0.0
+    return of_large < ENDED and (ends.height < LEAST or float(ends.select(pl.col("marked").mean()).item()) < ENDED)
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:

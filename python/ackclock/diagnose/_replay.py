@@ -11,7 +11,16 @@ from ackclock._results.limits import CAUSES
 from ackclock.diagnose._passed import Passed
 from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._unseen import LEAST_RTO_S, UNSEEN
-from ackclock.diagnose._waits import Instant, causes_of, is_buffered, is_level, is_paced, last_departures, with_buffer
+from ackclock.diagnose._waits import (
+    Instant,
+    causes_of,
+    holds_small_back,
+    is_buffered,
+    is_level,
+    is_paced,
+    last_departures,
+    with_buffer,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +57,8 @@ class Replay:
     """Not paced, and as much in flight in every round trip."""
     buffered: bool = False
     """The application may have waited for room in the send buffer."""
+    small: bool = False
+    """Writes of less than a segment wait for the ACK of the one before (Nagle)."""
     acks: int = 0
     gap: float = 0.0
     """Up to which packets are of one instant, s."""
@@ -373,6 +384,7 @@ class _Sender:
             timeouts=self.timeouts,
             paced=paced,
             buffered=buffered,
+            small=holds_small_back(self.done, self.mss),
             level=not paced and is_level(self.done, causes, self.mss),
             acks=self.acks,
             gap=self.gap,
@@ -387,6 +399,8 @@ def unexplained(found: Replay) -> float:
     found
         A replay.
     """
+    if found.small:
+        return 0.0  # several writes fill a segment, which leaves when the last of them comes
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
     last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more

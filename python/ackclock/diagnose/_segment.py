@@ -19,6 +19,10 @@ CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
 """Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
 
 
+NEAR = 0.9
+"""Part of what the receiver has announced that a path with a smaller MTU, a tunnel as a rule, still takes."""
+
+
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
     """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
 
@@ -57,7 +61,10 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     }
     best, covers = 0, 0
     for size in sorted((size for size in sizes if size <= most), reverse=True):
-        covered = sum(length * count for length, count in known if length % size == 0)
+        explained = [(length, count) for length, count in known if length % size == 0]
+        if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
+            continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
+        covered = sum(length * count for length, count in explained)
         if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
             best, covers = size, covered
-    return best or USUAL_SEGMENT
+    return best or (allowed if LEAST_SEGMENT <= allowed <= LARGEST_SEGMENT else USUAL_SEGMENT)

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
-__all__ = ["Instant", "causes_of", "is_buffered", "is_level", "is_paced", "last_departures", "with_buffer"]
+__all__ = [
+    "Instant",
+    "causes_of",
+    "holds_small_back",
+    "is_buffered",
+    "is_level",
+    "is_paced",
+    "last_departures",
+    "with_buffer",
+]
 
 BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
@@ -37,6 +47,10 @@ ACKS = 3
 
 LONGER = 2
 """How many times as long as the one before a wait for pacing may be."""
+
+
+EVEN = 3
+"""Times as long as a short wait between two departures that a long one is at most, where writes of one size fill segment after segment."""
 
 
 @dataclass(slots=True)
@@ -75,14 +89,19 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
     An application whose last segment waits for an ACK (Nagle) looks alike; but it writes more at a time, and not many times in a round
     trip.
     """
-    alone = 0
-    gaps: list[float] = []
-    sizes: list[int] = []
-    rtts: list[float] = []
+    alone, gaps, sizes = left_alone(instants)
+    rtts = [now.rtt for now in instants if now.rtt is not None]
+    if alone <= 20 or len(gaps) <= PACED * alone or not rtts or holds_small_back(instants, mss):
+        return False
+    gap = median(gaps)
+    return gap <= BURST_S or (gap < median(rtts) and median(sizes) <= 2 * mss)
+
+
+def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
+    """Departures of new data without an ACK; of those behind what did not end a write, the waits, s, and the sizes."""
+    alone, gaps, sizes = 0, [], []
     pushed, left = True, 0.0
     for now in instants:
-        if now.rtt is not None:
-            rtts.append(now.rtt)
         if now.new and not now.clocked and not now.recovering:
             alone += 1
             if not pushed:
@@ -90,10 +109,28 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
                 sizes.append(now.new)
         if now.new:
             pushed, left = now.pushed, now.t
-    if alone <= 20 or len(gaps) <= PACED * alone or not rtts:
-        return False
-    gap = median(gaps)
-    return gap <= BURST_S or (gap < median(rtts) and median(sizes) <= 2 * mss)
+    return alone, gaps, sizes
+
+
+def holds_small_back(instants: list[Instant], mss: int) -> bool:
+    """Whether what is less than a segment leaves, over and over, with the ACK of the one before (Nagle): nothing is left then, and a sender that has always more
+    to pace sends none that is short. What leaves in between leaves evenly, as writes fill it; a pace within larger writes has their pauses beside it.
+    """
+    small, held, short, last = 0, 0, 0, 0
+    for now in instants:
+        if now.new:
+            rest = now.new % mss
+            if rest and small:
+                short += 1
+                held += now.clocked and last < small <= now.una
+            small = now.nxt if rest else small
+        last = now.una
+    alone = sorted(left_alone(instants)[1])
+    longest = EVEN * alone[len(alone) // 10] if alone else float("inf")
+    left = [now.t for now in instants if now.new]
+    gaps = [then - before for before, then in pairwise(left)]
+    even = sum(gap for gap in gaps if gap <= longest) >= LEVEL * sum(gaps)
+    return held >= LEAST_WAKES and held >= LEVEL * short and even
 
 
 def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:

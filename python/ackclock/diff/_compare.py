@@ -71,7 +71,9 @@ class Agreement:
 
     @property
     def difference(self) -> float | None:
-        """Of the simulator's, relative to the kernel's; of two kernels, of the second's, relative to the first's."""
+        """Difference of the simulator's value, relative to the kernel's; of two kernels, of the second's, relative to
+        the first's.
+        """
         if self.of_first:
             return self.kernel / self.simulator - 1 if self.simulator and self.kernel is not None else None
         if self.simulator is None or not self.kernel:

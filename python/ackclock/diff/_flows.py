@@ -62,7 +62,7 @@ class Flow:
 
     @property
     def text(self) -> str:
-        """What differs first: an event, else a number of the flow; "" if nothing does."""
+        """First difference: an event, else a number of the flow; "" if there is none."""
         if self.difference:
             return self.difference
         for name, (a, b), near in (
@@ -83,7 +83,7 @@ class Flow:
 
     @property
     def effect(self) -> float | None:
-        """Of the first goodput against the second."""
+        """Difference of the first goodput, relative to the second."""
         a, b = self.goodput_bps
         return None if a is None or not b else a / b - 1
 

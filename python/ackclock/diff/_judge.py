@@ -23,7 +23,7 @@ __all__ = ["Judged", "errors", "judge", "table"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """What became of one drawn scenario.
+    """Comparison of one drawn scenario.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Judged:
     kernel
         The kernel's release.
     given
-        A flow is of BBR, and the kernel's draws are the simulator's (`bbr_drawn` of linux/modules).
+        A flow is of BBR, and the kernel's draws are the simulator's (`bbr_drawn`, or `bbr3_drawn`, of linux/modules).
     """
 
     name: str
@@ -234,13 +234,13 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 def _draws(drawn: Drawn) -> bool:
     """BBR draws the phase in which it begins to probe."""
-    return any(flow.congestion_control == "bbr" for flow in drawn.scenario.flows)
+    return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 
 def _follows(run: Run) -> bool:
     """The simulator, or a kernel whose BBR draws as the simulator's."""
     kernel = run.provenance.get("kernel")
-    return kernel is None or "bbr_drawn" in kernel["controllers"]
+    return kernel is None or not {"bbr_drawn", "bbr3_drawn"}.isdisjoint(kernel["controllers"])
 
 
 def _counts(simulator: Run, kernel: Run, column: str) -> tuple[int, int]:

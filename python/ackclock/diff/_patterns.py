@@ -86,4 +86,4 @@ PATTERNS = (
     Pattern(name="the last three", drops=(_lost(SEGMENTS - 2, SEGMENTS),)),
     Pattern(name="the last ten, cubic", drops=(_lost(SEGMENTS - 9, SEGMENTS),), controller="cubic"),
 )  # fmt: skip
-"""What `ackclock diff --patterns` runs."""
+"""Patterns that `ackclock diff --patterns` runs."""

@@ -64,7 +64,7 @@ class Spread:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Of the values."""
+        """Means of the values."""
         return sum(self.first) / len(self.first), sum(self.second) / len(self.second)
 
 

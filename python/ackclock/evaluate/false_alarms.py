@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 REPETITIONS = 200
 SEEDS: Mapping[str, int] = {"quick": 400, "standard": 100, "full": 200}
-"""Of each cell, from which those of a repetition are drawn: at least twice the most that an evaluation takes."""
+"""Seeds of each cell, from which those of a repetition are drawn: at least twice the most that an evaluation takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarms:
-    """What came of it.
+    """Verdicts of repeated evaluations.
 
     Parameters
     ----------

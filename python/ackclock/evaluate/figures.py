@@ -15,7 +15,7 @@ from ackclock.plot.grid import Line, draw_bars, log_axis, series, wide
 
 
 def named(evaluation: Evaluation, arm: str) -> str:
-    """What figures call an arm."""
+    """Name of an arm in figures."""
     plan = evaluation.plan
     if arm == "candidate":
         return plan.candidate.name if plan.candidate.name != REFERENCE else f"{plan.candidate.name} (candidate)"
@@ -40,7 +40,7 @@ def _legend_above(figure: Any, axes: Sequence[Any], width: float) -> None:
 
 
 LETTERS_PER_INCH = 13
-"""Of a legend or a title."""
+"""Letters in an inch of a legend or a title."""
 
 
 def arms(evaluation: Evaluation) -> list[str]:
@@ -49,7 +49,7 @@ def arms(evaluation: Evaluation) -> list[str]:
 
 
 def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict | None:
-    """What the row's verdict would be if this arm were the candidate."""
+    """Verdict of the row if this arm were the candidate."""
     found: list[Judged] = []
     for j in row.cells:
         theirs = evaluation.numbers.get((row.row.id, j.cell.id, j.measure.name, arm))
@@ -60,7 +60,7 @@ def as_candidate(evaluation: Evaluation, row: RowVerdict, arm: str) -> Verdict |
 
 
 def overview(evaluation: Evaluation) -> list[Figure]:
-    """Those of rows 12, 8 and 14, if they were run."""
+    """Figures of rows 12, 8 and 14, if they were run."""
     drawn = (_scatter(evaluation), _harm(evaluation), _harm_map(evaluation), _loss_map(evaluation))
     return [f for f in drawn if f is not None]
 
@@ -317,7 +317,7 @@ def worst(evaluation: Evaluation, row: RowVerdict) -> Figure:
 
 
 def _lines_of(group: Any) -> list[str]:
-    """What line each flow of a group is part of: its own, or that of them all."""
+    """Line to which each flow of a group belongs: its own, or that of them all."""
     few = 1 < group.count <= FEW
     return [f"{group.label} {i + 1}" if few else group.label for i in range(group.count)]
 

@@ -36,7 +36,7 @@ def scenario_file(row: str, cell: str, arm: str) -> str:
 
 
 def command(evaluation: Evaluation, row: RowVerdict, arm: str = "candidate") -> str:
-    """What runs the worst cell of a row again, in the folder of the evaluation."""
+    """Command that runs the worst cell of a row again, in the folder of the evaluation."""
     from ackclock.own import named
 
     worst = row.worst

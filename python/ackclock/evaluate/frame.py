@@ -31,12 +31,12 @@ def buffer_packets(mbit: float, rtt_ms: float, bdp: float) -> int:
 
 
 def warm_up_s(rtt_ms: float) -> float:
-    """What is not counted, s."""
+    """Time that is not counted, s."""
     return max(10.0, 50 * rtt_ms / 1e3)
 
 
 def measured_s(rtt_ms: float) -> float:
-    """What is counted, s."""
+    """Time that is counted, s."""
     return max(50.0, 200 * rtt_ms / 1e3)
 
 
@@ -53,7 +53,7 @@ def flows(name: str, controller: str = PLACE, *, rtt_ms: float, count: int = 1, 
 
 
 VOICE: Mapping[str, Any] = {"name": "probe", "workload": {"kind": "voice"}}
-"""A telephone call, whose delay is that of whoever shares the queue."""
+"""A telephone call, whose delay is that of every flow in the same queue."""
 
 
 def camera(controller: str = "cubic") -> dict[str, Any]:
@@ -133,7 +133,7 @@ def dumbbell(
 
 
 def about(mbit: float, rtt_ms: float, bdp: float | None = None, what: str = "", **more: Any) -> dict[str, Any]:
-    """What names a cell."""
+    """Properties that name a cell."""
     found: dict[str, Any] = {"rate_bps": mbit * 1e6, "rtt_s": rtt_ms / 1e3}
     if bdp is not None:
         found["buffer_bdp"] = bdp

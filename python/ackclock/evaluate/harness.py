@@ -26,17 +26,19 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor, Status, Store
 
 NAME = "evaluate"
-"""Of the sweep in the store."""
+"""Name of the sweep in the store."""
 
 REFERENCE = "cubic"
 INFORMATION = ("reno", "bbr3")
 """Shown in the candidate's place beside it; no verdict rests on them, and cells of the full scale are left out."""
 
 FEW_SEEDS = 3
-"""Of each cell under those, and of a victim alone, of which only the mean is needed: no verdict rests on their seeds."""
+"""Seeds of each cell under those, and of a victim alone, of which only the mean is needed: no verdict rests on their
+seeds.
+"""
 
 SEEDS: Mapping[str, tuple[int, int]] = {"quick": (3, 3), "standard": (10, 40), "full": (10, 80)}
-"""Of each cell: at first, and at most."""
+"""Seeds of each cell: at first, and at most."""
 
 KEPT = (
     ("performance", None),
@@ -62,7 +64,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is asked for.
+    """Plan of an evaluation.
 
     Parameters
     ----------
@@ -141,7 +143,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What came of it.
+    """Outcome of an evaluation.
 
     Parameters
     ----------
@@ -171,7 +173,7 @@ class Evaluation:
 
     @cached_property
     def digest(self) -> str:
-        """Of all digests."""
+        """Digest of all digests."""
         import hashlib
 
         text = "".join(
@@ -239,7 +241,7 @@ def evaluate(
 
 
 def _with_search(evaluation: Evaluation, folder: Path, executor: Executor, stop: threading.Event | None) -> Evaluation:
-    """The same with the row of the search, if it was asked for."""
+    """Evaluation with the row of the search, if it was asked for."""
     from ackclock.evaluate.search import searched
 
     plan = evaluation.plan
@@ -394,7 +396,7 @@ def _made(
         )
     if status.failed:
         if made_by is not None:
-            kernel.unchanged(made_by)  # what failed may be the machine's fault
+            kernel.unchanged(made_by)  # a failure may be the machine's fault
         raise RunsFailedError(_why(store, entries, cells, status.failed))
     store.compact(recipe.text)
     runs = campaign.by_cell("runs")

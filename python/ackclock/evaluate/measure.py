@@ -1,4 +1,4 @@
-"""What is measured of a run. Each function makes a number per seed of the tables that a cell's runs left."""
+"""Measures of a run. Each function makes a number per seed of the tables that a cell's runs left."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def harm_to_delay(group: str) -> Of:
 
 
 def _alone(t: Tables, group: str, column: str) -> float:
-    """What a victim has alone, the mean over a few seeds: both arms are held against it, so it only scales their difference."""
+    """Mean of a victim alone over a few seeds: both arms are held against it, so it only scales their difference."""
     assert t.alone is not None, "the cell runs the victim alone, too"
     mean = _mean([v for v in t.alone.group(group, column).values() if math.isfinite(v)])
     return math.nan if mean is None else mean
@@ -144,7 +144,7 @@ def jain(length_s: float = 10.0, begin_s: float = 10.0) -> Of:
 
 
 def share_of(flow: int, begin_s: float) -> Of:
-    """What one flow has of all goodput from a time on."""
+    """Share that one flow has of all goodput from a time on."""
     import polars as pl
 
     def share(rows: pl.DataFrame, _: Cell) -> float | None:
@@ -304,7 +304,7 @@ def backoff(begin_s: float, end_s: float) -> Of:
     def growth(rows: pl.DataFrame, c: Cell) -> float | None:
         if not rows.height:
             return None
-        # What was on its way when all was lost, and one tail loss probe, are not backoff.
+        # Packets on their way when all was lost, and one tail loss probe, are not backoff.
         quiet = begin_s + max(1.0, 10 * c.about["rtt_s"])
         sent = rows.filter(pl.col("event").is_in(SENT) & pl.col("t_s").is_between(quiet, end_s))["t_s"].to_list()
         gaps = [b - a for a, b in pairwise(sorted(set(sent)))]  # a timeout of QUIC sends two packets at once

@@ -40,10 +40,10 @@ KINDS = {"worse": "fails", "mixed": "fails", "no difference shown": "undecided",
 
 
 WRITTEN = ("cells", "cells.parquet", "evaluate.json", "figures", "junit.xml", "report.html")
-"""What an evaluation leaves in its folder, beside its store."""
+"""Files of an evaluation in its folder, beside its store."""
 
 MARKS = ("evaluate.json",)
-"""What shows that a folder is that of an evaluation."""
+"""Files that show that a folder is that of an evaluation."""
 
 
 def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str] | None = None) -> Path:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor
 
 BUDGET, EVALUATIONS, SEED = "steps", 200, 1
-"""Of the search."""
+"""Settings of the search."""
 
 FOLDER = "search"
 """Where its journals are kept, one for each that was begun."""

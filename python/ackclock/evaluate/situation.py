@@ -1,4 +1,4 @@
-"""What a row of the evaluation is: a sentence of RFC 9743, the cells in which it is looked at, and what is measured there."""
+"""Rows of the evaluation: a sentence of RFC 9743, the cells in which it is looked at, and what is measured there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALES = ("quick", "standard", "full")
 Scale = Literal["quick", "standard", "full"]
 
 Environment = Literal["internet", "datacentre"]
-"""What a controller is meant for."""
+"""Environment that a controller is meant for."""
 
 Level = Literal["MUST", "SHOULD", "should", "ought", ""]
 """How the RFC says it; empty where it only describes, or where the row is ours."""
@@ -73,7 +73,7 @@ class Cell:
 
 
 class Tables:
-    """What the runs of one cell under one controller left, seed by seed.
+    """Tables that the runs of one cell under one controller left, seed by seed.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class Row:
     starves: str = ""
 
     def at(self, scale: Scale, *, gigabit: bool = False) -> list[Cell]:
-        """Its cells at a scale."""
+        """Cells of the row at a scale."""
         upto = SCALES.index(scale)
         return [c for c in self.cells if SCALES.index(c.scale) <= upto and (gigabit or not c.gigabit)]
 

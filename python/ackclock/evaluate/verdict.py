@@ -52,7 +52,7 @@ VERDICTS: tuple[Verdict, ...] = (
 )
 
 UNJUDGED: tuple[Verdict, ...] = ("reported", "not tested", "not applicable")
-"""Those that say nothing for or against."""
+"""Verdicts that say nothing for or against."""
 
 SYMBOLS: Mapping[str, str] = {
     "worse": "✗",
@@ -93,7 +93,7 @@ class Values:
         return {*self.digests, *self.numbers}
 
     def without(self, seeds: set[int]) -> list[int]:
-        """Those of these seeds that gave no number."""
+        """Seeds of these that gave no number."""
         return sorted(s for s in seeds if not math.isfinite(self.numbers.get(s, math.nan)))
 
 
@@ -399,7 +399,9 @@ def _broken(judged: Judged) -> str:
 
 
 def _remark(row: Row, cells: Sequence[Judged]) -> str:
-    """Who starves is said apart: a controller that gives way harms nobody."""
+    """Remark on a candidate that is starved itself, apart from the verdict: a controller that gives way harms no other
+    flow.
+    """
     if not row.starves:
         return ""
     found = [j for j in cells if j.measure.name == row.starves and j.verdict == "worse"]
@@ -461,7 +463,7 @@ def more_seeds(by_row: Sequence[tuple[Row, Sequence[Judged]]], scale: Scale, mos
 
 
 def _of_open_means(row: Row, cells: Sequence[Judged], upto: int) -> list[Judged]:
-    """What the means over cells are of that more seeds may settle."""
+    """Measures whose means over cells more seeds may settle."""
     found = []
     for measure in row.measures:
         parts = [j for j in cells if j.counts and j.measure is measure]
@@ -485,7 +487,9 @@ def _may_settle(d: Estimate, margin: float, widths: float, upto: int) -> bool:
 
 
 PAIRS = 2000
-"""Of runs, in a row. A row of 144 cells has more than enough seeds for its mean, and would take most of the time."""
+"""Most pairs of runs in a row. A row of 144 cells has more than enough seeds for its mean, and would take most of the
+time.
+"""
 
 HOLM_WIDTHS = 2.0
 """Half-widths of a 95 % interval that one cell of some hundreds needs to be worse after Holm."""

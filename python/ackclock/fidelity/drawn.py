@@ -1,4 +1,4 @@
-"""Scenarios that nobody chose: paths and losses drawn from a seed, for both backends.
+"""Scenarios drawn at random: paths and losses from a seed, for both backends.
 
 Three kinds. A transfer is a hundred segments over a queue that never fills, so every loss is a drawn one; of three transfers
 about one loses a retransmission too. A bulk flow of twelve seconds fills a queue of half to twice the bandwidth-delay
@@ -104,7 +104,7 @@ def listed(*, seconds: int = BULK_SECONDS) -> Iterator[Drawn]:
 
 
 def _one(kind: str, seed: int, number: int) -> Drawn:
-    # Of Python's generator only `random()` is promised to give the same numbers in every version.
+    # Python promises only of `random()` that it gives the same numbers in every version.
     draw = random.Random(f"{kind} {seed} {number}").random
 
     def between(low: int, high: int) -> int:

@@ -1,4 +1,4 @@
-"""Families of scenarios that nobody chose, drawn from a seed: what else hosts, writers and ways do to a connection.
+"""Families of scenarios drawn from a seed: what else hosts, writers and ways do to a connection.
 
 Each scenario has one flow (family "flows": two to four) with one of sixteen controllers in turn, over a path of 2 to 50 Mbit/s and 10
 to 200 ms whose queue holds a half to twice the bandwidth-delay product. Half of the flows lose some packets at random too, both
@@ -39,7 +39,7 @@ COUNT = 10
 SECONDS = 8
 """Length of a flow that has no end of its own."""
 MOST_SECONDS = 60
-"""Of one that has."""
+"""Most seconds of a flow that has an end of its own."""
 
 SUITES: tuple[tuple[str, str | None], ...] = (
     *((name, None) for name in ALL_CONTROLLERS),
@@ -55,7 +55,7 @@ class Draw:
     """Numbers that depend on the family, the seed and the scenario's number alone."""
 
     def __init__(self, family: str, seed: int, number: int) -> None:
-        # Of Python's generator only `random()` is promised to give the same numbers in every version.
+        # Python promises only of `random()` that it gives the same numbers in every version.
         self._next = random.Random(f"family {family} {seed} {number}").random
 
     def between(self, low: int, high: int) -> int:
@@ -99,7 +99,7 @@ class Sketch:
         self.seconds = SECONDS
 
     def say(self, text: str) -> None:
-        """What was drawn."""
+        """Note what was drawn."""
         self.said.append(text)
 
     def lose(self, share: float = 0.5) -> None:

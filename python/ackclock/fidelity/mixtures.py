@@ -372,7 +372,7 @@ def _workload(it: Mixture) -> None:
 
 def _several(it: Mixture) -> None:
     for _ in range(it.draw.between(1, 4)):
-        if it.draw.chance(0.2):  # what else is on the way
+        if it.draw.chance(0.2):  # other traffic on the way
             it.set(
                 "flows", ("flows", it.flows), {"workload": _of_family(it, "workloads", 1, kinds=schema()["datagrams"])}
             )

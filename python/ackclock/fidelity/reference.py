@@ -1,4 +1,4 @@
-"""What the kernel did: the measured data (see data/README.md) as quantity -> one value per seed."""
+"""Measurements of the kernel (see data/README.md) as quantity -> one value per seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulator does on the same paths: quantity -> one value per run, named as in `reference`."""
+"""Results of the simulator on the same paths: quantity -> one value per run, named as in `reference`."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Row:
 
     @property
     def difference(self) -> float:
-        """Of the means, as a share of the kernel's."""
+        """Difference of the means, as a share of the kernel's."""
         return self.simulator.mean / self.kernel.mean - 1 if self.kernel.mean else math.inf
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ackclock.linux import _qdiscs
 __all__ = ["disciplines"]
 
 BURST_S = 100e-6
-"""Of a shaper: a real machine's timers are no finer than that."""
+"""Burst of a shaper, s: a real machine's timers are no finer than that."""
 
 
 def disciplines(tc: str, device: str, qdisc: Mapping[str, Any]) -> Iterator[str]:

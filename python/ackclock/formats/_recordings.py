@@ -58,7 +58,7 @@ class Way:
 
 @dataclass(slots=True)
 class Recording:
-    """What a file tells of the way to the user and the way from there; `both` of what no direction is known of."""
+    """Contents of a file on the way to the user and the way from there; `both` where no direction is known."""
 
     form: str
     length_s: float

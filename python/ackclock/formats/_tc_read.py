@@ -1,4 +1,4 @@
-"""What the words of a discipline of `tc` say: operations that packets meet, and queues."""
+"""Meaning of the words of a discipline of `tc`: operations that packets meet, and queues."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def option(words: Words, name: str) -> str | None:
 
 
 def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
-    """What netem does, in its order: loss, then delay; and its rate with its limit."""
+    """Operations of netem, in its order: loss, then delay; and its rate with its limit."""
     # Length: a branch for each word.
     words = list(node.words)
     loss: list[Op] = []
@@ -165,7 +165,7 @@ def netem(node: Discipline, missing: list[str]) -> tuple[list[Op], list[Op]]:
         made["queue"] = {
             "kind": "drop-tail",
             "limit": f"{max(limit - 1, 1)} packets",
-        }  # it counts the one in transmission
+        }  # the limit counts the packet in transmission
     return ops, [Op("rate", made)]
 
 

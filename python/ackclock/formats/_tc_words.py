@@ -1,4 +1,4 @@
-"""What stands in lines of `tc`: rates, times, sizes and shares as iproute2 reads them, and the shell around them."""
+"""Words in lines of `tc`: rates, times, sizes and shares as iproute2 reads them, and the shell around them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MOST_MISSED = 0.01
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Capture:
-    """What a capture holds.
+    """Contents of a capture.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _size(path: Path) -> int:
 
 
 def _without_addresses(connections: pl.DataFrame) -> pl.DataFrame:
-    """The same of other names, in the order of their appearance."""
+    """Connections under other names, in the order of their appearance."""
     import polars as pl
 
     known: dict[str, str] = {}

@@ -21,7 +21,7 @@ RATE = "Mbits/s"
 """Unit of the series that are rates."""
 
 COMPUTED = (" avg", " sum", " totals")
-"""What flent computes of other series."""
+"""Ends of the names of series that flent computes of others."""
 
 INNER = "::tcp_"
 """Between the name of a flow and what `ss` told of it."""
@@ -33,7 +33,7 @@ def is_flent(value: Mapping[str, Any]) -> bool:
 
 
 def read(value: Mapping[str, Any], *, name: str) -> Measured:
-    """Its TCP flows.
+    """TCP flows of the file.
 
     Parameters
     ----------

@@ -154,7 +154,9 @@ def result(run: Run, group: int, *, mss: int) -> dict[str, Any]:
 
 
 def _intervals(run: Run, flow: Mapping[str, Any], mss: int) -> list[dict[str, Any]]:
-    """What one flow had in each interval, from its start; null states are left out, as iperf3 does where it cannot tell."""
+    """Values of one flow in each interval, from its start; null states are left out, as iperf3 does where it cannot
+    tell.
+    """
     number, begin = flow["flow"], flow["start_s"]
     samples = [row for row in run.rows("samples") if row["flow"] == number]
     times = [row["t_s"] for row in samples]

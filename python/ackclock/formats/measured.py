@@ -1,4 +1,4 @@
-"""What was measured elsewhere, in the columns of a run: `samples` and `goodput`, whatever file it comes from."""
+"""Measurements made elsewhere, in the columns of a run: `samples` and `goodput`, whatever file they come from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_FLOWS = 1000
 GZIP = b"\x1f\x8b"
 
 TCPTRACE, LOOK = "tcptrace -- version", 2**12
-"""What the listing of tcptrace has among its first lines, and within how many characters."""
+"""Mark of tcptrace's listing among its first lines, and within how many characters."""
 
 ALLOWED = "one of iperf3 -J, of ss -tin with times, of qlog, flent, tcp_probe or NDT7"
 
@@ -81,7 +81,7 @@ class Measured:
     run: Run | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Names come from files of anybody's: what figures show of them is short, and can be printed."""
+        """Shorten names and make them printable: they come from files of strangers, and figures show them."""
         object.__setattr__(self, "name", shown(self.name)[:LONGEST_NAME])
         object.__setattr__(self, "flows", tuple(shown(flow)[:LONGEST_NAME] for flow in self.flows))
 
@@ -89,7 +89,7 @@ class Measured:
 NUMBERS = ("cwnd", "ssthresh", "srtt_s", "in_flight", "retransmissions", "rwnd")
 
 TIMES = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s")
-"""What the kernel's stop watches said, where the format tells."""
+"""Times by the kernel's stop watches, where the format tells."""
 
 
 def frames(
@@ -181,7 +181,7 @@ def _unpacked(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> Measured:
-    """What `read` makes of a file's text, in time that grows with its length."""
+    """Result of `read` for a file's text, in time that grows with its length."""
     from ackclock.formats import flent, iperf3, ndt7, qlog, ss, tcp_probe
 
     try:
@@ -221,7 +221,7 @@ def _refuse(constant: str) -> float:
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse)
-"""Of JSON without NaN and Infinity, which Python would take."""
+"""Decoder of JSON without NaN and Infinity, which Python would take."""
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:

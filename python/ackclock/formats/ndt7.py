@@ -18,7 +18,7 @@ __all__ = ["is_ndt7", "read"]
 WAYS = ("Download", "Upload")
 
 INFINITE = 0x7FFF_FFFF
-"""What the kernel has for no threshold."""
+"""Threshold of the kernel where there is none."""
 
 CLOCKS = {"BusyTime": "busy_s", "RWndLimited": "rwnd_limited_s", "SndBufLimited": "sndbuf_limited_s"}
 
@@ -33,7 +33,7 @@ def is_ndt7(value: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[Mapping[str, Any]], *, name: str) -> Measured:
-    """Its tests.
+    """Tests of the file.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ NAMES = {"trace": "opportunities", "rates": "rates", "delays": "delays", "probes
 
 
 def _add(paths: list[_Ways], path: Path, made: Recording, upward: bool, missing: list[str]) -> None:
-    """What a file tells, to the way that it tells of. Of two files that name no way the second is the way back."""
+    """Add what a file tells, to the way that it tells of. Of two files that name no way the second is the way back."""
     ways = [made.up, made.down] if upward else [made.down, made.up]
     for name in NAMES:
         both = path if name == "trace" and made.trace else getattr(made.both, name, None)
@@ -209,7 +209,7 @@ def _schedule(steps: list[dict[str, Any]], whole: int) -> dict[str, Any]:
 
 
 def _told(path: Path, made: Recording) -> str:
-    """What a file has measured, in one line."""
+    """Measurements of a file, in one line."""
     parts = [f"{made.length_s:g} s"]
     for name, way in (("", made.both), (" down", made.down), (" up", made.up)):
         if way.rates:

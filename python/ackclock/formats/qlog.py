@@ -118,7 +118,7 @@ def _trace(run: Run, flow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(controller: str) -> str | None:
-    """What the flow's stack speaks, if others have written it; "": it does not say."""
+    """Protocol of the flow's stack, if others have written it; "": it does not say."""
     stack, apart, _ = controller.partition(":")
     if not apart or stack not in (*FOREIGN, "stack"):
         return None
@@ -152,7 +152,7 @@ def _events(run: Run, flow: Mapping[str, Any], mss: int) -> Iterator[dict[str, A
 
 
 def _of_foreign(run: Run, flow: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
-    """Of a stack that others have written; its tables count in full datagrams of `size` bytes."""
+    """Events of a stack that others have written; its tables count in full datagrams of `size` bytes."""
     import polars as pl
 
     yield _event(flow["start_s"], "recovery:parameters_set", {"max_datagram_size": size})
@@ -190,7 +190,7 @@ def _sampled(row: Mapping[str, Any], mss: int) -> dict[str, Any]:
 
 
 class _Metrics:
-    """What was told last: only what has changed is told again, as the drafts want it."""
+    """Values told last: only what has changed is told again, as the drafts want it."""
 
     def __init__(self) -> None:
         self.told: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Shell scripts (bash): the only two ways in which text from outside gets into one, and a gate at the end.
 
-A scenario's names may come from anybody, and a script is run, often as root. So a text becomes either a comment, in which what is no
+A scenario's names may come from strangers, and a script is run, often as root. So a text becomes either a comment, in which what is no
 printable character is shown as text, or a word, quoted so that the shell takes it as it is.
 """
 

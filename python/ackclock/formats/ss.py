@@ -131,7 +131,7 @@ def _look(
         row["rwnd"] = float(told["snd_wnd"])
     rows = found.setdefault(ends, [])
     if rows and row["t_s"] <= rows[-1]["t_s"]:
-        return  # the same look again
+        return  # a repeated sample
     rows.append(row)
     words = line.split()
     far = ends.split()[1]

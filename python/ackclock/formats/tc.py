@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["Exported", "export"]
 
 PORT = 5201
-"""Of the first flow's server; iperf3's default."""
+"""Port of the first flow's server; iperf3's default."""
 
 MOST_FLOWS = 200
 
 WORKLOADS = ("bulk", "transfer", "constant-rate", "voice")
-"""What iperf3 can do."""
+"""Workloads that iperf3 can carry out."""
 
 NEWEST = "7.3"
 """The kernel whose settings the script has: what an older one lacks, it says when it is run there."""
@@ -431,7 +431,7 @@ def _wire(k: int, hop: _Hop, plan: _Plan) -> Iterator[str]:
 
 
 def _address(host: str) -> str:
-    """Of a host: 10.0 are those that send, 10.1 those that receive."""
+    """Address of a host: 10.0 are those that send, 10.1 those that receive."""
     number = int(host[1:])
     return f"10.{int(host[0] == 'd')}.{number // 250}.{number % 250 + 1}"
 

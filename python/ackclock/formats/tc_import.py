@@ -108,13 +108,13 @@ class _Device:
         return [node for node in self.nodes.values() if node.parent == handle]
 
     def inside(self, node: Discipline) -> list[Discipline]:
-        """What hangs below a discipline, whichever of its classes it names."""
+        """Disciplines below a discipline, whichever of its classes they name."""
         major = node.handle.partition(":")[0]
         others = (of for of in self.nodes.values() if of is not node and of.parent != "root")
         return [of for of in others if of.parent == node.handle or _same(of.parent.partition(":")[0], major)]
 
     def chain(self, missing: list[str]) -> list[Op]:
-        """What packets meet, in order."""
+        """Operations that packets meet, in order."""
         ops = [policed(line, words) for line, words in self.policers]
         roots = self.below("root")
         if roots:
@@ -242,7 +242,7 @@ def _devices(text: str) -> list[_Device]:
         number += 1
         handle = handle or f"#{number}:"
         if what == "qdisc" and parent == "root":
-            device.nodes = {}  # what was there before is gone
+            device.nodes = {}  # a new root replaces all that was there
         if action in ("change", "replace") and what == "qdisc":
             old = next(
                 (key for key, node in device.nodes.items() if _same(node.parent, parent) and node.kind == kind), None
@@ -474,7 +474,7 @@ def _flows(text: str) -> Link:
     for match in _IPERF.finditer(text):
         words = (match[1] or match[2]).replace("'", " ").split()
         if any("$@" in word for word in words):
-            continue  # what a function of the script is given
+            continue  # arguments of a function of the script
         group: Link = {}
         controller = option(words, "-C") or option(words, "-Z")
         if controller and not controller.startswith("$"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["is_probe", "lines", "read", "times"]
 
 INFINITE = 0x7FFF_FFFF
-"""What the kernel has for no threshold."""
+"""Threshold of the kernel where there is none."""
 
 REDUCED = ("Recovery", "CWR")
 """States in which cwnd is on its way to ssthresh."""
@@ -91,7 +91,7 @@ _EVENT = re.compile(
 WRAP = 1 << 32
 
 LEAST_BYTES = 10_000
-"""Of a connection that carries data: what moves less is a control connection."""
+"""Least bytes of a connection that carries data: what moves less is a control connection."""
 
 LONGEST_LINE = 2**12
 

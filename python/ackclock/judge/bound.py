@@ -8,7 +8,7 @@ from enum import Flag, StrEnum
 
 
 class Verdict(StrEnum):
-    """What a measurement says about a claim.
+    """Verdict of a measurement on a claim.
 
     "negligible" is a result, not a lack of one: the effect is proven smaller than what was declared, beforehand, to count.
     "refuted" is one, too: what the claim asks is excluded, and only whether the effect is negligible or the other way round is open.

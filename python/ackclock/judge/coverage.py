@@ -51,7 +51,9 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Covered:
-    """What came of a case with so many runs: percent of the sets that hold the truth, those without an interval among them, and of these alone."""
+    """Coverage in a case with this number of runs: percent of the sets that hold the truth, those without an interval
+    among them, and of these alone.
+    """
 
     case: Case
     n: int

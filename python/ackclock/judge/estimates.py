@@ -321,7 +321,7 @@ def _remaining_apart(
 def _together(value: float, of: Sequence[tuple[float, Estimate]], *, positive: bool = False) -> Estimate | None:
     """An estimate that others make, each with the weight of its error, run by run where they share streams; None if a run of one is not known."""
     if any(not e.parts or not math.isfinite(e.high - e.low) for _, e in of):
-        return None  # of one of them nothing is known of the runs, or no interval
+        return None  # an estimate without known runs, or without an interval
     parts: dict[str, Array] = {}
     for weight, e in of:
         for name, part in e.parts.items():

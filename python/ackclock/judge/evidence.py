@@ -106,7 +106,7 @@ class Evidence:
     estimate: Estimate | None = field(default=None, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse what somebody's measure has put in the place of a text or a number.
+        """Refuse what a user's measure has put in the place of a text or a number.
 
         Raises
         ------

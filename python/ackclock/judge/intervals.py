@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """What the interval of the difference shows.
+        """Outcome that the interval of the difference shows.
 
         "first is larger", "second is larger", "equal in every pair" or "no difference shown". The last is not "they are equal": a difference as small as the interval is wide could still be there.
         If more values of one arm than of the other are undefined, what is left is no fair sample, and the outcome is that:

@@ -26,7 +26,7 @@ RULE: Mapping[str, str] = {
     "none of these: fails, negligible or refuted": "the mean of the cells is excluded from where the sentence asks",
     "significantly": "at 95 %, corrected for the number of cells",
 }
-"""What the sentence says -> which cells decide, and how. Fixed before any study was run with it."""
+"""Verdict on the sentence -> which cells decide, and how. Fixed before any study was run with it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,7 @@ def _mean(cells: Sequence[Evidence]) -> Evidence:
 
 
 def _estimate(e: Evidence) -> Estimate:
-    """What is known of a cell: also of one whose runs are not."""
+    """Estimate of a cell, also of one whose runs are not known."""
     if e.estimate is not None:
         return e.estimate
     low, high = e.interval or (e.value, e.value)

@@ -32,7 +32,7 @@ class Settling:
 
     @property
     def told(self) -> str:
-        """What follows for the length of the window, in words."""
+        """Consequence for the length of the window, in words."""
         if math.isinf(self.factor):
             return "nothing shows that it settles"
         return f"a window {self.factor:.2g} times as long would show it settled"
@@ -69,6 +69,6 @@ def settling(series: NDArray[np.float64], tolerance: float) -> Settling:
     ratio = after / before if before else math.inf
     if not 0 < ratio < 1 - 1e-9:  # equal steps differ by rounding
         return Settling(change=change, drifts=True, factor=math.inf if ratio > 0 else 2.0)
-    left = abs(after) * ratio / (1 - ratio)  # what the thirds after the last would still add
+    left = abs(after) * ratio / (1 - ratio)  # change that the thirds after the last would still add
     thirds = max(0.0, math.log(tolerance / left) / math.log(ratio))
     return Settling(change=change, drifts=True, factor=1 + thirds / 3)

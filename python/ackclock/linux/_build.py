@@ -42,7 +42,7 @@ IDENTITY = {
     "KBUILD_BUILD_HOST": "ackclock",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""What a kernel says of its own making, the number of the build included: it is mixed into its randomness."""
+"""Variables by which a kernel names its own making, the number of the build included: it is mixed into its randomness."""
 
 
 def build(
@@ -120,7 +120,7 @@ def build(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """What goes into a kernel beside its source."""
+    """Parts of a kernel beside its source."""
 
     patches: tuple[tuple[str, bytes], ...]
     config: Path
@@ -147,7 +147,7 @@ class _Asked:
         return _cache.hash_of([self.tree_key(digest).encode(), *parts])
 
     def about(self, name: str, digest: str, tree: str) -> dict[str, object]:
-        """What `kernel.json` says of it."""
+        """Entries of `kernel.json`."""
         return {
             "source": name,
             "source_sha256": digest,
@@ -438,7 +438,8 @@ def _build_guest(linux: Path, jobs: int) -> None:
     if place.is_file():
         return
     target = "x86_64-unknown-linux-gnu"
-    # of this checkout: Cargo takes the crates of two checkouts for the same, and would mix what it made of them
+    # a folder of this checkout: Cargo takes the crates of two checkouts for the same, and would mix what it made of
+    # them
     made_in = linux.parent / "target" / "linux"
     command = [
         "cargo", "build", "--quiet", "--locked", "--profile", "guest", "-p", "ackclock-guest", "--target", target,

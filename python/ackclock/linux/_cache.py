@@ -1,4 +1,4 @@
-"""What is kept between runs: sources, build trees, kernels, the guest program.
+"""Files that are kept between runs: sources, build trees, kernels, the guest program.
 
     <cache>/ackclock/linux/sources/       archives as downloaded
     <cache>/ackclock/linux/tree-<key>/    a patched, configured, built tree, for quick rebuilds with other controllers

@@ -1,4 +1,4 @@
-"""What the linux backend needs of the machine, and what of it is missing."""
+"""Needs of the linux backend on this machine, and which of them are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel has: asked of its source before it is built, and of the kernel itself once it runs.
+"""Features of a kernel: asked of its source before it is built, and of the kernel itself once it runs.
 
 Nothing here is decided by a version's number, but that no kernel before 6.1 is tried: distributions carry changes back.
 """
@@ -44,7 +44,7 @@ _LACKING = {
         r"TRACE_EVENT\(tcp_rcvbuf_grow\b",
     ),
 }
-"""What a source may lack, in words -> where it would be."""
+"""Features that a source may lack, in words -> where they would be."""
 
 
 def _found(tree: Path, file: str, pattern: str) -> bool:
@@ -62,14 +62,14 @@ def concerns(tree: Path, patch: bytes) -> bool:
 
 
 def header(tree: Path) -> bytes:
-    """What a tree has of what our modules use, as a header."""
+    """Header that says which of the features that our modules use a tree has."""
     lines = ["/* What this tree has. Made by ackclock. */", "#pragma once"]
     lines += [f"#define {name} 1" for name, (file, pattern) in _FACTS.items() if _found(tree, file, pattern)]
     return ("\n".join(lines) + "\n").encode()
 
 
 def lacks(tree: Path, config: Path) -> list[str]:
-    """What a kernel of this source will lack, in words.
+    """Features that a kernel of this source will lack, in words.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def lacks(tree: Path, config: Path) -> list[str]:
 
 
 def release(tree: Path) -> str:
-    """What the makefile says, e.g. "6.1.192"; "" if it is no kernel's."""
+    """Release by the makefile, e.g. "6.1.192"; "" if it is no kernel's."""
     try:
         text = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -116,7 +116,7 @@ def oldest(where: str, tree: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Has:
-    """What a built kernel has, by its own word.
+    """Features of a built kernel, by its own word.
 
     Parameters
     ----------

@@ -25,20 +25,20 @@ from ackclock.linux._watch import ALONE_S, Watch
 __all__ = ["Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
-"""What the guest may use; the host gives what is touched."""
+"""Memory that the guest may use; the host gives what is touched."""
 
 BOOT = 1_700_000_000_000_000_000
 """Wall clock of the guest at boot, ns."""
 
 GRACE_S = 2.0
-"""What a guest that is asked to end may still take."""
+"""Seconds that a guest that is asked to end may still take."""
 
 Columns = dict[str, tuple[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What a run left.
+    """Outcome of a run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the cache keeps: kernels by their names, the trees that they were built in; and how to be rid of them."""
+"""Contents of the cache: kernels by their names, the trees that they were built in; and how to be rid of them."""
 
 from __future__ import annotations
 

@@ -234,7 +234,9 @@ def _job(
 
 
 def _seen(option: str, file: str, folder: str) -> str:
-    """The same file; refused where programs see a folder of their own, but for what lies in the folder in which they begin."""
+    """Return `file`; refuse it where programs see a folder of their own, but for what lies in the folder in which they
+    begin.
+    """
     place, here = Path(file), Path(folder)
     seen = place.is_relative_to(here) and any(here != Path(own) and here.is_relative_to(own) for own in INNER)
     if not seen and any(place.is_relative_to(own) for own in INNER):
@@ -295,7 +297,7 @@ def _keep(left: Path, out: Path) -> None:
 
 
 def _hashed(program: Program, entry: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program is: its file, its words, its variables."""
+    """Identity of a program: its file, its words, its variables."""
     place = Path(about["root"]) / entry["file"].lstrip("/")
     return {
         "host": program.host,

@@ -134,7 +134,7 @@ def put(file: Path, text: bytes | None) -> bool:
         return there
     if file.is_file() and not file.is_symlink() and file.read_bytes() == text:
         return False
-    file.unlink(missing_ok=True)  # it may be a link to a file of the original
+    file.unlink(missing_ok=True)  # the file may be a link to one of the original
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text)
     return True

@@ -16,7 +16,7 @@ from ackclock.errors import InputError, quote
 __all__ = ["ENVIRONMENT", "FOLDERS", "INNER", "Ended", "Program", "resolved"]
 
 FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where a program is looked for first, whoever starts the command."""
+"""Folders where a program is looked for first, whatever the user's own PATH."""
 
 ENVIRONMENT = {
     "PATH": FOLDERS, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh", "LANG": "C.UTF-8",
@@ -89,7 +89,7 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """What became of a program.
+    """End of a program.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Ended:
 
     @property
     def ok(self) -> bool:
-        """It did what was asked of it: it ended with 0, or with the run."""
+        """Whether the program did what was asked of it: it ended with 0, or with the run."""
         return self.failed is None and (self.asked or self.code == 0)
 
     @property

@@ -30,7 +30,7 @@ NEUTRAL = {"thin_acks": 1}
 """Values of a link's keys that ask for nothing, beside 0 and absent."""
 
 NOT_COMPARED = ("pie",)
-"""Queues that the kernel has, too, but whose packets nobody compared with the simulator's."""
+"""Queues that the kernel has, too, but whose packets have not been compared with the simulator's."""
 
 MININET_BURST = 15 * 1024
 """Bytes of HTB's burst as Mininet sets it."""
@@ -57,7 +57,7 @@ def qdiscs(scenario: Mapping[str, Any], hosts: Sequence[Mapping[str, Any]], seed
         raise NotByQdiscError("flows.0.workload.common_random_numbers", "true")
     for place, link in links_of(network):
         for key in ("duplicate", "corrupt"):
-            if link.get(key):  # what disciplines count of such packets is not what the tables of links tell
+            if link.get(key):  # disciplines count such packets in another way than the tables of links
                 raise NotByQdiscError(f"{place}.{key}", _written(key, link[key]))
     back = network.get("reverse", {})
     whole = any(host["tso"] and not card["cuts"] for host in hosts for card in host["cards"])
@@ -106,7 +106,7 @@ def _lay_device(
     """Give the cards of one side their own queue; what stands behind it on the way.
 
     A shaper lets a packet go when its transmission starts, and a stage behind it takes the time of that. Where TCP does not
-    look at its queue, this is that of somebody else: it stands behind the host.
+    look at its queue, the queue is foreign: it stands behind the host.
     """
     key = ("host", "peer_host")[side]
     behind: list[dict[str, Any]] = []

@@ -123,7 +123,8 @@ def play(
 
 
 def identity() -> str:
-    """What runs are a function of, beside scenario and seed: release, and a hash of kernel, command line and guest program.
+    """Identity of everything that runs depend on beside scenario and seed: release, and a hash of kernel, command line
+    and guest program.
 
     Raises
     ------

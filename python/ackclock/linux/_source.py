@@ -27,7 +27,7 @@ MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 NEEDED_FILES = ("Makefile", "Kbuild", "arch/um/Kconfig", "net/ipv4/tcp_input.c")
 NOT_THERE = re.compile(r"Not found in archive|Exiting with failure status due to previous errors")
-"""What tar says of a name that an archive does not have."""
+"""Words of tar for a name that an archive does not have."""
 ARCHIVES = ".tar.xz, .tar.gz, .tar.bz2 or .tar of a Linux source tree"
 
 
@@ -112,7 +112,7 @@ class _Apt:
         self._environment = _child.environment(APT_CONFIG=str(apt / "apt.conf"), LC_ALL="C")
 
     def call(self, *command: str, cwd: Path | None = None) -> str:
-        """What a command of apt's says."""
+        """Output of a command of apt's."""
         done = _child.run(command, env=self._environment, cwd=cwd or self.sources)
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
@@ -127,7 +127,7 @@ class _Apt:
         return self.sources / f"{package}_{version}.tar.xz".replace(":", "%3a").replace("~", "-")
 
     def versions(self, package: str) -> list[str]:
-        """What the suites have of a package, newest first."""
+        """Versions of a package in the suites, newest first."""
         return re.findall(r"^Version: (\S+)", self.call("apt-cache", "show", package), re.MULTILINE)
 
     def fetch(self, package: str, version: str) -> Path:

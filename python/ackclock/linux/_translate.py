@@ -1,4 +1,7 @@
-"""From a scenario to what the guest is told; what the kernel cannot do is refused by name."""
+"""From a scenario to what the guest is told; what the kernel cannot do is refused by name.
+
+Length: a refusal for each key that the kernel lacks stands beside what the key becomes.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ LEAST_WINDOW = 2600
 """Bytes of a window whose buffer `tcp_rmem` takes on either network: Linux 7.3 has a least buffer of 4,096 bytes."""
 
 UNBOUNDED = 2**61
-"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean that nobody asked for pacing."""
+"""SO_MAX_PACING_RATE, bytes/s: all bits set would mean that pacing is not asked for."""
 
 PAYLOAD_SHARE = {"qdisc": 162, "relay": 160}
 """256ths of a buffer that full segments fill with payload (`scaling_ratio`), behind a veth and behind a TUN device."""
 
 PACKET_MEMORY = {"qdisc": "handed-on", "relay": "copied"}
-"""What `stack.packet_memory` says of the two devices."""
+"""Values of `stack.packet_memory` for the two devices."""
 
 UDP_IP = 28
 """Bytes of the IPv4 and the UDP header."""
@@ -60,19 +63,23 @@ OURS = {
 """Recovery rule -> the rule's part in the name of a controller of ours (linux/modules); "": the kernel's own."""
 
 DRAWN = "_drawn"
-"""What the name of a controller ends with that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
+"""End of the name of a controller that draws as the simulator's does, and is the kernel's in all else (linux/modules)."""
+
+THIRD = "bbr3"
+KERNELS_FLAVOUR = "linux-v3"
+"""Version 3 of BBR, and the flavour of it that kernels have."""
 
 RECORDED = (
     "trace", "capture", "sample_interval_ns", "queue_interval_ns", "goodput_interval_ns", "limits_interval_ns", "drops", "transactions",
     "warm_up_ns", "performance",
 )  # fmt: skip
 RECORD_DEFAULTS = {"controller": "none"}
-"""What of `record` the guest carries out, and what the rest of it must be."""
+"""Keys of `record` that the guest carries out, and the values that the others must have."""
 
 WORKLOADS = ("bulk", "transfer", "fetch", "throttled", "population", "transactions", "conversation")
 """Workloads over TCP and PCC that the guest carries out; of plain datagrams it carries out all."""
 BY_EVENTS = ("transactions", "conversation")
-"""Of these, workloads whose ends live in one loop; those of the others are threads that block."""
+"""Workloads among these whose ends live in one loop; those of the others are threads that block."""
 MOST_CLIENTS = 1000
 """Flows of a group of fetches, whose ends are threads."""
 LEAST_PAYLOAD = 12
@@ -212,7 +219,7 @@ def _compression(network: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _flow(group: Mapping[str, Any]) -> dict[str, Any]:
     """The group as the guest's reader of scenarios wants it: controllers it does not know are told to hosts only."""
-    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic"}
+    return dict(group) if _is_pcc(group) else {**group, "congestion_control": "cubic", "congestion_control_options": {}}
 
 
 def _is_pcc(group: Mapping[str, Any]) -> bool:
@@ -284,7 +291,9 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
         raise refuse(key, group[key], f"no {key}")
     if datagrams:
         return _datagram_host(group, refuse)
-    if options:
+    if asked in ("bbr", "bbr3"):
+        _check_version(asked, dict(options), controllers, refuse)
+    elif options:
         name, value = next(iter(options.items()))
         raise refuse(f"congestion_control_options.{name}", value, "no options")
     controller = kernel_controller(group["congestion_control"], group.get("recovery"))
@@ -372,6 +381,24 @@ def _host(group: Mapping[str, Any], i: int, kernel: Has) -> dict[str, Any]:
     }
 
 
+def _check_version(
+    asked: str, options: dict[str, Any], controllers: Sequence[str], refuse: Callable[[str, object, str], ScenarioError]
+) -> None:
+    """The kernel's bbr is version 1, or with Google's patch version 3, which draws under a name of its own (linux/modules)."""
+    third = f"{THIRD}{DRAWN}" in controllers
+    if asked == "bbr3" and not third:
+        allowed = 'a kernel that was built with a patch of version 3 (`ackclock linux build --patch`), or "bbr"'
+        raise refuse("congestion_control", asked, allowed)
+    if asked == "bbr" and third:
+        raise refuse("congestion_control", asked, '"bbr3", which is what this kernel has under that name')
+    flavour = options.pop("flavour", "draft-06")
+    if asked == "bbr3" and flavour != KERNELS_FLAVOUR:
+        raise refuse("congestion_control_options.flavour", flavour, quote(KERNELS_FLAVOUR))
+    for name, value in options.items():
+        if value:
+            raise refuse(f"congestion_control_options.{name}", value, f"no {name}")
+
+
 def _check_setting(
     kernel: Has, key: str, shown: object, known: Mapping[Any, Mapping[str, str]], wanted: Mapping[str, str]
 ) -> None:
@@ -391,7 +418,7 @@ def _takes(kernel: Has, settings: Mapping[str, str]) -> bool:
 
 
 CARD = {"gro": False, "gro_flush_timeout": 0, "napi_defer_hard_irqs": 0}
-"""What of a host the guest's devices carry out, and what they do without being told."""
+"""Properties of a host that the guest's devices carry out, and what they do without being told."""
 
 
 def _card(name: str | None, machines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -419,7 +446,7 @@ def _device(machine: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _check_relay(network: Mapping[str, Any]) -> None:
-    """What the relay would not do with a packet: it delivers it, marks it, or loses it."""
+    """Refuse what the relay would not do with a packet: it delivers it, marks it, or loses it."""
     allowed = "where the network is --network relay"
     for place, link in links_of(network):
         if "merging" in link:
@@ -433,7 +460,7 @@ def _check_relay(network: Mapping[str, Any]) -> None:
 
 
 def _check_cards(hosts: Sequence[Mapping[str, Any]], network: str) -> None:
-    """What the wires between the devices cannot do."""
+    """Refuse what the wires between the devices cannot do."""
     for i, host in enumerate(hosts):
         sends, receives = host["cards"]
         if network == "relay" and (sends["device"] or receives["device"]):

@@ -53,12 +53,12 @@ class Tree:
 
     @property
     def version(self) -> str:
-        """Of the kernel, e.g. "7.3"."""
+        """Version of the kernel, e.g. "7.3"."""
         return version(self.place)
 
 
 def version(place: Path) -> str:
-    """What the makefile of a tree says, e.g. "7.3"."""
+    """Version by the makefile of a tree, e.g. "7.3"."""
     text = (place / "Makefile").read_text(encoding="utf-8", errors="replace")
     return ".".join(re.findall(r"^(?:VERSION|PATCHLEVEL) *= *(\d+)", text, re.MULTILINE))
 
@@ -195,7 +195,7 @@ def _begun(place: Path, base: Path | None) -> None:
             done = _child.run(["cp", "-a", "--reflink=auto", str(base.absolute()), str(fresh.absolute())])
             if done.returncode:
                 raise UnavailableError(f"{base}: cannot be copied: {done.stderr.strip()[:200]}")
-        # what only the base has stays: no makefile of the tree names it
+        # files that only the base has stay: no makefile of the tree names them
         _write(fresh / RECORD, {"files": {}, "others": [], "configured": ""})
         fresh.replace(place)
     finally:

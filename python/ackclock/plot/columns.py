@@ -101,7 +101,7 @@ def write(run: Run, wanted: str, *, width: str = "double", beside: Sequence[Meas
 
 
 def figure(run: Run, what: str, *, width: str = "double", beside: Sequence[Measured] = ()) -> Figure:
-    """The same as a value, which notebooks show.
+    """Plot as a value, which notebooks show.
 
     Parameters
     ----------
@@ -175,7 +175,9 @@ def _draw_column(ax: Any, run: Run, table: str, column: str) -> None:
 
 
 def _distribution(ax: Any, run: Run, frame: pl.DataFrame, table: str, column: str) -> None:
-    """Of rows that are events, many of each flow: fetches, transactions, recoveries; a line for each group."""
+    """Draw the distribution of rows that are events, many of each flow: fetches, transactions, recoveries; a line for
+    each group.
+    """
     labels = panels.group_names(run)
     group = dict(zip(*run.flows.select("flow", "group"), strict=True))
     series: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""The same traces as plotly figures (plain dictionaries), for the report: zoom, hover, switch between runs."""
+"""Traces as plotly figures (plain dictionaries), for the report: zoom, hover, switch between runs."""
 
 from __future__ import annotations
 

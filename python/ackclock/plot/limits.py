@@ -1,4 +1,4 @@
-"""What held senders back over time: a band for each cause, which together fill the time."""
+"""Causes that held senders back over time: a band for each, which together fill the time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LABELS = {
     "timeout": "timeout",
     "idle": "idle",
 }
-"""Of causes in legends."""
+"""Names of causes in legends."""
 
 
 SHOWN = 5e-4
@@ -62,11 +62,13 @@ def _begins(ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 HATCH = {"fillmode": "overlay", "fgcolor": "#000000", "fgopacity": 0.7, "size": 8, "solidity": 0.15}
-"""Of patterns: lines over the colour, as in a printed figure. In place of it, the longest cause would look the faintest."""
+"""Look of patterns: lines over the colour, as in a printed figure. In place of it, the longest cause would look the
+faintest.
+"""
 
 
 OVERLAP = 1.01
-"""Of a bar: where edges meet within a pixel, a white line is drawn between them else."""
+"""Width of a bar: where edges meet within a pixel, a white line is drawn between them else."""
 
 
 def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def live_limits(limits: pl.DataFrame) -> dict[str, Any]:
 
 
 def draw_limits(ax: Any, limits: pl.DataFrame) -> None:
-    """The same with matplotlib."""
+    """Draw the limits with matplotlib."""
     ends, parts = _parts(limits)
     begins = _begins(ends)
     below = np.zeros(len(ends))

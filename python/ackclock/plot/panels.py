@@ -23,13 +23,13 @@ __all__ = ["CROWD", "Curve", "Panel", "draw", "extremes", "flow_names", "live", 
 
 DOTS = (0, (1, 1.2))
 CROWD = 8
-"""Of more flows than this a panel shows how they are spread, group by group, in place of each."""
+"""Flows above which a panel shows how they are spread, group by group, in place of each."""
 
 APART = 0.1
 """Part by which a flow's greatest goodput lies above what arrived in any interval, if that is to be drawn, too."""
 
 POINTS = 1200
-"""Of a curve on the screen."""
+"""Points of a curve on the screen."""
 
 Numbers = np.ndarray[Any, Any]
 
@@ -95,7 +95,7 @@ def flow_names(run: Run) -> list[str]:
 
 
 def group_names(run: Run) -> list[str]:
-    """What each group is called, with its number where several have one name."""
+    """Names of the groups, with their numbers where several have one name."""
     labels = [group.label for group in run.scenario.flows]
     return [label if labels.count(label) == 1 else f"{i} {label}" for i, label in enumerate(labels)]
 
@@ -251,7 +251,7 @@ class _Flows:
         return tuple(curve for curve in made if curve is not None)
 
     def beside(self, table: str, column: str, scale: float = 1.0) -> tuple[Curve, ...]:
-        """What was measured elsewhere of the same quantity."""
+        """Curves of the same quantity that were measured elsewhere."""
         made = [
             self._curve(look, getattr(other, table), column, scale, [flow])
             for look, (other, flow) in zip(self.other_looks, self.others, strict=True)
@@ -259,7 +259,7 @@ class _Flows:
         return tuple(curve for curve in made if curve is not None and np.isfinite(curve.y).any())
 
     def delivered(self, goodput: pl.DataFrame) -> tuple[Curve, ...]:
-        """What arrived, in order or not, of the flows whose goodput shows more."""
+        """Data that arrived, in order or not, of the flows whose goodput shows more."""
         if not self.few or "delivered_bps" not in goodput.columns:  # the kernel does not tell
             return ()
         acknowledged = {curve.look.label: curve.y for curve in self.curves(goodput, "goodput_bps", 1e-6)}
@@ -420,7 +420,7 @@ def draw(ax: Any, panel: Panel) -> None:
 
 
 def live(panel: Panel) -> dict[str, Any]:
-    """The same panel as a plotly figure."""
+    """Panel as a plotly figure."""
     lines: list[dict[str, Any]] = []
     for curve in panel.curves:
         lines += _band(curve)

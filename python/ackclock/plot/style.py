@@ -98,7 +98,7 @@ WIDTHS = {"single": 3.3, "double": 7.2}
 """Inches: one column of a paper in two columns, or both."""
 
 _COLOURS: ContextVar[tuple[str, ...]] = ContextVar("colours", default=())
-"""Of series, where the user's style has some."""
+"""Colours of series, where the user's style has some."""
 
 
 def narrow_rc(width: str) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def colours() -> tuple[str, ...]:
 def matplotlib() -> ModuleType:
     """matplotlib, without the settings of the current folder in a command.
 
-    It obeys a `matplotlibrc` there before any other: of a folder that came from somebody else this may be a pipe, or name a backend.
+    It obeys a `matplotlibrc` there before any other: in a stranger's folder this may be a pipe, or name a backend.
     """
     import os.path
 

@@ -93,7 +93,7 @@ def sack_segments(acks: pl.DataFrame) -> np.ndarray[Any, Any]:
 
 
 def sequence(acks: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """What a time-sequence figure shows: originals, retransmissions and probes sent, and the ACK line.
+    """Content of a time-sequence figure: originals, retransmissions and probes sent, and the ACK line.
 
     Returns
     -------

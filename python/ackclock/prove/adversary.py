@@ -29,7 +29,7 @@ ADVERSARIES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adversary:
-    """What is enumerated.
+    """Questions that are enumerated.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Adversary:
 
     @property
     def words(self) -> str:
-        """What it does."""
+        """Behaviour of the adversary, in words."""
         text = ADVERSARIES[self.name][2].format(first=self.first, length=self.length, late=self.late, tick=self.late)
         return text if self.most is None else f"{text}, {self.most} at most"
 

@@ -22,7 +22,9 @@ FIELDS = {
     "retransmissions": "u1",
     "queue_lost": "u1",
 }
-"""Of a row: answers (bit k answers question k), questions asked, time to completion (-1: none), counts (255: or more)."""
+"""Columns of a row: answers (bit k answers question k), questions asked, time to completion (-1: none), counts (255: or
+more).
+"""
 
 BLOCK = 4096
 """Rows of a leaf of the tree of hashes."""
@@ -107,7 +109,7 @@ class Cases:
 
     @cached_property
     def root(self) -> str:
-        """Of the tree of hashes (SHA-256): leaves are blocks of rows, written column by column."""
+        """Root of the tree of hashes (SHA-256): leaves are blocks of rows, written column by column."""
         level = []
         for start in range(0, len(self), BLOCK):
             block = hashlib.sha256(b"\0")
@@ -121,7 +123,7 @@ class Cases:
 
 
 def merged(parts: Sequence[Sequence[Sequence[int]]]) -> tuple[Cut, ...]:
-    """What was left out in all of them."""
+    """Cuts of all parts together."""
     longest = max((len(part) for part in parts), default=0)
     sums = [[0, 0] for _ in range(longest)]
     for part in parts:

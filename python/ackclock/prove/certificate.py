@@ -102,7 +102,7 @@ def _chance_to_json(chance: Chance) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """What a check found.
+    """Result of a check.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def check(
     drawn
         How many are run anew.
     seed
-        By which they are drawn; None: nobody can know it before.
+        By which they are drawn; None: drawn so that it cannot be known before.
     jobs, progress, stopped
         As of `prove`; of `every`.
     """

@@ -82,7 +82,7 @@ Chance = Bernoulli | GilbertElliott
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Of the time to completion, or to the end of the run where that comes first.
+    """Expectation of the time to completion, or to the end of the run where that comes first.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def expectation(cases: Cases, chance: Chance, adversary: Adversary, rest_s: floa
         low += sum(chance.cut(k, yes) * since / S for k, (count, since) in enumerate(cases.cuts) if count)
     quantiles = []
     for share in QUANTILES:
-        # what was left out may all lie below, or all above
+        # cases that were left out may all lie below, or all above
         under, over = int(np.searchsorted(below, share - left - 1e-12)), int(np.searchsorted(below, share - 1e-12))
         beyond = over >= len(took)
         quantiles.append(

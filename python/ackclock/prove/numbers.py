@@ -1,4 +1,4 @@
-"""What all cases say: the distribution of a target, and two targets case by case."""
+"""Numbers of all cases: the distribution of a target, and two targets case by case."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SPLIT = 10
 """Questions above the tasks."""
 
 BATCHES = (4, 64)
-"""Of a target, least and most: each walks through the top of the tree anew."""
+"""Batches of a target, least and most: each walks through the top of the tree anew."""
 
 MOST_CASES = 2**27
 """More are refused where they can be counted: a row has 27 bytes."""
@@ -36,7 +36,7 @@ PART = "cases"
 """Folder of the batches."""
 
 PLAN = "plan.json"
-"""What is enumerated: a folder with another plan is refused."""
+"""File with the plan of the cases: a folder with another plan is refused."""
 
 OUTSIDE = "variables outside of its connections"
 """Part of what a module of C is told that has state there."""
@@ -147,7 +147,7 @@ def prove(
 
 
 def plan(targets: Sequence[Target], adversary: Adversary, seed: int) -> dict[str, Any]:
-    """What is enumerated, as plain values."""
+    """Plan of the cases, as plain values."""
     return {
         "engine": engine_identity(),
         "adversary": adversary.to_json(),
@@ -183,7 +183,7 @@ def run_with(target: Target) -> Mapping[str, Any] | None:
 
 
 def heard(raw: Any) -> Any:
-    """What the engine answered, unless a controller failed."""
+    """Answer of the engine, unless a controller failed."""
     if isinstance(raw, dict):
         raise_failure(raw)
     return raw
@@ -234,9 +234,7 @@ def _target(
         if kept is None:
             raw = tried(wanted, why)
             if why is None:
-                why, _ = (
-                    asked()
-                )  # that a copy is none may show in some case only, and then its neighbours are none either
+                why, _ = asked()  # a copy may fail in some case only, and then its neighbours are no copies either
                 raw = raw if why is None else made(wanted, why)
             if raw is None:
                 raw = made(wanted, why)  # for the words of what failed

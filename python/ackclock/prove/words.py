@@ -1,4 +1,4 @@
-"""What all cases say, as sentences."""
+"""Results of all cases, as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ackclock.prove.proof import Proof
 
 
 def sentences(proof: Proof) -> list[str]:
-    """Of each target, and of each two."""
+    """Sentences on each target, and on each two."""
     made = [
         _of_target(target.name, cases, proof.adversary)
         for target, cases in zip(proof.targets, proof.cases, strict=True)

@@ -56,14 +56,14 @@ def pack(text: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """What the browser does."""
+    """Text from its packed form, as the browser unpacks it."""
     back = packed.translate(str.maketrans(",'", "<&"))
     return zlib.decompress(base64.b85decode(back)).decode()
 
 
 @cache
 def notices() -> str:
-    """Whose scripts the page holds, under which licences: as plain text, because packed nobody would see it."""
+    """Authors and licences of the page's scripts: as plain text, because packed they would not be seen."""
     from importlib import metadata
 
     from plotly.offline import get_plotlyjs
@@ -74,7 +74,7 @@ def notices() -> str:
         (f.read_text() for f in metadata.files("plotly") or () if f.name.upper().startswith("LICENSE")),
         "Licensed under the MIT license",
     )
-    # what the script's own build keeps of the parts that are bundled in it
+    # licences that the script's own build keeps of the parts that are bundled in it
     parts = [part.replace("\\n", "\n") for part in re.findall(r"/\*!.*?\*/", script, re.DOTALL)]
     return "\n\n".join(text.strip() for text in (head, licence, *dict.fromkeys(parts)) if text.strip())
 

@@ -82,12 +82,12 @@ class HalfRow:
 
     @property
     def about(self) -> str:
-        """What stands in the claim's place in the rows below its first."""
+        """Text in the claim's place in the rows below its first."""
         return self.name if self.cause else f"How much: {self.printed or 'a bound of ours'}"
 
     @property
     def heading(self) -> str:
-        """What it answers."""
+        """Question that the half answers."""
         return {"direction": "What it says", "magnitude": "How much"}.get(self.name, f"Why: {self.name}")
 
     @property
@@ -349,7 +349,7 @@ class Page:
 
     @property
     def magnitudes(self) -> list[tuple[str, str, int]]:
-        """The same for the magnitudes of the statements."""
+        """Counts of verdicts on the magnitudes of the statements."""
         return _count([half for claim in self.claims for half in claim.halves[1:] if not half.cause])
 
 

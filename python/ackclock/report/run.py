@@ -41,7 +41,7 @@ TRACED = 3
 """Flows whose time-sequence is drawn."""
 
 SEQUENCE_POINTS = 1500
-"""Of each kind in a time-sequence."""
+"""Points of each kind in a time-sequence."""
 
 STEPS = 1200
 """Samples over the run, unless the scenario says how often."""
@@ -54,7 +54,7 @@ TRACE_BYTES = 2**29
 
 
 def watched(scenario: Scenario, *, trace: bool = True) -> Scenario:
-    """The same scenario, recording what its report draws; what is recorded changes nothing in the run.
+    """Scenario that records what its report draws; what is recorded changes nothing in the run.
 
     Parameters
     ----------
@@ -206,7 +206,9 @@ def _outcome(run: Run, flows: Sequence[Mapping[str, Any]], names: Sequence[str])
 
 
 def _together(flows: Sequence[Mapping[str, Any]]) -> float:
-    """What the flows got from the first start to the last end, bit/s: less than the sum, where not all ran all the time."""
+    """Goodput of all flows from the first start to the last end, bit/s: less than the sum, where not all ran all the
+    time.
+    """
     if len(flows) == 1:
         return float(flows[0]["goodput_bps"] or 0.0)
     ran = _open(flows)
@@ -301,7 +303,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _beside(beside: Sequence[Measured]) -> list[Section]:
-    """What was measured elsewhere, in numbers."""
+    """Section on what was measured elsewhere, in numbers."""
     rows: list[tuple[TableCell | str, ...]] = []
     for other in beside:
         for flow, name in enumerate(other.flows):
@@ -409,7 +411,7 @@ def _sequences(run: Run, names: Sequence[str]) -> list[Section]:
 
 
 def _first_recovery(run: Run, flow: int) -> tuple[float, float] | None:
-    """Its time, with as much before and after it."""
+    """Time of the first recovery, with as much before and after it."""
     found = run.recoveries
     if not found.height:
         return None
@@ -526,7 +528,7 @@ def _links(run: Run, *, name: str = "") -> Table:
 
 
 def _application(run: Run) -> list[Section]:
-    """What came of requests, fetches, datagrams and video."""
+    """Sections on requests, fetches, datagrams and video."""
     made = []
     for name, title, keys in (
         ("fetches", "Fetches", ("connect_s", "first_byte_s", "total_s")),

@@ -19,7 +19,7 @@ _DEEPEST = 20
 
 @cache
 def schema() -> dict[str, Any]:
-    """What the engine says of each table and family."""
+    """Schema of each table and family, from the engine."""
     return _engine.schema()
 
 
@@ -35,7 +35,7 @@ OLDER = "the compiled engine is older than the Python around it (it does not kno
 
 
 class Files:
-    """What a scenario refers to, for the engine: on the disk."""
+    """Files to which a scenario refers, for the engine: on the disk."""
 
     @staticmethod
     def trace(name: str) -> _engine.Trace:
@@ -44,7 +44,7 @@ class Files:
 
     @staticmethod
     def controller(name: str, options: Mapping[str, Any]) -> str:
-        """What the engine calls the class in a file."""
+        """Name of the class in a file, as the engine has it."""
         return described(name, options).key
 
 
@@ -68,7 +68,7 @@ class Table:
     kinds: ClassVar[tuple[str | None, str]]
     """Family, if it is in one, and kind."""
     keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """What the engine says of each key."""
+    """Schema of each key, from the engine."""
 
     def __init__(self, /, **given: Any) -> None:
         wrong, ordered, _ = asked(lambda: _engine.read_table(*self.kinds, given, Files), given)
@@ -170,7 +170,7 @@ def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(ask: Any, given: Mapping[str, Any]) -> Any:
-    """What the engine answers; it cannot read text that no file could hold."""
+    """Answer of the engine; it cannot read text that no file could hold."""
     try:
         return ask()
     except UnicodeEncodeError:

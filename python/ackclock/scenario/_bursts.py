@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["ENOUGH", "burst_bytes", "hangs_on_bursts"]
 
 MOST_BYTES = 65_536
-"""Of a packet of several segments."""
+"""Most bytes of a packet of several segments."""
 PER_SECOND = 1024
 """A packet holds what the pacing rate carries in this part of a second (Linux shifts the rate by `sk_pacing_shift`, 10)."""
 SEGMENT = 1514
 """A full packet in the queue, bytes."""
 LEAST_SEGMENTS = 2
-"""Of a packet; at rates at which it never has more, hosts of both kinds send alike."""
+"""Least segments of a packet; at rates at which it never has more, hosts of both kinds send alike."""
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4

@@ -20,7 +20,7 @@ _LINE = "a whole number of milliseconds in each line"
 
 @dataclass(frozen=True)
 class Opportunities:
-    """What a trace says.
+    """Opportunities in a trace.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What groups of flows and networks answer besides their keys."""
+"""Answers of groups of flows and networks besides their keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock.own import OwnClass, described, named, short
 from ackclock.scenario._base import Files, Table, schema
 
 OWN = "custom:"
-"""What the name of a user's own controller begins with."""
+"""Beginning of the name of a user's own controller."""
 
 
 MTU = 1500
@@ -29,7 +29,7 @@ class FlowsBase(Table):
 
     @property
     def label(self) -> str:
-        """What the group is called, in characters that can be printed."""
+        """Name of the group, in characters that can be printed."""
         if self.name is not None:
             return shown(self.name)
         return self.workload.kind if self.is_plain else shown(short(self.congestion_control))

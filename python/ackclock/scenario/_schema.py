@@ -14,13 +14,15 @@ ABOUT = (
     "65000 bytes), and rules that involve several keys."
 )
 EXAMPLES = {65_535: "14 bytes"}
-"""Of sizes with bounds, by the upper one, where the usual example would be out of place; a framing has 16 bits."""
+"""Examples of sizes with bounds, by the upper one, where the usual example would be out of place; a framing has 16
+bits.
+"""
 OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
 """Regular expression (ECMA 262) of the name of a class in a file, and of a file of C or Rust."""
 
 
 def json_schema(scenario: type[Table]) -> dict[str, Any]:
-    """Of the class of scenarios, with all tables that one may hold."""
+    """Schema of the class of scenarios, with all tables that one may hold."""
     tables = sorted((table for table in made.values() if table is not scenario), key=lambda table: table.__name__)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

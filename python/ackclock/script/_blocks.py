@@ -39,7 +39,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What the blocks of a script came to.
+    """Outcome of the blocks of a script.
 
     Parameters
     ----------

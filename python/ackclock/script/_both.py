@@ -48,7 +48,7 @@ class Compared:
 
     @property
     def difference(self) -> str | None:
-        """What differs first, in words: verdict, packets, what the code blocks printed."""
+        """First difference, in words: verdict, packets, what the code blocks printed."""
         verdicts = [(played.verdict, played.line) for played in (self.sim, self.linux)]
         if verdicts[0] != verdicts[1]:
             said = [f"{verdict}{f' at line {line}' if line else ''}" for verdict, line in verdicts]

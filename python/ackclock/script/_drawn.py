@@ -1,4 +1,4 @@
-"""Packet scripts that nobody wrote: a stream of ACKs and SACKs drawn from a seed, without expectations.
+"""Packet scripts drawn at random: a stream of ACKs and SACKs drawn from a seed, without expectations.
 
 Two kinds. "receiver": some data packets are lost, some arrive late, and a receiver as RFC 2018 and RFC 2883 describe it acknowledges the
 others; some of its ACKs are lost. What it acknowledges depends on what was sent, so the simulated stack is asked for that, event by
@@ -32,7 +32,7 @@ STATE = (
     "tcpi_snd_cwnd", "tcpi_snd_ssthresh", "tcpi_ca_state", "tcpi_total_retrans", "tcpi_reordering", "tcpi_lost",
     "tcpi_sacked", "tcpi_unacked", "tcpi_delivered",
 )  # fmt: skip
-"""What is printed at the end."""
+"""State that is printed at the end."""
 
 _DATA = re.compile(r"^(\d+\.\d+) > \S+ (\d+):(\d+)\((\d+)\)")
 
@@ -202,7 +202,7 @@ def _by_rfc(name: str, draw: _Draw) -> DrawnScript:
             continue
         due, segment = waiting[0]
         if due > horizon:
-            horizon = due  # what is sent before may arrive earlier
+            horizon = due  # packets sent before may arrive earlier
             continue
         waiting.pop(0)
         again = segment in got or segment < next_

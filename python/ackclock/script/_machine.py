@@ -233,7 +233,7 @@ def _call(name: str, args: list[Value]) -> Value:
         raise ValueError(f"{name} of nothing")
     if any(isinstance(i, float) and math.isnan(i) for i in items):
         return math.nan
-    best: Scalar = (min if name == "min" else max)(items)  # of unlike values: TypeError, caught
+    best: Scalar = (min if name == "min" else max)(items)  # unlike values: TypeError, caught
     return best
 
 

@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Played:
-    """What a script came to.
+    """Outcome of a script.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _with_blocks(path: str, told: dict[str, Any]) -> Played:
     )
     if told["verdict"] == "unsupported" or outcome.verdict == "pass":
         return played
-    # What a block may not hold is never played; else the first line that differs decides.
+    # Constructs that a block may not hold are never played; else the first line that differs decides.
     if told["verdict"] == "fail" and outcome.verdict == "fail" and outcome.line > told["line"]:
         return played
     if outcome.verdict == "unsupported":

@@ -1,4 +1,4 @@
-"""What the functions of a study give back: of the kind that was asked for, or one line that names the function."""
+"""Answers of a study's functions: of the kind that was asked for, or one line that names the function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["checked", "every", "of", "one"]
 
 @contextmanager
 def of(function: Any) -> Iterator[None]:
-    """What a function of a user's study raises, or what cannot be done with its answer, as one line; ours show where they stand.
+    """Context that reports as one line what a function of a user's study raises, or what cannot be done with its
+    answer; errors of our own studies keep their traceback.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def checked(function: Any, check: Callable[[], None]) -> None:
 
 
 def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]:
-    """The same of each of several."""
+    """Answers of several, each checked as `one` checks it."""
     if isinstance(found, str | bytes):
         one(function, found, (), allowed)
     with of(function):

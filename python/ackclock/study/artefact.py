@@ -26,7 +26,7 @@ from ackclock.study.study import Study
 EXPECTED = "expected.json"
 BUILD = "build.txt"
 WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "requirements.txt", BUILD)
-"""What an artefact consists of, beside the folder of the study if it has one."""
+"""Files of an artefact, beside the folder of the study if it has one."""
 
 LARGEST = 64 * 2**20
 """Bytes of a study's folder: reports and stores are kept elsewhere."""
@@ -48,7 +48,7 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
     folder
         Created if absent; an earlier artefact in it is replaced.
     wheel
-        The package as it is installed, to go along; None: whoever runs the artefact gets it elsewhere.
+        The package as it is installed, to go along; None: its users get it elsewhere.
 
     Returns
     -------
@@ -100,12 +100,13 @@ def called(study: Study) -> str:
 
 
 def asked(study: Study) -> str:
-    """What a command in the artefact's folder calls the study."""
+    """Name by which a command in the artefact's folder calls the study."""
     return study.name if study.source is None else f"./{called(study)}"
 
 
 def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
-    """What the study's own folder holds, without hidden files and what Python made of it; nothing of a study of the package.
+    """Files of the study's own folder, without hidden files and what Python made of it; nothing of a study of the
+    package.
 
     Raises
     ------
@@ -185,7 +186,7 @@ def expectation(study: Study) -> dict[str, Any]:
 
 
 def script(study: Study) -> str:
-    """The one command: the study as it was recorded, and again with seeds that nobody has seen."""
+    """Script that runs the study as it was recorded, and again with seeds that were never looked at."""
     return f"""#!/bin/sh
 # Runs the study twice: with the recorded seeds, and with seeds that follow from the hash of plan.json.
 # Exit code 0: every verdict is the recorded one. The first argument is the scale: quick (default) or paper.
@@ -213,7 +214,7 @@ def claims(study: Study) -> str:
 
 
 def readme(study: Study, plan: str) -> str:
-    """What a reviewer reads first."""
+    """Text that a reviewer reads first."""
     cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
     pinned = ", ".join(f"{name} {found}" for name, found in versions())
     taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))

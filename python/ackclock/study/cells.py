@@ -53,7 +53,7 @@ class Cell:
         return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
-        """What is kept of the cell's runs."""
+        """Tables that are kept of the cell's runs."""
         if self.keep is None:
             return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
         return {name: reduce(batch) for name, reduce in self.keep.items()}

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ackclock.study.reading import Reading
 
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
-"""What the experiments of a study hand to its claims and figures: tables by name."""
+"""Tables that the experiments of a study hand to its claims and figures, by name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What a criterion asks of numbers that do not know it: every number that `of` finds lies in `bound`.
+    """Question of a criterion to numbers that do not know it: every number that `of` finds lies in `bound`.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Cause:
 
     @property
     def name(self) -> str:
-        """Its name among the halves of its claim."""
+        """Name among the halves of the claim."""
         return f"because {self.because}"
 
 

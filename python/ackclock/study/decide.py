@@ -20,7 +20,7 @@ from ackclock.study.study import Study, carry_out
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decided:
-    """What became of an undecided claim.
+    """Outcome of a claim that was undecided.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _times(e: Evidence, among: int) -> float:
         return ENOUGH / e.seeds
     if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
         return math.inf
-    # what decides against a claim has to do so beyond the correction for how many numbers it asks for
+    # verdicts against a claim must hold beyond the correction for how many numbers it asks for
     factor = wider(LOOKS * (among if e.bound.judge(e.value, e.value) in AGAINST else 1), e.seeds)
     low, high = (e.value + factor * (end - e.value) for end in e.interval)
     times = 1.0

@@ -162,7 +162,9 @@ def _moved(a: Evidence | None, b: Evidence | None) -> float:
 
 
 def _half_width(a: Evidence, b: Evidence) -> float:
-    """Of the 95 % interval of the difference: run by run if both know as many runs of the same streams."""
+    """Half of the width of the 95 % interval of the difference: run by run if both know as many runs of the same
+    streams.
+    """
     one, other = (e.estimate.parts if e.estimate is not None else {} for e in (a, b))
     if one and one.keys() == other.keys() and all(one[k].size == other[k].size for k in one):
         return Z95 * math.sqrt(sum(float((one[k] - other[k]).var(ddof=1)) / one[k].size for k in one))
@@ -188,7 +190,7 @@ def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, da
 
 
 def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
-    """What is kept; None if nothing is."""
+    """Edges that are kept; None if there are none."""
     path = None if study.record is None else study.record.with_name(FILE)
     if path is None or not path.exists():
         return None
@@ -228,6 +230,6 @@ def section(study: Study) -> report.Section | None:
 
 
 def words(turned: Sequence[Turned], claim: str) -> str:
-    """What turns a claim, in a sentence; empty if nothing does."""
+    """Neighbours that turn a claim, in a sentence; empty if there are none."""
     own = [f"{one.edge} {one.neighbour}: {one.after}" for one in turned if one.claim == claim]
     return f"Turns with {', '.join(own)}." if own else ""

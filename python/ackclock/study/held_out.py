@@ -1,4 +1,4 @@
-"""Seeds that nobody had seen: a study run again with other ones, beside its record.
+"""Seeds that were never looked at before: a study run again with other ones, beside its record.
 
 `ackclock study run NAME --held-out TEXT` takes the seeds from a text that was fixed before, such as the first eight digits of the commit that last changed
 claims or measures, and that text with -1 and -2. What comes out is kept in `held_out.json` beside the record, and the report shows both words of each half.
@@ -43,7 +43,7 @@ def file(study: Study) -> Path | None:
 
 
 def kept(study: Study, scale: str) -> dict[str, Record]:
-    """What other seeds gave at a scale, by the text that they are from."""
+    """Records of other seeds at a scale, by the text that they are from."""
     path = file(study)
     if path is None:
         return {}

@@ -30,12 +30,12 @@ _KINDS = ("head", "text", "", "", "text", "")
 """Cells of the table that has both backends side by side."""
 
 SHARES = {"linux": 0.95, "sim": 0.05}
-"""Of the time that they take."""
+"""Shares of the time that the backends take."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelPart:
-    """What of a study the kernel can carry out.
+    """Part of a study that the kernel can carry out.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class KernelResult:
 
     @property
     def command(self) -> str:
-        """What to type to get this result again."""
+        """Command that gives this result again."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         return f"ackclock study run {self.study.name} --backend linux{seeds}"
 
@@ -148,7 +148,7 @@ class KernelResult:
         }
 
     def _recorded(self, claim: Claim) -> str:
-        """What the whole study says at paper scale."""
+        """Verdict of the whole study at paper scale."""
         return self.study.recorded("paper").verdict(claim.id) or ""
 
     def _rows(self) -> list[tuple[str, ...]]:

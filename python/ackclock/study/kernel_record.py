@@ -1,4 +1,5 @@
-"""What the kernel's part of a study found, as the tables of a report: of this run, or of an earlier one, from a file beside the study.
+"""Record of the kernel's part of a study, as the tables of a report: of this run, or of an earlier one, from a file
+beside the study.
 
 `ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version and date. With
 `--backend both` the report shows what the kernel did in the same run.
@@ -57,7 +58,7 @@ class KernelRecord:
 
 
 def read(path: Path | None) -> KernelRecord | None:
-    """What is recorded, if anything is."""
+    """Record in the file, if there is one."""
     if path is None or not path.exists():
         return None
     with as_written(path):

@@ -19,7 +19,7 @@ _VERDICTS = tuple(Verdict)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """What the page says about one study; its tables need not be kept for it.
+    """Entry of the page for one study; its tables need not be kept for it.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _link(e: Entry) -> str:
 
 
 def _opening(e: Entry) -> report.Section:
-    """What a layman should see of a study."""
+    """Opening of a study for a layman."""
     if e.problem:
         return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>Not run: {escape(e.problem)}</p>"),))
     if e.headline is None:

@@ -102,7 +102,7 @@ class Plan:
         return max(own, min(self.times * own, MOST_SEEDS))
 
     def more(self, times: int) -> Plan | None:
-        """The same plan with so many times the seeds; None if that is more than can be kept in memory."""
+        """Plan with `times` times the seeds; None if that is more than can be kept in memory."""
         return None if times > MOST_TIMES or self.seeds is not None else replace(self, times=times)
 
     def report(self, text: str, done: float) -> None:
@@ -111,7 +111,7 @@ class Plan:
             self.progress(text, min(max(done, 0.0), 1.0))
 
     def part(self, start: float, stop: float, name: str) -> Plan:
-        """The same plan for a part of the work: its progress from 0 to 1 becomes `start` to `stop` of the whole."""
+        """Plan for a part of the work: its progress from 0 to 1 becomes `start` to `stop` of the whole."""
         outer = self.progress
         if outer is None:
             return self
@@ -142,5 +142,5 @@ class Plan:
 
     @property
     def shift(self) -> int:
-        """What a registered plan adds to seeds that are plain numbers."""
+        """Number that a registered plan adds to seeds that are plain numbers."""
         return first_seed(self.salt) if self.salt else 0

@@ -1,4 +1,4 @@
-"""A study of your own: a folder with a table of its publications and claims, which anybody can read, and Python that measures.
+"""A study of your own: a folder with a readable table of its publications and claims, and Python that measures.
 
 `study.toml` holds what a reader wants to know and what is fixed before the run: publications, what they leave open, each claim with
 its place, bound, margin and causes. `study.py` beside it holds what computes:

@@ -123,7 +123,8 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """Of each path, what its interval says of a bound: 1 it is so, -1 the other way round, 0 no difference that counts, NaN not known.
+    """Verdict of each path's interval on a bound: 1 it is so, -1 the other way round, 0 no difference that counts, NaN
+    not known.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
 
 
 def recorded(record: Record, claims: Iterable[str]) -> str:
-    """The same table of a record, in Markdown: a row for each sentence beside its claim; empty if the record has none."""
+    """Table of a record, in Markdown: a row for each sentence beside its claim; empty if the record has none."""
     rows = []
     for claim in claims:
         evidence = {

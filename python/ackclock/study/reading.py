@@ -1,4 +1,5 @@
-"""What a publication leaves open, as a declared grid of readings, and the verdicts of each claim over the grid.
+"""Questions that a publication leaves open, as a declared grid of readings, and the verdicts of each claim over the
+grid.
 
 A study runs its *main* reading: of each thing left open the first option, chosen and justified before the run. With
 `--readings` it runs the grid as well, and the report shows a specification curve for each claim: in which share of the readings

@@ -1,4 +1,5 @@
-"""What an earlier run of a study found: verdicts, values and intervals, with version and date, in a file beside the study.
+"""Record of an earlier run of a study: verdicts, values and intervals, with version and date, in a file beside the
+study.
 
 `ackclock study run NAME --record` writes it. A later run is held against it: a verdict that changed is reported, and so is a
 value that left its recorded interval though the verdict is the same (drift).
@@ -24,7 +25,7 @@ from ackclock.study.note import Quoted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What one scale of a study came to.
+    """Record of one scale of a study.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ LARGEST = 2**24
 
 @contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """What reads a record that may come from anybody: anything but what we write is refused in one line."""
+    """Context for reading a record of unknown origin: anything but what we write is refused in one line."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:

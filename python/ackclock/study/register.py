@@ -1,7 +1,7 @@
 """A study's plan, written down and hashed before it is run: which claims, with which bounds, computed by which code.
 
-A run that names the plan (`ackclock study run NAME --registered plan.json`) takes its seeds from the plan's hash. Nobody can have
-looked at those runs before the plan was written.
+A run that names the plan (`ackclock study run NAME --registered plan.json`) takes its seeds from the plan's hash. These runs cannot have
+been looked at before the plan was written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGEST = 2**24
 
 
 def plan(study: Study) -> dict[str, Any]:
-    """What the study will do, as plain values.
+    """Plan of the study, as plain values.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 
 def criterion_plan(criterion: Criterion) -> dict[str, Any]:
-    """What one half asks for; the bound itself where the criterion knows it, else it is part of the code."""
+    """Plan of one half; the bound itself where the criterion knows it, else it is part of the code."""
     found: dict[str, Any] = {
         "reading": criterion.reading,
         "cell": criterion.cell,

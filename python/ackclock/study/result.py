@@ -69,7 +69,7 @@ class StudyResult:
 
     @property
     def recorded(self) -> Record:
-        """What an earlier run at this scale found."""
+        """Record of an earlier run at this scale."""
         return self.study.recorded(self.scale)
 
     @property
@@ -290,7 +290,9 @@ class StudyResult:
         )
 
     def _distrust(self) -> Iterator[str]:
-        """What a reader should not rely on: what is fitted, what other seeds or a neighbour of a constant turn, what is open."""
+        """Points that a reader should not rely on: what is fitted, what other seeds or a neighbour of a constant turn,
+        what is open.
+        """
         for f in self.study.fitted:
             yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
         moved = [h for h in held_out.halves(self.study, self.scale) if not h.kept]
@@ -305,7 +307,7 @@ class StudyResult:
                 yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
-        """What is open here for want of seeds, and what is recorded of it at paper scale."""
+        """Claims that are open here for want of seeds, and what is recorded of them at paper scale."""
         paper = self.study.recorded("paper")
         if self.scale == "paper" or not paper:
             return []
@@ -345,7 +347,7 @@ class StudyResult:
 
 
 def versions() -> dict[str, str]:
-    """Of what made a report."""
+    """Versions of the packages that made a report."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -367,10 +369,10 @@ WORDS = {
 }
 """The words of verdicts, for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
-"""What a study leaves in its folder."""
+"""Files and folders that a study leaves in its folder."""
 
 MARKS = ("report.html",)
-"""What shows that a folder is that of a study."""
+"""Files that show that a folder is that of a study."""
 
 
 def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
@@ -396,7 +398,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
 
 
 def _fitted(study: Study) -> report.Section:
-    """What was chosen so that something comes out, in one place."""
+    """Section on the inputs that were chosen so that a number comes out as published."""
     table = report.Table(
         caption="Inputs that were chosen so that a number comes out as published. A claim that depends on such an input does not test it independently.",
         header=("input", "value", "chosen so that", "claims that rest on it"),

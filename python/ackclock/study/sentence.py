@@ -81,7 +81,7 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
 
 
 MOST = 4
-"""So many numbers of a cause stand in its row; the report has the others."""
+"""Most numbers of a cause that its row shows; the report has the others."""
 
 
 def measured(record: Record, claim: str, half: str) -> str:

@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) -> Section:
-    """What is left open, how it is read, and what the other readings give."""
+    """Section on the questions left open, how each is read, and what the other readings give."""
     blocks: list[Any] = [_open(readings)]
     if curves:
         blocks += [_shares(curves), *_most(curves), *(figure(curve) for curve in curves if curve.turns)]
@@ -166,7 +166,7 @@ def best(curves: Sequence[Curve]) -> dict[str, str] | None:
 
 
 def under(curve: Curve, chosen: Mapping[str, str]) -> Specification:
-    """What a curve has for a reading of everything; readings that are varied alone stay at their main option."""
+    """Specification of a curve for a reading of everything; readings that are varied alone stay at their main option."""
     main = dict(curve.specifications[0].choice)
     wanted = main | {r.name: chosen[r.name] for r in curve.readings if r.name in chosen}
     return next(s for s in curve.specifications if dict(s.choice) == wanted)

@@ -46,7 +46,7 @@ def batch(plan: Plan, scenario: Scenario, seeds: Sequence[int], tables: Sequence
     """One scenario under many seeds, as `ackclock.run_batch` returns it."""
     names = [
         name for name in TABLES if (name != "messages" if tables is None else name in tables)
-    ]  # what modules print is not kept
+    ]  # messages that modules print are not kept
     return next(batches(plan, [Asked(scenario=scenario, seeds=list(seeds), needs=dict.fromkeys(names))]))
 
 
@@ -126,7 +126,9 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
 
 
 ROWS = 1_000_000
-"""As many rows as are read at once. A table is read whole whatever is wanted of it, so few cells at a time would read it often."""
+"""Rows that are read at once. A table is read whole whatever is wanted of it, so few cells at a time would read it
+often.
+"""
 
 OWNER = "the cell"
 """Whose a row is, while the rows of several cells are together: no table has a column of this name."""

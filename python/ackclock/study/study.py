@@ -132,7 +132,7 @@ class Chapter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Headline:
-    """What a reader without background should see first.
+    """Headline for a reader without background.
 
     Parameters
     ----------
@@ -249,19 +249,19 @@ class Study:
 
     @property
     def named(self) -> str:
-        """What the command line calls it: its name, or its folder."""
+        """Name on the command line: the study's name, or its folder."""
         if self.source is None:
             return self.name
         return str(self.source) if self.source.is_absolute() or self.source.parts[:1] == ("..",) else f"./{self.source}"
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
-        """Of all chapters, in order."""
+        """Experiments of all chapters, in order."""
         return tuple(experiment for chapter in self.chapters for experiment in chapter.experiments)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """Of all chapters: T1, T2, ... before P1, P2, ..., letters in the order in which they first appear."""
+        """Claims of all chapters: T1, T2, ... before P1, P2, ..., letters in the order in which they first appear."""
         found = [claim for chapter in self.chapters for claim in chapter.claims]
         letters = list(dict.fromkeys(_letters(claim.id) for claim in found))
         return tuple(
@@ -289,7 +289,7 @@ class Study:
         return found
 
     def opening(self, result: StudyResult) -> Headline | None:
-        """What the report begins with, if the study says it."""
+        """Headline with which the report begins, if the study has one."""
         if self.headline is None:
             return None
         from ackclock.plot import Figure
@@ -301,12 +301,12 @@ class Study:
         return found
 
     def found(self, result: StudyResult) -> tuple[str, ...]:
-        """Its main findings."""
+        """Main findings, as sentences."""
         with answer.of(self.findings):
             return answer.every(self.findings, self.findings(result), str, "sentences")
 
     def recorded(self, scale: str) -> Record:
-        """What an earlier run at this scale found; empty if none is recorded."""
+        """Record of an earlier run at this scale; empty if there is none."""
         found = read(self.record) if self.record is not None else {}
         return found.get(scale, Record())
 
@@ -469,14 +469,14 @@ class Study:
 
 @dataclass(kw_only=True, slots=True)
 class Ran:
-    """What experiments left together."""
+    """Tables, digest and number of runs of all experiments together."""
 
     tables: dict[str, pl.DataFrame]
     digest: hashlib._Hash
     runs: int
 
     def take(self, run: Callable[[Plan], Data], found: Data) -> None:
-        """What an experiment has left, if it is of the kinds that it should be."""
+        """Take over what an experiment has left, if it is of the kinds that it should be."""
         import polars as pl
 
         data: Data = answer.one(run, found, Data, "ackclock.study.Data")

@@ -44,7 +44,7 @@ _BOUNDS = ("more_than", "less_than", "at_least", "at_most", "between", "equal", 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """What a table may name: the measures and readings of a study's Python.
+    """Names that a table may use: the measures and readings of a study's Python.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Program:
 
 
 def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
-    """What the table beside a package says of the study as a whole, as arguments of `Study`; every claim of it has to be in a chapter.
+    """Arguments of `Study` from the table beside a package; every claim of it has to be in a chapter.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ _read_once = cache(_read)
 
 
 class Table:
-    """A table of the file: every key is asked for once, and what nobody asked for is refused."""
+    """A table of the file: every key is asked for once, and the keys left over are refused."""
 
     def __init__(self, raw: Mapping[str, Any], place: str) -> None:
         self.raw, self.place, self.asked = raw, place, set[str]()

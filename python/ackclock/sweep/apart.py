@@ -72,7 +72,7 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
 
 
 def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done | None, str]:
-    """What came back, or what the process died of; the child of this thread `lasts` beyond the task."""
+    """Outcome of a task, or the cause of the process's death; the child of this thread `lasts` beyond the task."""
     child = getattr(_here, "child", None) if lasts else None
     if child is None:
         child = _Child()
@@ -113,7 +113,7 @@ class _Child:
                 os.close(one)
 
     def make(self, task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
-        """What came back, or why nothing does."""
+        """Outcome of a task, or the reason for there being none."""
         self._owns = bool(task.own or task.libraries)
         text = pickle.dumps(task)
         with suppress(BrokenPipeError):
@@ -174,7 +174,7 @@ def serve(tasks: str, answers: str, page: str) -> None:
         _wall.Page(int(page)).use()
     try:
         _serve(int(tasks), int(answers))
-    except BaseException:  # what own code has done to this process has no end, and a traceback is no answer
+    except BaseException:  # own code can have done anything to this process, and a traceback is no answer
         os._exit(1)
 
 

@@ -24,7 +24,7 @@ MOST_CELLS = 200_000
 """Points of a grid: each takes about 4 kB while it is planned."""
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
-"""What says which run a row is of: no axis is called so."""
+"""Columns that say which run a row is of: no axis is called so."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")

@@ -90,7 +90,7 @@ class Status:
 
 @dataclass(slots=True)
 class _Pile:
-    """What was made and not yet kept."""
+    """Runs that were made and are not yet kept."""
 
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -239,7 +239,7 @@ class Campaign:
         while True:
             stopped = stopped or (stop is not None and stop.is_set())
             while (self._todo or self._suspects) and not stopped and len(out) < 2 * slots:
-                apart = not self._todo  # what may end a process comes last
+                apart = not self._todo  # runs that may end a process come last
                 runs = self._take(self._suspects if apart else self._todo, int(size), slots)
                 task = self._task(runs, executor.target_s, apart=apart)
                 self.store.claim([self._ids[at] for at in runs])
@@ -258,7 +258,7 @@ class Campaign:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
-                    # As many as fill the time wanted; the budget cuts short what turns out slow.
+                    # Number of runs that fills the time wanted; the budget cuts short those that turn out slow.
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 NAME = "compare"
-"""Of the sweep in the store."""
+"""Name of the sweep in the store."""
 
 SHOWN = (
     "goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "p95_rtt_s", "queue_mean_packets", "dropped_queue",
 )  # fmt: skip
 OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
-"""Of each group, where there are several."""
+"""Metrics of each group, where there are several."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
 """Table and columns that tell whether connections failed, and why."""
@@ -100,7 +100,7 @@ class Compared:
             return outcome
         part, sign = self.relative(metric), better(metric)
         much = "" if part is None else f" by {100 * abs(part):.3g} %"
-        if part is not None and part < 0:  # of the first, as the columns are
+        if part is not None and part < 0:  # the first arm's change, as the columns are
             outcome, sign = f"{self.names[0]} is smaller", -sign
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
@@ -159,7 +159,9 @@ class Compared:
         return table
 
     def failures(self) -> list[str]:
-        """What failed in each arm, a sentence without its full stop for each arm and cause: its numbers are those of a transfer that ended early."""
+        """Failures in each arm, a sentence without its full stop for each arm and cause: its numbers are those of a
+        transfer that ended early.
+        """
         return [
             f"{name}: in {runs:,} of {self.seeds:,} runs {what}"
             for name, found in zip(self.names, self.failed, strict=True)
@@ -264,7 +266,7 @@ def _compared(
 
 
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
-    """Of each arm: runs by what is said of a connection that failed in them."""
+    """Failed runs of each arm by what is said of the connection that failed in them."""
     import polars as pl
 
     arms = []

@@ -15,7 +15,7 @@ from ackclock.errors import AckclockError, InputError, UnavailableError
 from ackclock.sweep import integrity
 
 VERSION = 1
-"""Of the layout."""
+"""Version of the layout."""
 
 _NAME = "state.sqlite"
 
@@ -42,7 +42,7 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 
 
 STEPS = 10_000
-"""Of SQLite's machine between two looks at what the user asks for (Ctrl-C): it would else not hear of it before a query is over."""
+"""Steps of SQLite's machine between two checks for Ctrl-C, which would else be heard only after the query."""
 
 
 class StoreError(UnavailableError):
@@ -98,7 +98,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     if not again:
         _check_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):  # of which SQLite would say less
+    with tempfile.TemporaryFile(dir=folder):  # SQLite would say less of a folder that cannot be written
         pass
     lock = _held(folder)
     try:
@@ -132,7 +132,7 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
 
 @cache
 def _objects() -> integrity.Objects:
-    """What a store of ours has in it, as SQLite notes it."""
+    """Objects in a store of ours, as SQLite notes them."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(f"{_SCHEMA}{integrity.FILES};")
         return integrity.objects(db)
@@ -174,7 +174,7 @@ def _look() -> bool:
 
 
 def _heed(error: Exception) -> None:
-    """What ended a query was Ctrl-C, which SQLite does not pass on."""
+    """Raise KeyboardInterrupt if Ctrl-C ended the query; SQLite does not pass it on."""
     if isinstance(error, sqlite3.OperationalError) and str(error) == INTERRUPTED:
         raise KeyboardInterrupt from None
 
@@ -184,7 +184,7 @@ INTERRUPTED = "interrupted"
 
 
 def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sqlite3.Connection:
-    """A database that may come from anybody: nothing in its schema is trusted, and Ctrl-C ends each query."""
+    """Connect to a database of unknown origin: nothing in its schema is trusted, and Ctrl-C ends each query."""
     db = sqlite3.connect(database, isolation_level=None, timeout=timeout, uri=uri)
     db.set_progress_handler(_look, STEPS)
     db.execute("PRAGMA trusted_schema = OFF")
@@ -193,7 +193,7 @@ def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sq
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """What a query finds in a database that has been opened. Not every damage shows then; raises as `to_read`."""
+    """Rows that a query finds in a database that has been opened. Not every damage shows then; raises as `to_read`."""
     try:
         return db.execute(query, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -229,7 +229,7 @@ def durable(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """What the disk refuses, in one line. The store is as it was before."""
+    """Raise what the disk refuses as one line. The store is as it was before."""
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
@@ -291,7 +291,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     try:
         fresh = not db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
-        fresh = False  # what is wrong is said below
+        fresh = False  # the fault is named below
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
@@ -361,7 +361,7 @@ def _held(folder: Path) -> sqlite3.Connection:
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise
-    except sqlite3.DatabaseError:  # no database any more; nobody can hold it, and nothing is in it
+    except sqlite3.DatabaseError:  # no database any more: no session can hold it, and nothing is in it
         lock.close()
         (folder / "lock.sqlite").unlink()
         return _held(folder)

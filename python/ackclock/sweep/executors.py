@@ -1,4 +1,4 @@
-"""What makes the runs: threads of this process, or workers of a Dask cluster."""
+"""Executors that make the runs: threads of this process, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Executor(Protocol):
         """Hand a task out."""
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """What has come back; after `timeout_s` perhaps nothing."""
+        """Tasks that have come back; after `timeout_s` perhaps none."""
 
     def close(self) -> None:
         """No more tasks."""
@@ -91,7 +91,7 @@ class Threads:
 
     @property
     def slots(self) -> int:
-        """As many as there are threads."""
+        """Number of threads."""
         return self._jobs
 
     def submit(self, number: int, task: Task) -> None:
@@ -100,7 +100,7 @@ class Threads:
         future.add_done_callback(self._inbox.listen(number))
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """What has come back."""
+        """Tasks that have come back."""
         return self._inbox.wait(timeout_s)
 
     def close(self) -> None:
@@ -182,17 +182,17 @@ class Dask:
                 raise
             self._gone = True  # the client has given up, half a minute after the scheduler; `wait` says so
             return
-        self._open[number] = future  # Dask forgets what nobody holds
+        self._open[number] = future  # Dask forgets a future without a reference
         future.add_done_callback(self._inbox.listen(number))
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """What has come back."""
+        """Tasks that have come back."""
         found = self._inbox.wait(timeout_s)
         kept: list[Finished] = []
         for number, done in found:
             self._open.pop(number, None)
             if isinstance(done, CancelledError) or "CancelledError" in type(done).__name__:
-                self._gone = True  # nobody but the end of the connection cancels anything of ours
+                self._gone = True  # only the end of the connection cancels anything of ours
             else:
                 kept.append((number, done))
         if self._gone and not kept:
@@ -235,9 +235,9 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
         )
     cluster = None
     try:
-        # Whoever reaches the scheduler's port runs code as this user: only those who hold its certificate may.
+        # Access to the scheduler's port runs code as this user: only those who hold its certificate may.
         security = _temporary_certificates()
-        # a worker is started by `python -m`, in a folder that may be somebody else's
+        # a worker is started by `python -m`, in a folder that may belong to another user
         first = ["export PYTHONSAFEPATH=1", *options.get("job_script_prologue", ())]
         given = {**options, "job_script_prologue": first}
         cluster = make(**{"cores": 1, "processes": 1, "memory": "2 GB", "security": security, **given})
@@ -283,7 +283,7 @@ def import_jobqueue() -> Any:
     Raises
     ------
     UnavailableError
-        If it is not installed, or this is not the main thread and nobody has imported it before.
+        If it is not installed, or this is not the main thread and it has not been imported before.
     """
     if "dask_jobqueue" in sys.modules:
         return sys.modules["dask_jobqueue"]

@@ -217,7 +217,7 @@ def _prepared(seen: View, metrics: Sequence[str], where: Sequence[str], against:
     if normalise:
         seen = seen.normalised(metrics)
     if where:
-        # what the others are compared with stays until the differences are taken
+        # the cells that the others are compared with stay until the differences are taken
         base = [against] if against and against.partition("=")[0] in {w.partition("=")[0] for w in where} else []
         seen = seen.where([*where, *base])
     return seen.minus(against, metrics) if against else seen
@@ -291,7 +291,7 @@ MOST_BARS = 10
 
 
 def _of_groups(seen: View, metric: str, look: Look, layout: Layout) -> Figure | None:
-    """What each group of flows got."""
+    """Figure of the values of each group of flows."""
     if metric not in seen.runs.columns or not seen.runs[metric].count():
         return None
     draw = _bars if look.x is None else _lines
@@ -638,7 +638,7 @@ def _winners(places: Iterable[Mapping[str, float]]) -> str:
 
 
 def _how(seen: View, look: Look) -> str:
-    """What points and bands are."""
+    """Meaning of points and bands."""
     return (
         f"{_means(seen, look)}, with 95 % intervals over seeds (bootstrap; Student's t below 10 runs"
         f"{' and for means over cells' if look.averaged else ''}){_one_panel_per(seen, look)}. "

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS files (
   part INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (part, name)
 ) WITHOUT ROWID
 """
-"""What each file of a part was when it was written."""
+"""Size and checksum of each file of a part when it was written."""
 
 
 class DamagedError(UnavailableError):
@@ -25,7 +25,7 @@ class DamagedError(UnavailableError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Damage:
-    """What is wrong with a part.
+    """Damage of a part.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
 
 
 def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
-    """What is wrong with the file of a table of a part, if anything; `place` is None if it is not there.
+    """Damage of the file of a table of a part, if there is any; `place` is None if it is not there.
 
     No file is read whose checksum is not noted: what decodes Parquet ends the process for some damages.
     """
@@ -90,7 +90,7 @@ def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> lis
 
 
 Objects = Mapping[tuple[str, str], str]
-"""What a database has in it: kind and name -> how it was made."""
+"""Objects of a database: kind and name -> how it was made."""
 
 
 def objects(db: sqlite3.Connection) -> Objects:
@@ -100,7 +100,7 @@ def objects(db: sqlite3.Connection) -> Objects:
 
 
 def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole: bool = False) -> None:
-    """Refuse a database that is damaged, or holds what no store writes: folders may come from anybody.
+    """Refuse a database that is damaged, or holds what no store writes: folders may come from strangers.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
 
 
 def of_database(place: Path, why: str) -> DamagedError:
-    """What is said of a damaged database; `why` in the words of SQLite."""
+    """Error for a damaged database; `why` in the words of SQLite."""
     return DamagedError(
         f"{place}: is damaged ({shown(' '.join(why.split())[:80])}); `ackclock sweep check {place.parent} --repair` sets it "
         "aside, and all runs are made again"
@@ -164,17 +164,17 @@ _KINDS = {
     "members": {"sweep": _WHOLE, "run": _WHOLE},
     "files": {"part": _WHOLE, "name": _NAME, "bytes": _WHOLE, "sha256": "typeof({0}) = 'blob' AND length({0}) = 32"},
 }
-"""What each column holds. (SQLite takes anything in any column.)"""
+"""Conditions on the values of each column. (SQLite takes anything in any column.)"""
 _OTHER = {
     table: {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
     for table, kinds in _KINDS.items()
 }
 _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LIMIT 1" for table, of in _OTHER.items()}
-"""What it does not hold: one walk through the table, not one for each column."""
+"""Query for a row that breaks a condition: one walk through the table, not one for each column."""
 
 
 def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
-    """What is made in another way than a store makes it, before anything is asked that could run it."""
+    """First object that is made in another way than a store makes it, looked for before any query that could run it."""
     found = objects(db)
     for kind, name in known.keys() - found.keys():
         if kind == "table":
@@ -192,7 +192,7 @@ def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
 
 
 def _unlike(db: sqlite3.Connection) -> str | None:
-    """What no store writes, if there is anything of it."""
+    """First place whose value no store writes, if there is one."""
     for table in _KINDS:
         if db.execute(_ANY_OTHER[table]).fetchone():
             others = (

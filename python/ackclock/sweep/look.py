@@ -1,4 +1,4 @@
-"""What a figure of a sweep is laid out by: the axes of the grid, along x, as lines or bars, and as panels.
+"""Layout of a sweep's figure: the axes of the grid, along x, as lines or bars, and as panels.
 
 Length: a view and its layout ask for each other.
 """
@@ -30,7 +30,7 @@ MOST_ASKED = 24
 """Panels of a figure."""
 
 MOST_ACROSS = 6
-"""Columns of panels, of figures that nobody has given a width."""
+"""Columns of panels, of figures without a given width."""
 
 MOST_SERIES = 10
 
@@ -61,12 +61,12 @@ class Dimension:
 
     @property
     def labels(self) -> list[str]:
-        """Of its values."""
+        """Labels of the values."""
         return [label(value) for value in self.values]
 
     @property
     def unit(self) -> str:
-        """Of its values; empty for plain numbers and names."""
+        """Unit of the values; empty for plain numbers and names."""
         return "%" if self._percent else base_unit(self.values) or ""
 
     @property
@@ -132,7 +132,7 @@ class View:
         return words(self.axes[column].name)
 
     def unit(self, metric: str) -> str:
-        """Of a metric, as it is shown."""
+        """Unit of a metric, as it is shown."""
         found = metric_unit(metric)
         return "" if self.normal and found in NORMAL else found
 
@@ -146,7 +146,7 @@ class View:
         return text
 
     def over(self, metric: str) -> str:
-        """Of which time a metric is, where that is not the run, as ", after the warm-up,"; empty where it is."""
+        """Time that a metric covers, where that is not the run, as ", after the warm-up,"; empty where it is."""
         found = [span(metric)] if warmed_up(self.results.sweep) else []
         if _summed(metric) and _come_and_go(self.results.sweep):
             of_all = self.normal and _bytes(metric) in self.runs.columns
@@ -381,7 +381,9 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
 
 
 def _whole(unit: str, scenario: Scenario, metric: str) -> float:
-    """What a metric is divided by: goodput of a full bottleneck, or the base RTT, of the path that its flows take; of all flows, that of the first."""
+    """Divisor of a metric: goodput of a full bottleneck, or the base RTT, of the path that its flows take; of all
+    flows, that of the first.
+    """
     from ackclock._results.metrics import capacity_bps
 
     found = measure(metric)

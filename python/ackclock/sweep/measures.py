@@ -53,7 +53,7 @@ COLUMNS = frozenset(
         "time_to_share_s",
     ]
 )
-"""Of the table and of the frames made of it: an axis is called otherwise."""
+"""Columns of the table and of the frames made of it: an axis is called otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ class Measure:
     column: str
 
     def select(self, performance: pl.DataFrame) -> pl.DataFrame:
-        """Its rows; the table has a column `name`.
+        """Rows of this measure; the table has a column `name`.
 
         Raises
         ------

@@ -97,7 +97,7 @@ def write(
             drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
             report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
             written = {file.name for file in (part / "figures").iterdir()}
-        for figure in figures:  # of an earlier plot of this name, which may show something else
+        for figure in figures:  # files of an earlier plot of this name may show something else
             for old in (folder / "figures" / f"{figure.name}.{kind}" for kind in FORMATS):
                 if old.name not in written:
                     old.unlink(missing_ok=True)
@@ -154,11 +154,11 @@ _COLUMNS = (
     ("retransmission_share", "retransmitted", 100.0, "%"),
     ("time_to_share_s", "time to share", 1.0, "s"),
 )
-"""Of the table of groups: column, head, factor, unit."""
+"""Columns of the table of groups: column, head, factor, unit."""
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """What each group of flows got, where runs have several."""
+    """Values of each group of flows, where runs have several."""
     import polars as pl
 
     seen = by_group(results)

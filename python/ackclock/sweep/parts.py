@@ -86,7 +86,7 @@ def give_names(files: Iterable[Path]) -> None:
 
 
 def remove(files: Iterable[Path]) -> None:
-    """Those that are there."""
+    """Remove the files that are there."""
     for file in files:
         file.unlink(missing_ok=True)
 
@@ -108,5 +108,5 @@ def _tmp(named: Path) -> Path:
 
 
 def _is_ours(folder: Path, file: Path) -> bool:
-    """It lies where its path says: no link in a folder that somebody sent leads to files of another's."""
+    """Whether the file lies where its path says: no link in a folder from a stranger leads to files of another's."""
     return file.resolve() == folder.resolve() / file.relative_to(folder)

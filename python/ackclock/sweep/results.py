@@ -140,7 +140,7 @@ class Results:
         return counted.filter((pl.col("len") > 1) & (pl.col("runs") == 1))["cell"].to_list()
 
     def holding(self, metric: str) -> Results:
-        """These results with a column of this name in `runs`.
+        """Results with a column of this name in `runs`.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ def _undefined(rows: pl.DataFrame, metric: str) -> int:
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
-    """Leave the sweep and the values of its cells beside the runs, for whoever reads them."""
+    """Leave the sweep and the values of its cells beside the runs, for later readers."""
     place = _place(folder, sweep.name)
     frame = cell_table(sweep, cells)
     with staged(place, marks=OWN) as part:
@@ -365,7 +365,7 @@ def write_table(folder: Path, results: Results) -> Path:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """The folder of a sweep, in the store itself: what a link leads to is somebody else's."""
+    """Folder of a sweep, in the store itself: a link may lead to files of another user."""
     return _inside(folder, folder / "sweeps" / name)
 
 

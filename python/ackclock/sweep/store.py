@@ -83,7 +83,7 @@ class Store:
             self._lock.close()
             self._lock = None
 
-    # What is to be run
+    # Runs to be made
 
     def plan(
         self, recipe: str, keys: Sequence[bytes], scenarios: Sequence[str], seeds: Sequence[int], engine: str
@@ -232,11 +232,11 @@ class Store:
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
     def suspects(self, runs: Sequence[int], after: int) -> set[int]:
-        """Those of the runs that were begun so often, and have no outcome."""
+        """Runs that were begun at least `after` times and have no outcome."""
         rows = self._db.execute("SELECT id FROM runs WHERE state = 'pending' AND attempts >= ?", (after,))
         return {run for (run,) in rows}.intersection(runs)
 
-    # What there is
+    # Runs that are kept
 
     def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:
         """Rows of a table of all runs that were kept under this recipe, or of the runs with these keys.
@@ -421,7 +421,7 @@ class Store:
             )
 
     def explained(self) -> AbstractContextManager[None]:
-        """What the disk refuses, in one line. The store is as it was before."""
+        """Context that raises what the disk refuses as one line. The store is as it was before."""
         return database.explained(self.folder)
 
 

@@ -35,7 +35,7 @@ _TRACES = ("none", "flow", "all")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What is kept of each run.
+    """Metrics and tables that are kept of each run.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Cell:
 
     @cached_property
     def hash(self) -> str:
-        """Of the compiled scenario."""
+        """Hash of the compiled scenario."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
@@ -195,7 +195,7 @@ class Sweep:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """What is kept of each run."""
+        """Metrics and tables that are kept of each run."""
         standard = standard_metrics()
         extra = [m for m in dict.fromkeys(self.metrics) if m not in standard]
         tables = list(dict.fromkeys((TABLE, *self.tables, *(("acks",) if self.trace != "none" else ()))))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What a worker needs to know; plain values, so that it can travel.
+    """Task for a worker; plain values, so that it can travel.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What a worker sends back: outcomes of the first `len(digests)` runs of its task.
+    """Answer of a worker: outcomes of the first `len(digests)` runs of its task.
 
     Parameters
     ----------
@@ -241,7 +241,9 @@ def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
 
 
 def needed(engine: str, texts: Iterable[str]) -> str:
-    """What of an engine's identity these scenarios depend on: libraries of stacks count only where a flow uses one."""
+    """Part of an engine's identity on which these scenarios depend: libraries of stacks count only where a flow uses
+    one.
+    """
     return engine if _hosts_stacks(texts) else engine.removesuffix(stacks.identity())
 
 

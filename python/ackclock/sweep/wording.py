@@ -80,7 +80,9 @@ AFTER = frozenset(
 
 
 def span(metric: str) -> str:
-    """Of which time a metric is, in a scenario with a warm-up; empty where the time is one of its own, as that of a fetch."""
+    """Time that a metric covers, in a scenario with a warm-up; empty where the time is one of its own, as that of a
+    fetch.
+    """
     if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
         return "after the warm-up"
     if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):

@@ -67,7 +67,7 @@ def changed(tables: Tables, place: tuple[str, str, float], change: str, arm: str
 
 
 def left(with_it: Array, without: Array) -> Any:
-    """What is left of a mean without the cause, percent; both by seed, of the same seeds."""
+    """Share of a mean that remains without the cause, percent; both arrays by seed, of the same seeds."""
     return bootstrap(lambda x, y: np.asarray(100 * y.mean(axis=1) / x.mean(axis=1)), with_it[: without.size], without)
 
 
@@ -109,7 +109,7 @@ def waiting(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def same_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What IW10 gains in the mix: what is left if nothing is lost in either, so that the queue alone differs."""
+    """IW10's gain in the mix: the part that remains if nothing is lost in either, so that the queue alone differs."""
     mix = loaded.times(tables, *HIGHER, MIX, "mean_s", iw=10)
     alone = loaded.times(tables, *HIGHER, IW10, "mean_s")
     without = []

@@ -45,7 +45,7 @@ from ackclock_studies.iw10.testbed import (
 )
 
 MARGIN = 0.05
-"""What counts as no different, stated beforehand: a twentieth of the completion time."""
+"""Difference that counts as none, stated beforehand: a twentieth of the completion time."""
 
 
 def gain(tables: Tables, rate: str, mode: str, load: float, *, sack: bool = True) -> Array:
@@ -132,7 +132,7 @@ def lasting(tables: Tables, place: tuple[str, str, float], column: str) -> tuple
 
 
 def _windows(tables: Tables) -> list[Evidence]:
-    """The same by when a transaction arrives: the advantage goes as the run goes on."""
+    """Gain by the time at which a transaction arrives: the advantage goes as the run goes on."""
     return [
         Evidence.of(
             ratio(*lasting(tables, parts.QUICK[1], name)),

@@ -47,7 +47,7 @@ def batch_of_five(window: int) -> Scenario:
 
 
 def run_exact(plan: Plan) -> Data:
-    """What needs no chance.
+    """Runs that need no chance.
 
     Returns
     -------

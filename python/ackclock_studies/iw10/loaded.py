@@ -155,7 +155,7 @@ def run_slow(plan: Plan) -> Data:
 
 
 def run_fast(plan: Plan) -> Data:
-    """The same on the fast link.
+    """Transactions on the fast link.
 
     Returns
     -------

@@ -197,7 +197,7 @@ REMOVED = {
     "rack": (why.QUICK_REPAIR, "mean_s", "RACK-TLP repairs the tail without a timeout"),
     "counted": (why.AS_IS, "censored_mean_s", "incomplete ones count with the time that they had taken"),
 }
-"""What is taken away, as notes call it: the runs, the column and the words."""
+"""Mechanisms that are taken away, as notes call them: the runs, the column and the words."""
 
 
 def without(tables: Tables, bound: Bound, *, mechanism: str) -> Sequence[Evidence]:

@@ -123,7 +123,7 @@ def _cell(plan: Plan, place: tuple[str, str, float], arm: str, offered: float, l
 def _other(
     plan: Plan, place: tuple[str, str, float], arm: str, offered: float, length: tuple[float, float], change: str
 ) -> Cell:
-    """The same transactions with the queue changed, or as they are."""
+    """Cell of the given transactions with the queue changed, or as they are."""
     rate, mode, load = place
     duration, warm_up = length
     asked = settings(plan, rate) | ({"queue": {NO_LOSS: LOSSLESS, QUARTER: SHORT}[change]} if change else {})
@@ -184,7 +184,7 @@ def run_fast(plan: Plan) -> Data:
 
 
 def run_slow(plan: Plan) -> Data:
-    """The same on the slow link: `waits.sums` and `waits.others`."""
+    """Runs on the slow link: `waits.sums` and `waits.others`."""
     length = LENGTHS[LENGTH.of(plan)]
     cells = []
     for place in SLOWER:
@@ -228,7 +228,7 @@ LOSS_PARTS = (SYN_TIMER, TIMEOUT, REPAIR)
 
 
 def i31(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Of the advantage that is lost from 72 to 96 %, what is not lost without loss; and where the ledger books it."""
+    """Share of the advantage lost from 72 to 96 % that is kept without loss; and where the ledger books it."""
 
     def lost(change: str) -> tuple[Array, ...]:
         return tuple(others(tables, place, arm, change, "mean_s") for place in QUICK[::-1] for arm in (IW10, IW3))

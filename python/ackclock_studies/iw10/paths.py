@@ -81,7 +81,7 @@ def drawn(count: int) -> list[dict[str, float]]:
 
 
 def duration_s(one: Mapping[str, float]) -> float:
-    """Of a run in which about `TRANSACTIONS` arrive."""
+    """Duration of a run in which about `TRANSACTIONS` arrive."""
     return TRANSACTIONS * SEGMENTS * PACKET_BITS / (one["rate"] * 1e6 * one["load"])
 
 
@@ -148,8 +148,8 @@ def run(plan: Plan) -> Data:
 
 
 def ratios(tables: Tables) -> pl.DataFrame:
-    """Of each path: its properties, the mean time of IW10 over that of IW3, how much of IW3's median its four round trips are, and what
-    IW10 has more in loss (points), queue (packets) and tail (p95 over median, ratio).
+    """Table by path: its properties, the mean time of IW10 over that of IW3, how much of IW3's median its four round
+    trips are, and what IW10 has more in loss (points), queue (packets) and tail (p95 over median, ratio).
     """
     t = tables["paths.times"]
     names = (*(p.name for p in PROPERTIES), "packets", "bdp")

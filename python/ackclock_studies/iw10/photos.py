@@ -43,7 +43,7 @@ ARMS = {IW3_SACK: (3, True), IW10_NEWRENO: (10, False), IW10_SACK: (10, True)}
 PUBLISHED_S = {IW3_SACK: 3.0, IW10_NEWRENO: 2.8, IW10_SACK: 2.6}
 PUBLISHED_RATE = {IW3_SACK: 0.033, IW10_NEWRENO: 0.041, IW10_SACK: 0.041}
 RATES = (1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 20.0)
-"""Of the access link, Mb/s."""
+"""Rates of the access link, Mb/s."""
 
 BUFFER_S = 0.13
 
@@ -112,7 +112,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_losses(plan: Plan) -> Data:
-    """The same with other random losses, at rates around those that fit each.
+    """Pages with other random losses, at rates around those that fit each.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def _fitted(lost: Array, loss: float = LOSS) -> float:
 
 
 def fitted_rate(tables: Tables) -> Estimate:
-    """That rate, Mb/s."""
+    """Access rate at which IW3 retransmits as often as published, Mb/s."""
 
     def rate(*rows: Array) -> Array:
         lost = np.stack([x.mean(axis=1) for x in rows])

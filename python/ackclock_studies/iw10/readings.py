@@ -1,4 +1,4 @@
-"""What the slides leave open about the testbed (B1 to B11), declared: the main reading of each was chosen before the run."""
+"""Readings of what the slides leave open about the testbed (B1 to B11): the main one of each was chosen before the run."""
 
 from __future__ import annotations
 

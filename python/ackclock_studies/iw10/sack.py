@@ -1,4 +1,4 @@
-"""What SACK is worth (I21, I22)."""
+"""Worth of SACK (I21, I22)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ something to repair there; elsewhere hardly anything is lost."""
 
 
 def i21(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What IW10 gains without SACK over what it gains with it."""
+    """Gain of IW10 without SACK over its gain with SACK."""
     found = []
     for place in cells(tables):
         without = gain(tables, *place, sack=False)

@@ -53,7 +53,7 @@ KERNEL_LOADS = {SLOW: LOADS[SLOW], FAST: (0.25, 0.72, 0.96)}
 """The fast link costs the kernel most of the time."""
 
 KERNEL_HOSTS: dict[str, Any] = {"profile": "linux-6", "initial_rto": None}
-"""What the kernel has instead: no setting changes its initial RTO of 1 s (B8)."""
+"""Hosts of the kernel: no setting changes its initial RTO of 1 s (B8)."""
 
 
 def hosts(scale: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def length(rate: str, scale: str) -> tuple[float, float]:
 
 
 LASTING = (300.0, 30.0)
-"""The same where what is measured still changes after a minute: the fast link at its highest load."""
+"""Length and warm-up where the measured values still change after a minute: the fast link at its highest load."""
 
 
 def network(

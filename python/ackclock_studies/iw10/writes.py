@@ -1,4 +1,4 @@
-"""What the application does: in which sizes it writes a response, and how a client closes (I34, I36).
+"""Behaviour of the application: in which sizes it writes a response, and how a client closes (I34, I36).
 
 Packet scripts play one socket each, of profile `linux-3.0`, in virtual time: the calls of the application are what is varied, and a
 scenario has none.

@@ -78,7 +78,7 @@ RUN_S = 2.0
 
 
 def controller_after(batch: Batch, start_s: float) -> pl.DataFrame:
-    """What the controller of the first flow reported from `start_s` on."""
+    """Reports of the first flow's controller from `start_s` on."""
     return batch.controllers.filter((pl.col("flow") == 0) & (pl.col("t_s") >= start_s))
 
 
@@ -237,7 +237,9 @@ def w16(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, changed: tuple[str, str], name: str, bound: Bound) -> list[Evidence]:
-    """Of the time that a sender takes behind the card beyond that of HSTCP and FAST, what is left of another sender, or card."""
+    """Share that another sender, or card, keeps of the time that a sender takes behind the card beyond that of HSTCP
+    and FAST.
+    """
     found = []
     for other in (HSTCP, FAST):
         beyond = ramps(tables, name, COALESCED) - ramps(tables, other, COALESCED)
@@ -267,7 +269,7 @@ def without_batches(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def w24(tables: Tables) -> Sequence[Evidence]:
-    """What the filter costs with batches, over what it costs without."""
+    """Cost of the filter with batches, over its cost without."""
     adaptive, fixed = _arms(tables)
     cost = []
     for card in (COALESCED, QUIET):

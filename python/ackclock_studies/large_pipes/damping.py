@@ -211,7 +211,7 @@ def w23_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 SHOWN = 1.1
-"""Of T_k/RTT in the figure."""
+"""Largest T_k/RTT that the figure shows."""
 
 
 def damping(tables: Tables) -> Figure:

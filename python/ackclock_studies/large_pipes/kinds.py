@@ -172,7 +172,7 @@ def blocks(tables: Tables) -> Sequence[Block]:
 
 
 def pairs_and_trains(tables: Tables) -> Figure:
-    """What each estimator sees alone, among four, and under loss."""
+    """Measurement of each estimator alone, among four, and under loss."""
     rows = []
     for estimator in (BE, RE, ABSE):
         for setting in (ALONE, SHARED, LOSSY):

@@ -55,7 +55,7 @@ ESTIMATORS = {
         name="FAST, no doubling at low delay", controller="fast", options={"low_delay_doubling": False}
     ),
 }
-"""What the ranking under loss hangs on, besides the four protocols."""
+"""Senders beside the four protocols on which the ranking under loss may depend."""
 BESIDE = tuple(ESTIMATORS)[1:]
 """For the figure alone."""
 

@@ -243,7 +243,7 @@ def _share(tables: Tables, company: str) -> Array:
 
 
 def nearer(tables: Tables, bound: Bound, *, company: str, key: str) -> Sequence[Evidence]:
-    """Of the distance from what the path carries, on the scale of logarithms, what is left where one thing differs; run by run."""
+    """Distance from what the path carries, as a logarithm: the share that is left where one thing differs; run by run."""
     own = _share(tables, company)
     left = np.abs(np.log(own)) / np.abs(np.log(_share(tables, CHANGED[company][0])))
     label = f"{company}: left of the distance from what the path carries (logarithm)"

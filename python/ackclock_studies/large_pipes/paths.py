@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ackclock.study import Plan
 
 Where: TypeAlias = "Plan | Mapping[str, pl.DataFrame]"
-"""What knows the reading: a plan in an experiment, tables in a claim."""
+"""Object that knows the reading: a plan in an experiment, tables in a claim."""
 
 MTU, SEGMENT = 1500, 1448
 
@@ -71,7 +71,7 @@ TCPW, FAST, HSTCP, NEWRENO = "TCPW", "FAST", "HSTCP", "NewReno"
 PROTOCOLS = (TCPW, FAST, HSTCP, NEWRENO)
 
 LINUX_WINDOW = "1536 KiB"
-"""What Linux makes of a socket buffer of 2 MB, as a window."""
+"""Window that Linux makes of a socket buffer of 2 MB."""
 
 _WINDOWS = {"1.5 MiB": 3 << 19, "2 MiB": 2 << 20}
 """Reading of the window -> bytes."""

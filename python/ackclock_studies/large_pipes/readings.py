@@ -1,4 +1,4 @@
-"""What the slides leave open: as a declared grid where it was run in every way, as a table where one reading was adopted."""
+"""Questions that the slides leave open: a declared grid where every reading was run, a table where one was adopted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chapters share: ramps, columns, times that a run may end before."""
+"""Helpers that the chapters share: ramps, columns, times that a run may end before."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def w18(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _share_of_first(rows: pl.DataFrame) -> Array:
-    """Of each run: goodput of the flow that began first over the mean of all."""
+    """Goodput of the flow that began first over the mean of all, by run."""
     goodput = pl.col("goodput_bps")
     each = rows.sort("run", "flow").group_by("run", maintain_order=True)
     return each.agg(goodput.first() / goodput.mean())["goodput_bps"].to_numpy()

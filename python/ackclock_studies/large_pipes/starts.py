@@ -47,7 +47,7 @@ from ackclock_studies.large_pipes.transfers import LOSING
 RAMP_S = 30.0
 GROUP = 10
 LONG = {ALABAMA.name: (60.0, 65.0, 1.0), CALTECH.name: (2.0, 3.0, 0.02)}
-"""Of the runs in a row: how long one writes, from one start to the next, interval of goodput; s."""
+"""Runs in a row: time for which one writes, from one start to the next, interval of goodput; s."""
 
 
 LINUX_TCPW = "TCPW, Linux's host"
@@ -254,7 +254,7 @@ def w2_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def spreads(rows: Array) -> Array:
-    """Of each group: mean over the seconds of the coefficient of variation across its runs."""
+    """Coefficient of variation across the runs of each group, mean over the seconds."""
     mean = rows.mean(axis=1)
     return np.asarray(np.nanmean(rows.std(axis=1, ddof=1) / np.where(mean > 0, mean, np.nan), axis=1))
 

@@ -34,7 +34,7 @@ from ackclock_studies.large_pipes.transfers import (
 )
 
 AS_QUOTED = f"{TCPW}, filter as quoted"
-"""The same reading with ABSE's filter as it is quoted."""
+"""Reading of TCPW in which ABSE's filter is as it is quoted."""
 
 
 def run_together(plan: Plan) -> Data:

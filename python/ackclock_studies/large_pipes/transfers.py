@@ -126,7 +126,7 @@ def run_of(name: str) -> Callable[[Plan], Data]:
         sender = paths.senders(plan)[name]
         if plan.reading:
             return collect(NAMES[name], cells_of(sender, (paths.queue_of(plan),), plan, seeds), plan, numbered=True)
-        few = seeds if one else plan.count(quick=2, paper=10)  # of queues that only stand beside
+        few = seeds if one else plan.count(quick=2, paper=10)  # queues that only stand beside
         cells = [
             cell
             for queue in BUFFERS

@@ -1,4 +1,4 @@
-"""What the paper's experiments share: the protocols compared, and how numbers are read from tables."""
+"""Helpers of the paper's experiments: the protocols compared, and how numbers are read from tables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from ackclock.study import Plan, Reading, Tables
 PACKET_BYTES = 1500
 
 JITTER = "1 ms"
-"""Of the links from the senders, where several flows meet: a tick of the kernel's clock at 1000 Hz, which testbeds of the
-time had in senders and emulated links. Flows with perfect clocks lock in step (see `convergence`)."""
+"""Jitter of the links from the senders, where several flows meet: a tick of the kernel's clock at 1000 Hz, which
+testbeds of the time had in senders and emulated links. Flows with perfect clocks lock in step (see `convergence`).
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +50,7 @@ class Arm:
 
     @property
     def controller(self) -> str:
-        """Its controller's name."""
+        """Name of the controller."""
         return str(self.flow["congestion_control"])
 
     def carried(self, rate_bps: float) -> float:
@@ -81,7 +82,7 @@ PCC = pcc("PCC (each packet)", "pcc-allegro-modong", "blue", "o")
 """With the constants of its authors' code of that time, with which the paper's numbers were measured; a report for each packet, which repeats
 what earlier ones said."""
 REPORTS = pcc("PCC (every 20)", "pcc-allegro-modong", "black", "h", "-.", feedback=20, feedback_repeats=False)
-"""The same with the receiver of that code: a report every 20 packets, so that a lost report makes 20 packets look lost."""
+"""PCC with the receiver of that code: a report every 20 packets, so that a lost report makes 20 packets look lost."""
 PRINTED = pcc("PCC as printed", "pcc-allegro", "sky", "s", "--")
 """With those that the paper prints."""
 CUBIC = tcp("CUBIC", "cubic", "orange", "^")
@@ -135,7 +136,7 @@ def as_read(scenario: Scenario, arm: Arm, option: str) -> Scenario:
 
 
 def varying(scenario: Scenario) -> Scenario:
-    """The same path, but it delays each packet by up to `VARIES` more."""
+    """Scenario on a path that delays each packet by up to `VARIES` more."""
     return scenario.set("network.bottleneck.jitter", VARIES)
 
 
@@ -154,7 +155,9 @@ def illinois(plan: Plan) -> int:
 
 
 def excess(tables: Tables, table: str, arm: Arm, times: float, **keys: Any) -> Estimate:
-    """What is left in an arm of Illinois's excess over the paper's, which is PCC's goodput here over the paper's ratio; paired by seed."""
+    """Share of Illinois's excess over the paper's that is left in an arm, paired by seed. The paper's is PCC's goodput
+    here over the paper's ratio.
+    """
     asked = mean(tables, table, "goodput_bps", arm=PCC.name, **keys).value / times
     with_it, without = (pick(tables, table, "goodput_bps", arm=a.name, **keys) - asked for a in (arm, ILLINOIS))
     return ratio(with_it, without)

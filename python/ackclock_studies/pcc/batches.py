@@ -169,7 +169,7 @@ def c22(tables: Tables) -> Sequence[Evidence]:
 
 @in_enough_runs("batches.shares")
 def exact_pacing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is lost of both when pacing is exact: CUBIC's index less PCC's, PCC's deviation less CUBIC's."""
+    """Loss of both effects when pacing is exact: CUBIC's index less PCC's, PCC's deviation less CUBIC's."""
     found = []
     for column, sign, name, unit in (
         ("jain", 1, "index, CUBIC less PCC", ""),

@@ -143,7 +143,9 @@ CLEAR, LITTLE = hypotheses.CLEAR, hypotheses.LITTLE
 
 
 def prints(tables: Tables) -> pl.DataFrame:
-    """Of each pair what is seen of it: PCC's shares, what CUBIC loses against the testbed, and which of the blog's three observations it shows."""
+    """Observations of each pair: PCC's shares, CUBIC's loss against the testbed, and which of the blog's three
+    observations it shows.
+    """
     base = {controller: shares(tables, BARE, EXACT, controller) for controller in (PCC, CUBIC)}
     rows = []
     for link in LINKS:
@@ -199,7 +201,7 @@ def _pcc(tables: Tables, link: str, host: str, packets: int, column: str = "shar
 
 
 def figure(tables: Tables) -> Figure:
-    """What each host takes on each link, against exact hosts on the same link."""
+    """Points that each host takes on each link, against exact hosts on the same link."""
     rows = []
     for link in LINKS:
         for controller in (PCC, CUBIC):
@@ -269,7 +271,7 @@ def fingerprints(tables: Tables) -> Table:
 
 
 def told(tables: Tables) -> str:
-    """What the table says in words."""
+    """Summary of the table in words."""
     t = prints(tables).filter(pl.col("worse_shallow") & pl.col("recovers"))
     three = [f"{r['link']}, {r['host']}" for r in t.filter(pl.col("cubic_same")).iter_rows(named=True)]
     return (

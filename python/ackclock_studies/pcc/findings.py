@@ -1,4 +1,4 @@
-"""What a reader should take home, from the numbers of a run."""
+"""Findings that a reader should take home, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock_studies.pcc.testbed import BARE, CUBIC, MININET, PACED, PCC
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """What to take home, from this run's numbers."""
+    """Sentences to take home, from this run's numbers."""
     t = result.tables
     return [
         "Why did PCC fall behind in virtual machines? " + hypotheses.in_short(t),
@@ -45,7 +45,7 @@ def in_company(tables: Tables) -> str:
 
 
 def headline(result: StudyResult) -> Headline:
-    """What a virtual machine does to PCC."""
+    """Effect of a virtual machine on PCC."""
     t = result.tables
     share = {model: 100 * float(sweep.pick(t, model, PCC, 20).mean()) for model in (BARE, MININET, PACED)}
     return Headline(

@@ -29,8 +29,8 @@ CLEAR, LITTLE = 10.0, 5.0
 
 
 def gaps(tables: Tables) -> pl.DataFrame:
-    """What is missing under each model at each size that it was run at; points. Links are held against the testbed's, hosts against exact
-    ones on the same link.
+    """Points missing under each model at each size that it was run at. Links are held against the testbed's, hosts
+    against exact ones on the same link.
     """
     found = sweep.means(tables).select("model", "cc", "buffer", "share")
     base = found.rename({"model": "base"})
@@ -114,7 +114,7 @@ def answer(tables: Tables) -> Sequence[Block]:
 
 
 def in_short(tables: Tables) -> str:
-    """What tells the two sufficient causes apart."""
+    """Difference between the two sufficient causes."""
     by = {r["model"]: r for r in judged(tables).iter_rows(named=True)}
     netem, paced = by[MININET], by[PACED]
     return (
@@ -127,7 +127,7 @@ def in_short(tables: Tables) -> str:
 
 
 def why(tables: Tables) -> str:
-    """What tells the hypotheses apart, and what does not."""
+    """Evidence that tells the hypotheses apart, and evidence that does not."""
     mean, most = overstated(tables)
     return (
         f"{in_short(tables)} Hosts that stall and make up for it "
@@ -138,7 +138,7 @@ def why(tables: Tables) -> str:
 
 
 def figure(tables: Tables) -> Figure:
-    """What is missing at each size, a row for each model."""
+    """Points missing at each size, a row for each model."""
     table = gaps(tables).filter(pl.col("model") != CUT)
 
     def draw() -> Any:

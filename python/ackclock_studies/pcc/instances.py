@@ -1,4 +1,4 @@
-"""What the publication says of machines and scripts (C7, C8, C16).
+"""Machines and scripts as the publication describes them (C7, C8, C16).
 
 The instances are modelled after what their names say: an m3-medium has one processor, a t2-medium two that are shared with other machines, a micro a
 tenth of one. What else was on them is not described.
@@ -54,7 +54,7 @@ AS_READ = {"light": T2, "busy": BUSY}
 
 SIZES = (6, 10, 20, 50, 275)
 SHALLOW = (6, 10, 20, 50)
-"""Those at which C2 is asked."""
+"""Sizes at which C2 is asked."""
 FLOWS = 3
 """From which on the smallest instances crashed, after 30 s."""
 
@@ -139,7 +139,7 @@ def c7(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c8(tables: Tables) -> Sequence[Evidence]:
-    """What three flows get on the smallest machine."""
+    """Share that three flows get on the smallest machine."""
     return [
         Evidence.of(
             mean_over_runs(pick(tables, machine, None)),

@@ -1,7 +1,7 @@
 """Two flows, the second one late: how fast do they share, and what decides it?
 
 Behind a full drop-tail queue it is the timing of departures that decides who loses. A sender with a perfect clock takes each place
-that becomes free just before anybody else can, so that a late flow, with its few packets, loses many times the share that the
+that becomes free just before any other sender can, so that a late flow, with its few packets, loses many times the share that the
 first one does, and reads the loss as its own doing. (Phase effects: S. Floyd, V. Jacobson, 1992.)
 """
 
@@ -64,7 +64,7 @@ KINDS: dict[str, tuple[str, str | Model, str]] = {
 """Controller, environment, greatest delay of packets on their way to the bottleneck (0.12 ms: the time of one packet there)."""
 
 KEYS = {BARE: "bare", TCP: "cubic", BARE_CLOCK: "clock", MININET: "mininet", TWO: "two", EXACT: "exact"}
-"""What notes call them; the others have fewer seeds."""
+"""Environments with a name in notes; the others have fewer seeds."""
 FEW = (BARE, TCP, BARE_CLOCK, TWO)
 """At quick scale, the last once, for a picture: C23 is not asked of fewer than `LEAST_RUNS`."""
 
@@ -267,7 +267,7 @@ def c9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c9_clocked(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same with senders that wake at a kernel's clock."""
+    """Seconds until equal shares with senders that wake at a kernel's clock."""
     cap = float(watched(BARE_CLOCK))
     return [Evidence.reached(pick(tables, BARE_CLOCK, "seconds"), cap, f"{BARE_CLOCK}: equal after", bound)]
 

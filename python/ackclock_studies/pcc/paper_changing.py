@@ -40,7 +40,7 @@ BUFFER = 250
 
 
 def draws(number: int, count: int) -> pl.DataFrame:
-    """What the link is like in each interval; the same for every protocol.
+    """Properties of the link in each interval; the same for every protocol.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def over_tcp(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is left of Illinois's excess, over the same drawn networks."""
+    """Share of Illinois's excess that is left, over the same drawn networks."""
     own = {arm: arms.pick(tables, TABLE, "mbps", arm=arm.name) for arm in (PCC, ILLINOIS, BOTH)}
     asked = own[PCC] / TIMES[ILLINOIS]  # network by network: all protocols met the same
     left = ratio(own[BOTH] - asked, own[ILLINOIS] - asked)

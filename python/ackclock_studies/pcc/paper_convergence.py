@@ -171,12 +171,12 @@ TABLE = "convergence.trials"
 
 
 def deviations(tables: Tables, arm: Arm) -> Array:
-    """Of the trials that converged."""
+    """Deviations of the trials that converged."""
     return arms.only(tables[TABLE], {"arm": arm.name})["sd"].drop_nulls().to_numpy().astype(np.float64)
 
 
 def there(tables: Tables, *wanted: Arm) -> list[Arm]:
-    """Of these settings, those that were run."""
+    """Settings among `wanted` that were run."""
     names = set(tables[TABLE]["arm"])
     return [arm for arm in wanted if arm.name in names]
 

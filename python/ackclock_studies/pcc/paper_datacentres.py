@@ -58,7 +58,7 @@ SLOW_START = pcc(
     utility="incast",
     feedback_flush_ms=0,
 )
-"""The same with the start of the general sender."""
+"""Incast sender with the start of the general sender."""
 
 WITHIN = (INCAST, SLOW_START, PROMPT, PRINTED, PCC, CUBIC, NEWRENO)
 BLOCKS_KIB = (64, 128, 256)
@@ -268,7 +268,7 @@ def incast_over_tcp(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def left_of_the_start(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is left of the share when the same sender starts at the general one's 2 Mb/s, percent."""
+    """Percentage of the share that is left when the same sender starts at the general one's 2 Mb/s."""
     return [
         Evidence.of(
             arms.times(tables, INCAST_TABLE, "share", SLOW_START, INCAST, senders=n, block_kib=block),

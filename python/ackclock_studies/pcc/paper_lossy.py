@@ -215,7 +215,7 @@ def over_illinois(tables: Tables, *, much: bool) -> Sequence[Evidence]:
 
 
 def with_jitter(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is left of Illinois's excess where the round trip varies by itself."""
+    """Share of Illinois's excess that is left where the round trip varies by itself."""
     found = []
     for p, times in GROWS.items():
         left = arms.excess(tables, TABLE, JITTERED, times, kind="light", loss=p)

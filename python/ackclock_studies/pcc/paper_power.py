@@ -45,7 +45,7 @@ TRIALS = (
     pcc("latency utility of the paper, trials and steps of 10 %", "pcc-allegro-modong", "orange", "v", utility="latency-paper", epsilon_min=0.1, epsilon_max=0.1, step=0.1),
     pcc("latency utility of the paper, intervals of 3 RTTs", "pcc-allegro-modong", "orange", "<", utility="latency-paper", interval_rtts=3),
 )  # fmt: skip
-"""What might empty the queue, too."""
+"""Trials of other settings that might empty the queue, too."""
 ARMS = (SHIPPED, PAPER, PCC, CUBIC)
 DEEP, CODEL = "deep queues", "CoDel"
 
@@ -116,7 +116,9 @@ def power(tables: Tables, arm: Arm, queue: str) -> Array:
 
 
 def without_a_standing_queue(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same sender held just below its share, so that no queue can stand; larger trials and shorter intervals beside."""
+    """Power of a sender held just below its share, so that no queue can stand; larger trials and shorter intervals
+    beside.
+    """
     base = power(tables, CUBIC, CODEL)
     found = []
     for arm in (CAPPED, *TRIALS):

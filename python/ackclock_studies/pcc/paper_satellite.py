@@ -33,11 +33,11 @@ BUFFERS = (1_500, 3_000, 7_500, 15_000, 30_000, 75_000, 150_000, 375_000, 1_000_
 """Bytes."""
 
 ASKED = (7_500, 1_000_000)
-"""Those that claims name; no others are run at quick scale."""
+"""Buffers that claims name; no others are run at quick scale."""
 
 DURATION_S = 100
 START_S = 20
-"""What counts as start where the start is left out."""
+"""Seconds that count as start where the start is left out."""
 
 
 def scenario(arm: Arm, buffer: int) -> Scenario:
@@ -166,7 +166,7 @@ def beats_illinois(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def where_round_trips_vary(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is left of Illinois's excess; each of the two changes by itself beside."""
+    """Share of Illinois's excess that is left; each of the two changes by itself beside."""
     found = []
     for arm in NOISES:
         left = arms.excess(tables, TABLE, arm, TIMES, buffer=DEEP)

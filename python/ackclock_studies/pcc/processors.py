@@ -39,7 +39,7 @@ from ackclock_studies.pcc.sharing import abreast, depth, in_enough_runs, shares_
 from ackclock_studies.pcc.testbed import CUBIC, MININET, PCC, SPINS, Model, mininet, stalls
 
 LIMIT = 250
-"""Of Mininet's link, packets: the publication's."""
+"""Limit of Mininet's link, packets: the publication's."""
 
 
 def _lognormal(median_us: float, sigma: float) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def without_cost(tables: Tables) -> Sequence[Evidence]:
 
 @asked
 def made_up(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same stalls, made up for: how much of the unfairness remains."""
+    """Unfairness that remains if stalls of the same length are made up for."""
     lost, back = (pick(tables, ENOUGH, "jain") - pick(tables, host, "jain") for host in (STOLEN, MADE_UP))
     return [
         Evidence.of(mean_over_runs(lost), "stalls that are lost: index, enough less", LESS_FAIR, key="lost"),

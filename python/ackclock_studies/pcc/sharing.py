@@ -232,7 +232,7 @@ def at_length(measure: Measure[P]) -> Measure[P]:
 
 
 LEAST_RUNS = 6
-"""Of four flows together, for a claim to be asked of them. Quick scale has one run of each kind, for pictures."""
+"""Runs of four flows together that a claim needs. Quick scale has one run of each kind, for pictures."""
 
 
 def enough(tables: Tables, table: str) -> bool:
@@ -246,7 +246,7 @@ def in_enough_runs(table: str) -> Callable[[Measure[P]], Measure[P]]:
 
 
 def not_asked(found: Sequence[Evidence]) -> list[Evidence]:
-    """What is written in place of numbers that would answer another question."""
+    """Evidence in place of numbers that would answer another question."""
     nothing = math.nan
     return [
         replace(e, label=f"{e.label} (not asked at this scale)", value=nothing, low=nothing, high=nothing, seeds=0)
@@ -457,7 +457,7 @@ def c18(tables: Tables) -> Sequence[Evidence]:
 
 @in_enough_runs("depth.shares")
 def c18_clocked(tables: Tables) -> Sequence[Evidence]:
-    """The same with senders that wake at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
+    """Index with senders that wake at a kernel's clock: PCC against CUBIC, and against itself with exact departures."""
     found = []
     for limit in FEW_LIMITS:
         late = depth(tables, PCC, limit, "jain", hosts=CLOCKED)

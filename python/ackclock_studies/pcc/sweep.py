@@ -110,7 +110,7 @@ FORM = Reading(
 ASKED = (NEAR, STALLED, LATE, CORE, testbed.PACED)
 """Models on which claims rest, besides the links."""
 SEVERAL = (*ENVIRONMENTS, *ASKED, NEWER)
-"""Those that run under several seeds."""
+"""Models that run under several seeds."""
 CAUSED = (10, 20, 50)
 """Sizes of the cause of C2, whose link is run at no other."""
 NEEDED = {PCC: (4, 6, 8), CUBIC: (30, 40, 50)}
@@ -179,7 +179,7 @@ def _sizes(
 
 
 def shares(batch: Batch, *, payload: int, duration_s: float) -> pl.DataFrame:
-    """What is kept of a cell's runs."""
+    """Columns that are kept of a cell's runs."""
     return batch.flows.select(
         "seed",
         (pl.col("goodput_bps") / (RATE_BPS * payload / PACKET_BYTES)).alias("share"),
@@ -359,7 +359,7 @@ def f1_much(tables: Tables) -> Sequence[Evidence]:
 
 
 def newer(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same on a link that keeps what a tick leaves over."""
+    """Values on a link that keeps what a tick leaves over."""
     found = [_times_less(tables, bound, model=NEWER, key="newer")]
     for controller in (PCC, CUBIC):
         values = needed(tables, controller, NEWER)
@@ -482,7 +482,7 @@ def c2_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is still missing when nothing is under way behind netem, of what is missing in Mininet."""
+    """Share of the points missing in Mininet that is still missing when nothing is under way behind netem."""
     return [
         Evidence.of(
             ratio(*(pick(tables, BARE, PCC, q) - pick(tables, model, PCC, q) for model in (NEAR, MININET))),
@@ -496,7 +496,7 @@ def without_delay_line(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_offload(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What CUBIC loses in Mininet without offload."""
+    """Points that CUBIC loses in Mininet without offload."""
     return [
         Evidence.of(
             gap(tables, CUT, CUBIC, 50, base=MININET),
@@ -514,7 +514,7 @@ def left(tables: Tables, q: int) -> Estimate:
 
 
 def c3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What is left grows with the buffer."""
+    """Share of the expected throughput, which grows with the buffer."""
     found = []
     for small, large in pairwise((6, 10, 20, 50, 275)):
         a, b = left(tables, small), left(tables, large)
@@ -588,7 +588,7 @@ def c6_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What exact pacing leaves missing in Mininet."""
+    """Points that stay missing in Mininet with exact pacing."""
     return [
         Evidence.of(
             gap(tables, model, PCC, q),
@@ -604,7 +604,7 @@ def c17(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c17_some(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What exact pacing gives back of what stalls cost."""
+    """Points that stalls cost with exact pacing."""
     return [
         Evidence.of(
             gap(tables, STALLED, PCC, q, base=MININET),
@@ -623,7 +623,7 @@ def c15(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def c19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What the buffer that each needs for 90 % adds to the round trip, on bare metal."""
+    """Round-trip time that the buffer which each needs for 90 % adds, on bare metal."""
     found = {}
     for controller in (PCC, CUBIC):
         size = float(np.median(needed(tables, controller)))
@@ -659,7 +659,7 @@ KEYS = {PCC: "pcc", CUBIC: "cubic"}
 
 
 def c20(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What PCC gives a virtual machine behind a shallow buffer."""
+    """Gain of PCC in a virtual machine behind a shallow buffer."""
     return [
         Evidence.of(
             _ratio(tables, q, _machine(tables)),

@@ -55,12 +55,12 @@ PIPES: dict[str, dict[str, Any]] = {
     TICK_8_1: {"kind": "dummynet", "tick": "1 ms", "keeps_credit": True},
     FINE_8_0: {"kind": "dummynet", "tick": "100 us"},
 }
-"""What dummynet may have been on the testbed's bridge: its tick, and its generation by FreeBSD's version."""
+"""Settings that dummynet may have had on the testbed's bridge: its tick, and its generation by FreeBSD's version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """What is not perfect: the hosts (`both`: sender and receiver are one machine) and the link.
+    """Imperfections of the hosts (`both`: sender and receiver are one machine) and of the link.
 
     `offload`: TCP hands over packets of several segments, which hosts and netem handle as one. `framing`: what links
     charge for each packet besides. `near`: the bottleneck has no delay of its own, the access link has all of it.
@@ -76,7 +76,7 @@ class Model:
 
     @property
     def link(self) -> str:
-        """Its link with exact hosts: what a model of hosts is held against."""
+        """Name of the same link with exact hosts, against which a model of hosts is held."""
         if self.capacity:
             return BARE
         return MININET if self.queue == "netem-limit" else IDEAL
@@ -282,7 +282,7 @@ def series(goodput: pl.DataFrame, flows: int, length_s: int) -> np.ndarray[Any, 
 
 
 def jain(x: Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Jain's index; one if nobody has anything.
+    """Jain's index; one if every share is zero.
 
     Examples
     --------

@@ -131,7 +131,7 @@ def _reduce(most: float) -> Any:
 
 
 def _places(tables: Tables) -> list[str]:
-    """Those that were run, in order."""
+    """Places that were run, in order."""
     return tables["today.flows"]["place"].unique(maintain_order=True).to_list()
 
 

@@ -68,7 +68,7 @@ LASTS_S = 300
 
 
 def scenario(arm: Arm, rule: str, players: int, duration_s: int) -> Scenario:
-    """So many players; each starts up to 4 s after the one before it."""
+    """Scenario with this number of players; each starts up to 4 s after the one before it."""
     workload = {
         "kind": "video",
         "ladder": [f"{mbps * 1000:g} kbit/s" for mbps in LADDER_MBPS],
@@ -329,7 +329,7 @@ def table(tables: Tables) -> Table:
 
 
 def answer(tables: Tables) -> str:
-    """What the numbers say, with four players."""
+    """Answer that the numbers give, with four players."""
 
     def mean(arm: Arm, rule: str, column: str) -> float:
         return float(pick(tables, arm, rule, FEW, column).mean())

@@ -184,7 +184,7 @@ SPARED = 400
 """Fetches at quick scale whose retransmissions are spared."""
 AS_DRAWN, HARMLESS = "as drawn", "harmless"
 ROW, LAST = 3, 20
-"""Of harmless losses no more than so many are in a row, and none is among so many last segments."""
+"""Bounds of harmless losses: at most `ROW` in a row, and none among the `LAST` last segments."""
 
 
 def spared(rule: str, draw: int, losses: str = AS_DRAWN) -> Scenario:
@@ -237,7 +237,9 @@ def _percent_left(with_it: Array, without: Array) -> Array:
 
 
 def harmless(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Of the timeouts after bursts, what is left under either rule if no burst takes all that is in flight; beside it, if only retransmissions are spared."""
+    """Share of the timeouts after bursts that is left under either rule if no burst takes all that is in flight; beside
+    it, if only retransmissions are spared.
+    """
     found = []
     for rule, key in ((RFC6675, "rfc6675"), (PRR, "prr")):
         as_is = tables["bursts.fetches"].filter(length=3, depth=10, rule=rule)["data_rtos"].to_numpy()
@@ -314,7 +316,7 @@ def more(
 
 
 def name(length: int, depth: int) -> str:
-    """Of a cell."""
+    """Name of a cell."""
     return f"{'single losses' if length == 1 else f'bursts of {length}'}, queue of {depth}"
 
 
@@ -392,7 +394,9 @@ def _cell(length: int, depth: int) -> dict[str, object]:
 def _over_bursts(
     tables: Tables, column: str, first: str, second: str, what: str, bound: Bound, key: str
 ) -> list[Evidence]:
-    """What a rule has more than another under bursts: every cell with bursts that pass weighs; those that go on per packet stand beside."""
+    """Excess of a rule over another under bursts: every cell with bursts that pass weighs; those that go on per packet
+    stand beside.
+    """
     return [
         Evidence.of(
             more(tables, column, first, second, n, d, per_packet=per_packet),
@@ -424,7 +428,9 @@ def t12(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p27(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What rules that do not grow below ssthresh retransmit less than PRR behind a queue of one bandwidth-delay product, single losses and bursts."""
+    """Retransmissions that rules which do not grow below ssthresh save against PRR behind a queue of one
+    bandwidth-delay product, single losses and bursts.
+    """
     return [
         Evidence.of(
             more(tables, "data_retransmissions", rule, prr(tables), n, 10),

@@ -63,8 +63,8 @@ FETCHES = {"fetches": FETCH_COLUMNS}
 NEEDS = {"fetches": FETCH_COLUMNS, "recoveries": RECOVERY_COLUMNS}
 
 
-# As many as the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each.
-# Cells that are pooled (P3, P11) stand in the same proportion at both scales. One segment needs few: no rule can act on it.
+# Numbers of fetches that the small differences of claims P3 to P5 need; the publication had 100 or 1000 of each. Cells
+# that are pooled (P3, P11) stand in the same proportion at both scales. One segment needs few: no rule can act on it.
 _QUICK = {768: 500, 7_680: 3_000, 76_800: 6_000, 768_000: 600}
 _PAPER = {768: 20_000, 7_680: 20_000, 76_800: 40_000, 768_000: 4_000}
 _BESIDE = 3
@@ -126,7 +126,7 @@ def run(plan: Plan) -> Data:
         for loss in path.LOSSES:
             stream = f"latency {page} {loss}"
             arms = {rule: path.host(recovery=rule) for rule in (ASKED if plan.reading else RULES)}
-            recoveries = (page, loss) == (MIDDLE, LOW)  # of the cell that P1 and P2 ask about
+            recoveries = (page, loss) == (MIDDLE, LOW)  # the cell that P1 and P2 ask about
             if recoveries:
                 arms[HALF_ARM] = path.host(recovery=PRR, beta=0.5)
             for arm, sender in arms.items():

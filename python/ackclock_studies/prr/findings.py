@@ -1,4 +1,4 @@
-"""What a reader should take home, from the numbers of a run."""
+"""Findings that a reader should take home, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ackclock_studies.prr.rules import (
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """What to take home, from this run's numbers."""
+    """Sentences to take home, from this run's numbers."""
     t = result.tables
     found = []
     cells = t["tables.cells"]
@@ -74,7 +74,7 @@ ARMS = {
     kernels.WITHOUT_PRR_RTO_1: ("only the wait for a lost first packet, 3 s to 1 s", OKABE_ITO["orange"], "///"),
     kernels.WITH_PRR_RTO_3: ("only the recovery rule, rate halving to PRR", OKABE_ITO["blue"], ""),
 }
-"""What differs from kernel 3.0 -> label, colour, hatch."""
+"""Difference from kernel 3.0 -> label, colour, hatch."""
 
 
 def headline(result: StudyResult) -> Headline:

@@ -1,4 +1,4 @@
-"""What PRR does on the ideal path: bursts, rebuilding up to ssthresh, exit windows (T2, P7, P8, P14)."""
+"""PRR on the ideal path: bursts, rebuilding up to ssthresh, exit windows (T2, P7, P8, P14)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def p14(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p8(tables: Tables) -> Sequence[Evidence]:
-    """What is left of cwnd at the end of recovery when there is nothing new to send."""
+    """Segments of cwnd that are left at the end of recovery when there is nothing new to send."""
     e = tables["tables.episodes"].filter(
         pl.col("pattern").str.contains("nothing new") & (pl.col("quantity") == "cwnd_before_exit")
     )

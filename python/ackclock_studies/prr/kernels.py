@@ -135,7 +135,7 @@ def t5_much(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def t11(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What part of the difference between the kernels the initial RTO alone makes."""
+    """Part of the difference between the kernels that the initial RTO alone makes."""
     found = []
     for page in PAGES:
         old, new, fast = _means(tables, page, WITHOUT_PRR, WITH_PRR, WITHOUT_PRR_RTO_1)

@@ -57,7 +57,9 @@ def factor(rows: pl.DataFrame) -> Estimate:
 
 
 def _factors(tables: Tables, bound: Bound, decides: str) -> list[Evidence]:
-    """Of the Web population, of each cell of the testbed, and as the publication sorted fetches; `decides` names what weighs."""
+    """Factors in the Web population, in each cell of the testbed, and as the publication sorted fetches; `decides`
+    names what weighs.
+    """
     web = tables["population.fetches"].filter((pl.col("setting") == "Web") & (pl.col("arm") == PRR))
     asked = [("Web population", "Web", factor(web))]
     for page in PAGES:

@@ -41,7 +41,7 @@ HOSTS: dict[str, dict[str, Any]] = {
     "segmentation offload": {"tso": True},
     "both": {"metrics_cache": {}, "tso": True},
 }
-"""What the hosts of the rerun may have had beyond those of the study -> stack settings."""
+"""Settings that the hosts of the rerun may have had beyond those of the study -> stack settings."""
 
 OWN = "the study's"
 """Hosts as everywhere in the study. Of 130 reruns one may be seen and a share of 5 % is ruled out; of 20 it is not, though none be seen."""
@@ -227,7 +227,7 @@ def t9(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def _exchanged(tables: Tables, loss: float) -> NDArray[np.bool_]:
-    """Of each rerun with 100 fetches, whether the mean over all fetches of the smallest page exceeds that of the largest."""
+    """Reruns with 100 fetches: whether the mean over all fetches of the smallest page exceeds that of the largest."""
     means = []
     for page in (PAGES[0], PAGES[-1]):
         total = fetches.latencies(tables["kernels.fetches"], kernels.WITHOUT_PRR, page, loss)
@@ -237,7 +237,7 @@ def _exchanged(tables: Tables, loss: float) -> NDArray[np.bool_]:
 
 
 def nearly_equal(tables: Tables, host: str) -> NDArray[np.bool_]:
-    """Of each rerun, whether the two bars are nearly equal on these hosts."""
+    """Reruns on these hosts: whether the two bars are nearly equal."""
     own = tables["reruns.bars"].filter(pl.col("host") == host).sort("seed")
     return near(*(own.filter(pl.col("page") == page)["bar_s"].to_numpy() for page in PAGES[2:]))
 

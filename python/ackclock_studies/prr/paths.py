@@ -171,7 +171,7 @@ def over_all(tables: Tables, column: str, first: str, second: str) -> tuple[Arra
 
 
 def each(tables: Tables, column: str, first: str, second: str) -> dict[float, Estimate]:
-    """Of each path, by how many percent of the second rule's the first has more: over the fetches of the path, paired."""
+    """Percent by which the first rule has more than the second, by path: over the fetches of the path, paired."""
     found = {}
     for (path_,), own in (
         pairs(tables, column, first, second).sort("path", "seed").group_by("path", maintain_order=True)
@@ -190,7 +190,7 @@ def judged(tables: Tables, of: Mapping[float, Estimate], bound: Bound) -> pl.Dat
 
 
 def properties(tables: Tables) -> pl.DataFrame:
-    """Of each path."""
+    """Properties of each path."""
     names = ("path", *(p.name for p in PROPERTIES), "bdp", "packets")
     return tables["paths.fetches"].select(names).unique("path").sort("path")
 

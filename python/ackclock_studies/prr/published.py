@@ -284,7 +284,7 @@ GENERAL_REMARKS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """What one rule does in one episode on the ideal path; None where it is not asked.
+    """Behaviour of one rule in one episode on the ideal path; None where it is not asked.
 
     Parameters
     ----------

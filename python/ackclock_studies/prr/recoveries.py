@@ -72,7 +72,7 @@ def p1(tables: Tables) -> Sequence[Evidence]:
 
 
 def v1(tables: Tables) -> Sequence[Evidence]:
-    """The same in the video population."""
+    """Starts in the video population."""
     return [_start_apart(tables, VIDEO)]
 
 
@@ -128,7 +128,9 @@ def start_quantiles(tables: Tables) -> Sequence[Evidence]:
 
 
 def _left(tables: Tables, arm: str, counted: pl.Expr, what: str, key: str) -> Evidence:
-    """Of the share of the Web population's recoveries for which something is so, what is left with responses ten times as long."""
+    """Percentage that responses ten times as long leave of the share of the Web population's recoveries that `counted`
+    selects.
+    """
     own = _counts(rows_of(tables, arm, WEB), counted)
     with_it = tuple(own[c].to_numpy().astype(np.float64) for c in ("below", "all"))
     without = why.longer(tables, arm, counted)
@@ -184,7 +186,7 @@ def p2(tables: Tables) -> Sequence[Evidence]:
 
 
 def v2(tables: Tables) -> Sequence[Evidence]:
-    """The same in the video population."""
+    """Ends in the video population."""
     return [e for e in _ends_apart(tables, (VIDEO,)) if e.weighs or e.key.startswith("video")]
 
 

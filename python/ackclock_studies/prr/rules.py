@@ -18,8 +18,9 @@ LINUX_6 = "prr-linux-6"
 UB = "prr-ub"
 
 PRR = LINUX_32
-"""What the publications mean by PRR: the rule of the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd to ssthresh at
-the end of recovery, which the RFC leaves open."""
+"""Rule that the publications mean by PRR: that of the kernel that they measured. It is SSRB of RFC 6937, and sets cwnd
+to ssthresh at the end of recovery, which the RFC leaves open.
+"""
 
 RULES = (RATE_HALVING, RFC6675, CRB, SSRB, LINUX_32, RFC9937, LINUX_6)
 

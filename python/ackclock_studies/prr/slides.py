@@ -453,7 +453,7 @@ def _pair(tables: Tables, case: str, first: str, second: str, column: str, loss:
 
 
 def p23(tables: Tables) -> Sequence[Evidence]:
-    """What RFC 6675 has more than PRR when packets come late, and in order."""
+    """Excess of RFC 6675 over PRR when packets come late, and in order."""
     found = []
     for case in LATE:
         for column, what, margin, key in (
@@ -528,7 +528,7 @@ def p25(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def p26(tables: Tables) -> Sequence[Evidence]:
-    """What the neighbour retransmits more, and gets less, beside PRR than beside RFC 6675."""
+    """Effect on the neighbour: more retransmissions, and less data, beside PRR than beside RFC 6675."""
     t = tables["neighbour.flows"].sort("seed")
     found = []
     for column, what, bound, weighs, key in (

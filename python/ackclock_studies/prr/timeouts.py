@@ -33,7 +33,7 @@ def more(tables: Tables, column: str, rule: str, other: str, place: str) -> Esti
 
 
 def cell_more(tables: Tables, column: str, rule: str, other: str, page: int, loss: float) -> Estimate:
-    """The same of one cell."""
+    """Percent more in one cell."""
     return percent_more(*fetches.paired(tables["latency.fetches"], page, loss, rule, other, column, hit=None))
 
 
@@ -73,7 +73,7 @@ def p3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def v3(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same in the video population."""
+    """Timeouts of rate halving in the video population."""
     return [e for e in _timeouts(tables, RATE_HALVING, bound, ("video",)) if e.key.startswith("video")]
 
 

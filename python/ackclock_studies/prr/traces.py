@@ -35,7 +35,7 @@ LONG = {
 """Arms of the cwnd experiment: one sender, three rules."""
 
 RULES = (*COMPARED, UB)
-"""Of the time-sequences: the slides show PRR without a bound, too."""
+"""Rules of the time-sequences: the slides show PRR without a bound, too."""
 
 PATTERNS = {"1-4": [(1, 4)], "1-4, 11-16": [(1, 4), (11, 16)]}
 """Segments whose first transmission is dropped, counted from 1."""

@@ -22,7 +22,7 @@ SIX: Mapping[str, Mapping[str, Any]] = {
     "initial window of 3": {"initial_window": 3},
     "duplicate ACKs instead of FACK": {"detection": "dupthresh"},
 }
-"""What else than the first window of ten or FACK a page of six segments can meet."""
+"""Causes beside the first window of ten and FACK that a page of six segments can meet."""
 
 
 def run_six(plan: Plan) -> Data:
@@ -64,10 +64,10 @@ def fits(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def without_growth(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """Of what the gain grows by from 1 to 3 %, how much CRB has, which does not grow below ssthresh."""
+    """Part of the gain's growth from 1 to 3 % that CRB has, which does not grow below ssthresh."""
     found = []
     for page in PAGES[2:]:
-        # the same fetches under all three rules, so that what they have in common cancels
+        # fetches are the same under all three rules, so that what they have in common cancels
         rows = {loss: jointly(tables, page, loss, (RATE_HALVING, prr(tables), CRB)) for loss in LOSSES}
         own, bounded = (
             minus(*(gain(rows[loss][0], rows[loss][k], runs=f"{page} {loss}") for loss in (HIGH, LOW))) for k in (1, 2)
@@ -118,7 +118,7 @@ def overflowing(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def in_bursts(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What CRB costs under bursts of losses, less what it costs under single ones."""
+    """Cost of CRB under bursts of losses, less its cost under single ones."""
     cost = {n: gain(*burst_loss.pairs(tables, "total_s", CRB, RFC6675, n, 100)) for n in (1, 3)}
     return [
         Evidence.of(

@@ -62,7 +62,9 @@ def beside(place: Place, arm: str, size: str) -> Scenario:
 
 
 def _neighbour(batch: Batch) -> pl.DataFrame:
-    """Its retransmissions, and its throughput in the ten round trips after each moment at which a transfer may start."""
+    """Retransmissions of the neighbour, and its throughput in the ten round trips after each moment at which a transfer
+    may start.
+    """
     flows = batch.flows.filter(pl.col("flow") == 0).select("seed", "retransmissions", "rtos")
     transfer = batch.flows.filter(pl.col("flow") == 1).select("seed", "start_s")
     own = batch.goodput.filter(pl.col("flow") == 0).join(transfer, on="seed")
@@ -72,7 +74,7 @@ def _neighbour(batch: Batch) -> pl.DataFrame:
 
 
 def run(plan: Plan) -> Data:
-    """What a transfer does to the flow that had the path.
+    """Effect of a transfer on the flow that had the path.
 
     Returns
     -------
@@ -190,7 +192,9 @@ def sends(tables: Tables, case: str) -> pl.DataFrame:
 
 
 def jump(tables: Tables, case: str) -> pl.DataFrame:
-    """Those from the jump of cwnd until answers to what was sent before it come back, nearly a round trip later."""
+    """Segments sent from the jump of cwnd until answers to what was sent before it come back, nearly a round trip
+    later.
+    """
     rows = sends(tables, case).with_columns(grew=pl.col("cwnd").cast(pl.Int64).diff().fill_null(0))
     at = rows.filter(pl.col("grew") > 20)
     if not at.height:

@@ -76,7 +76,7 @@ def run(plan: Plan) -> Data:
             place = Place(rate=rate, rtt=rtt, queue=queue)
             for what, start in STARTS.items():
                 made = place.scenario(start, ROUND_TRIPS)
-                # what is left on the longest path with one product lies near the half that is asked about
+                # the longest path with one product has values near the half that is asked about
                 close = (rate, rtt, queue) == (100, 100, 1.0)
                 cells.append(cell(what, place, made, f"why {rate} {rtt}", 3 * seeds if close else seeds))
     for place in (Place(rate=100, rtt=20, queue=4.0), Place(rate=100, rtt=100, queue=1.0)):
@@ -205,7 +205,7 @@ def sent_before(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def others_room(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """What limited slow start loses above 50 segments beside others, and alone."""
+    """Losses of limited slow start above 50 segments beside others, and alone."""
     found = []
     for rate, rtt, queue in ((100, 20, 4.0), (100, 100, 1.0)):
         beside = _lost(tables, LIMITED, rate, rtt, queue)

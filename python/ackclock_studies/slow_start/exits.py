@@ -96,7 +96,7 @@ SWEPT = (CLASSIC, HYSTART_PP, SEARCH, LIMITED)
 
 
 def run_phases(plan: Plan) -> Data:
-    """The same paths with queues in steps of 0.05 products.
+    """Paths with queues in steps of 0.05 products.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def s1(tables: Tables, bound: Bound) -> Sequence[Evidence]:
 
 
 def s19(tables: Tables, bound: Bound) -> Sequence[Evidence]:
-    """The same behind queues that are shorter than the path."""
+    """Losses behind queues that are shorter than the path."""
     return [*_losses(tables, bound, SHORT), *_beside(_over_classic(tables, bound, ()))]
 
 

@@ -1,4 +1,4 @@
-"""What a reader should take home, from the numbers of a run."""
+"""Findings that a reader should take home, from the numbers of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _range(tables: Tables, arm: str, column: str) -> tuple[float, float]:
 
 
 def findings(result: StudyResult) -> Sequence[str]:
-    """What to take home, from this run's numbers."""
+    """Sentences to take home, from this run's numbers."""
     t = result.tables
     spans = {arm: _range(t, arm, "exit") for arm in ARMS}
     lost = {arm: _range(t, arm, "lost_bdp")[1] for arm in ARMS}
@@ -52,7 +52,7 @@ def findings(result: StudyResult) -> Sequence[str]:
 
 
 def in_short(tables: Tables) -> Figure:
-    """What each start loses on paths without disturbance, and where it ends on one with it."""
+    """Losses of each start on paths without disturbance, and where it ends on one with it."""
     rows = [
         {
             "arm": arm,

@@ -90,7 +90,7 @@ def run(plan: Plan) -> Data:
 
 
 def run_idle(plan: Plan) -> Data:
-    """The same with an application that writes a tenth of what the path carries.
+    """Runs with an application that writes a tenth of what the path carries.
 
     Returns
     -------

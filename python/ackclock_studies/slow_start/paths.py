@@ -1,4 +1,4 @@
-"""What the chapters share: the slow starts, paths, and what is read of a run."""
+"""Helpers that the chapters share: the slow starts, paths, and what is read of a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BACKGROUND = 0.05
 """Share of the bottleneck that other users take, on and off: so that runs differ."""
 
 SETTLED = 0.9
-"""Of what the others leave: the rate that counts as reached."""
+"""Share of the rate left by the others that counts as reached."""
 
 ROUNDS = 4
 """Round trips over which a rate is measured."""
@@ -129,5 +129,5 @@ def of(tables: Tables, table: str, column: str, **keys: object) -> Array:
 
 
 def values(tables: Tables, table: str, column: str) -> Sequence[Any]:
-    """What there is of a key, in order."""
+    """Values of a key, in order."""
     return tables[table][column].unique(maintain_order=True).to_list()

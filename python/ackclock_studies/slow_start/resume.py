@@ -34,7 +34,7 @@ THIRD = Place(rate=17, rtt=RTT, queue=1.0)
 SIZES = ("300 KB", "1 MB", "3 MB")
 TABLE = "resume.runs"
 SAVED: Mapping[str, Any] = {"kind": RESUME, "saved_cwnd": round(PATH.bdp), "saved_rtt": f"{RTT} ms"}
-"""What a connection that filled the path has saved."""
+"""State saved by a connection that filled the path."""
 
 CASES: Mapping[str, tuple[Place, dict[str, Any]]] = {
     KNOWN: (PATH, {"initial_receive_window": 2000}),

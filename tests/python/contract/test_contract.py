@@ -76,6 +76,8 @@ C_TYPES = {
 }  # fmt: skip
 NEEDED = {
     "on_totals": "ACKCLOCK_NEEDS_RATE",
+    "on_lost": "ACKCLOCK_NEEDS_LOSSES",
+    "on_repaired": "ACKCLOCK_NEEDS_LOSSES",
     "reduces": "ACKCLOCK_NEEDS_REDUCES",
     "on_idle": "ACKCLOCK_NEEDS_IDLE",
     "on_control": "ACKCLOCK_NEEDS_CONTROL",
@@ -168,6 +170,7 @@ def test_a_class_that_breaks_in_a_hook_fails_the_check(row):
 
     needs = {"wants_rate": row["name"] == "on_totals"}
     more = {"on_control": lambda self, window, ack: None} if row["name"] == "holds_back" else {}
+    more |= {"on_lost": lambda self, *told: None} if row["name"] == "on_repaired" else {}
     more |= {"on_ack": Reno.on_ack}
     broken = type("Broken", (Reno,), {**more, **needs, row["own"]: breaks})
     with pytest.raises(ControllerError, match=rf"{row['own']}.*broken"):

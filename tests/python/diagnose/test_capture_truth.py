@@ -98,3 +98,27 @@ def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> No
     """A repair at the end of a transfer whose connection was closed before the next sample did not count."""
     stuck = [row(0.0, bytes_acked=1)] + [row(i / 10, bytes_acked=5, ca_state=3) for i in range(1, 4)]
     assert capture_truth.truth(stuck)["repair"] == pytest.approx(0.3)
+
+
+def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
+    """Half of the time the window and half the application, told the wrong way round: the shares of the whole are right, no moment is."""
+    said = [(0.0, 1.0, "application"), (1.0, 2.0, "window")]
+    first, second = capture_truth._between(said, [(0.0, 1.0), (1.0, 2.0)])
+    none = dict.fromkeys(capture_truth.CLASSES, 0.0)
+    assert capture_truth._matched(none | {"window": 1.0}, first, level=False, buffered=False) == (0.0, 0.0)
+    assert capture_truth._matched(none | {"application": 1.0}, second, level=False, buffered=False) == (0.0, 0.0)
+    both = {name: first.get(name, 0.0) + second.get(name, 0.0) for name in capture_truth.CLASSES}
+    real = none | {"window": 1.0, "application": 1.0}
+    assert capture_truth._matched(real, both, level=False, buffered=False) == (1.0, 0.0)
+
+
+def test_the_clock_of_the_samples_is_set_by_the_acks() -> None:
+    """Samples each 10 ms that began 37 ms before the capture did."""
+    acked = [(i / 100, 1000.0 * i) for i in range(100)]
+    rows = [row(i / 100, bytes_acked=max(1000 * (i - 4), 0)) for i in range(100)]
+    assert capture_truth._late(rows, acked) == pytest.approx(0.037, abs=0.006)
+
+
+def test_what_is_told_of_a_time_is_cut_at_its_ends() -> None:
+    parts = capture_truth._between([(0.0, 4.0, "window"), (4.0, 9.0, "rwnd")], [(1.0, 5.0), (5.0, 6.0)])
+    assert parts == [{"window": 3.0, "rwnd": 1.0}, {"rwnd": 1.0}]

@@ -12,7 +12,7 @@ from ackclock.diagnose._push import marks_tell
 from ackclock.diagnose._seen import _quiet, _stalled, without_some
 from ackclock.diagnose._segment import full_segment
 from ackclock.diagnose._shift import _beside
-from ackclock.diagnose._waits import Instant, causes_of, is_buffered
+from ackclock.diagnose._waits import Instant, causes_of, holds_small_back, is_buffered, is_paced
 
 MSS = 1448
 
@@ -49,6 +49,21 @@ def test_what_a_receiver_has_joined_says_nothing_of_the_senders_marks():
     assert marks_tell(cut, server=True, mss=MSS, apart=1e-4)
     few = packets([2 * MSS] * 6, [0x18] * 6)  # a short transfer of a host that marks each packet of several segments
     assert not marks_tell(few, server=True, mss=MSS, apart=1e-4)
+
+
+def test_one_length_of_several_segments_does_not_show_that_a_path_takes_less():
+    """Writes of 1,677 bytes, handed to the card whole: a third of it, 559, counted as a segment, and 98 % of the time was told as the congestion window."""
+    assert full_segment(packets([10 * MSS] + [1677] * 50), True, MSS + 12) == MSS
+    assert full_segment(packets([2 * 1388] * 50), True, MSS + 12) == 1388  # a tunnel
+    assert full_segment(packets([2 * 1200, 3 * 1200] * 50), True, MSS + 12) == 1200
+
+
+def test_marks_of_a_sender_that_marks_packets_of_several_segments_are_looked_for_on_these():
+    """Most segments left singly and unmarked, nearly all pairs were marked: a third of the time was told as the application of a program that always had more."""
+    some = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 80 + [0x18] * 20)
+    assert not marks_tell(some, server=True, mss=MSS, apart=None)
+    plain = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 99 + [0x18])
+    assert marks_tell(plain, server=True, mss=MSS, apart=None)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.4, 0.7])
@@ -118,6 +133,32 @@ def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_t
     assert set(causes(made)[:-3]) == {"rwnd"}
     wide = instants(moves)
     assert "rwnd" not in causes(wide)
+
+
+def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
+    """Segments that leave without an ACK, so many seconds apart, and with each fifth ACK what is less than a segment."""
+    made, t, nxt = [], 0.0, 1
+    for i in range(150):
+        t += gaps[i % len(gaps)]
+        size, clocked = (MSS // 2, True) if small and i % 5 == 4 else (MSS, False)
+        una = nxt if clocked else made[-1].una if made else 1
+        nxt += size
+        made.append(
+            Instant(
+                t, heard=clocked, new=size, clocked=clocked, pushed=size < MSS, una=una, nxt=nxt, rtt=0.05, room=10**6
+            )
+        )
+    return made
+
+
+def test_what_nagle_holds_back_is_the_programs_and_no_pace():
+    """Writes of 1,218 bytes each 9 ms: 92 % of the time was told as pacing, the congestion window or a queue in the sender's host."""
+    writes = nagle([0.009, 0.009, 0.018])
+    assert holds_small_back(writes, MSS)
+    assert not is_paced(writes, MSS)
+    assert set(causes_of(writes, mss=MSS, paced=False)[10:]) == {"application"}
+    assert is_paced(nagle([0.009], small=False), MSS)
+    assert is_paced(nagle([0.001, 0.001, 0.001, 0.001, 0.03]), MSS)  # larger writes, paced
 
 
 def seen_of(rows: list[tuple[float, bool, str, int, int, float | None]]) -> pl.DataFrame:

@@ -23,16 +23,29 @@ def proof(segments: int, *, rules: tuple[str, ...] = RULES, **flow: Any) -> prov
     return prove.prove(targets, prove.Adversary(name="losses", first=segments))
 
 
-def test_every_case_takes_as_long_as_the_run_with_the_listed_losses() -> None:
-    made = proof(7, rules=("prr-rfc9937",))
+def run_alone(segments: int, rule: str) -> None:
+    """Hold every case against the run with the losses of its pattern."""
+    made = proof(segments, rules=(rule,))
     (cases,) = made.cases
-    assert len(cases) == 128
-    assert prove.cases.whole(cases, 7, burst=None)
-    runs = run_many([scripted(made.targets[0].scenario, made.adversary, cases.answers(at)) for at in range(128)])
+    assert len(cases) == 2**segments
+    assert prove.cases.whole(cases, segments, burst=None)
+    patterns = range(len(cases))
+    runs = run_many([scripted(made.targets[0].scenario, made.adversary, cases.answers(at)) for at in patterns])
     for at, one in enumerate(runs):
         flow = next(one.flows.iter_rows(named=True))
-        assert cases["took_ns"][at] == round(flow["completion_s"] * 1e9), pattern(cases.answers(at), 7)
+        assert cases["took_ns"][at] == round(flow["completion_s"] * 1e9), pattern(cases.answers(at), segments)
         assert (cases["timeouts"][at], cases["retransmissions"][at]) == (flow["rtos"], flow["retransmissions"])
+
+
+def test_every_case_takes_as_long_as_the_run_with_the_listed_losses() -> None:
+    run_alone(7, "prr-rfc9937")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", RULES)
+def test_every_case_of_up_to_twelve_segments_is_the_run_with_the_listed_losses(rule: str) -> None:
+    for segments in range(1, 13):
+        run_alone(segments, rule)
 
 
 def test_the_three_sentences_about_ten_segments() -> None:

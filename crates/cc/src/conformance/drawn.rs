@@ -80,10 +80,15 @@ impl<C: CongestionControl> Path<C> {
                 Hook::min_cwnd => !event.timer,
                 Hook::on_rto => event.timer,
                 Hook::on_ecn => settled && event.ack.is_some_and(|ack| ack.ece) && self.state <= CaState::Cwr,
-                Hook::on_totals => self.needs.rate,
+                Hook::on_totals => self.needs.keeps_rates(),
+                Hook::on_lost => {
+                    let shown = event.ack.is_none_or(|ack| ack.newly_lost > 0); // an ACK shows losses, or a timer finds them
+                    self.needs.losses && shown && settled && self.state <= CaState::Cwr
+                }
+                Hook::on_repaired => self.needs.losses && self.state <= CaState::Disorder,
                 Hook::on_state => match (event.before, event.owed) {
                     (None, _) => self.state == CaState::Loss,
-                    (Some(Hook::on_rto), Some(_)) => !self.needs.rate,
+                    (Some(Hook::on_rto), Some(_)) => !self.needs.keeps_rates(),
                     (Some(Hook::on_sample), None) => self.state <= CaState::Disorder,
                     (_, owed) => owed.is_some() && !event.asked,
                 },
@@ -184,6 +189,15 @@ impl<C: CongestionControl> Path<C> {
                 }
             }
             Hook::on_totals => self.cc.on_totals(self.delivered, self.lost, now),
+            Hook::on_lost => {
+                let (lost, more, limited) =
+                    (1 + self.stream.below(4) as u32, self.stream.below(9) as u32, self.stream.below(5) == 0);
+                self.cc.on_lost(&mut self.window, now, self.delivered, lost, lost + more, limited);
+            }
+            Hook::on_repaired => {
+                let limited = self.stream.below(2) == 0;
+                self.cc.on_repaired(&mut self.window, now, self.delivered, limited);
+            }
             Hook::reduces => event.yes = self.cc.reduces(),
             Hook::on_control => {
                 let ack = event.ack.expect("invariant: an ACK");

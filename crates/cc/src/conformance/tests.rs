@@ -47,7 +47,8 @@ fn every_hook_is_called_in_an_order_that_the_table_allows() {
             Hook::on_control | Hook::holds_back => needs.control,
             Hook::reduces => needs.reduces,
             Hook::on_idle => needs.idle,
-            Hook::on_totals => needs.rate,
+            Hook::on_totals => needs.keeps_rates(),
+            Hook::on_lost | Hook::on_repaired => needs.losses,
             _ => true,
         };
         for row in HOOKS.iter().filter(|row| row.is_event) {
@@ -112,6 +113,12 @@ impl CongestionControl for Breaks {
             window.cwnd.max(window.prior_cwnd)
         }
     }
+    fn on_lost(&mut self, window: &mut Window, _: Time, _: u64, _: u32, _: u32, _: bool) {
+        self.at("on_lost", window);
+    }
+    fn on_repaired(&mut self, window: &mut Window, _: Time, _: u64, _: bool) {
+        self.at("on_repaired", window);
+    }
     fn on_rto(&mut self, window: &mut Window, _: Time) {
         self.at("on_rto", window);
     }
@@ -132,7 +139,8 @@ impl CongestionControl for Breaks {
         self.at("on_restart", window);
     }
     fn needs(&self) -> Needs {
-        Needs { control: self.0 == "on_control", ..Needs::default() }
+        let losses = ["on_lost", "on_repaired"].contains(&self.0);
+        Needs { control: self.0 == "on_control", losses, ..Needs::default() }
     }
 }
 
@@ -147,6 +155,39 @@ fn a_window_that_any_hook_breaks_is_noticed() {
             // at timeouts the sender sets the window itself
             assert!(["window", "undo", "reduction"].contains(&broken.rule), "{}: {broken}", row.name);
         }
+    }
+}
+
+/// A controller of its own that loses a segment of its window with each ACK of recovery, or gains one, and answers an undo with a window.
+struct Undoes(i32, fn(&Window) -> u32);
+
+impl CongestionControl for Undoes {
+    fn on_ack(&mut self, _: &mut Window, _: &AckSample) {}
+    fn on_control(&mut self, window: &mut Window, ack: &AckSample) {
+        let by = if ack.ca_state >= CaState::Recovery { self.0 } else { 0 };
+        window.cwnd = window.cwnd.saturating_add_signed(by).clamp(2, CLAMP);
+    }
+    fn ssthresh(&mut self, window: &Window, _: u32) -> u32 {
+        window.cwnd.max(2)
+    }
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        (self.1)(window)
+    }
+    fn needs(&self) -> Needs {
+        Needs { control: true, ..Needs::default() }
+    }
+}
+
+/// A window that grew during the mistake may go back to where it was (Google's BBRv3), and one that shrank may stay (BBR), but no undo is
+/// a reduction of its own.
+#[test]
+fn an_undo_gives_back_what_was_there_before_or_leaves_what_there_is() {
+    for by in [-1, 1] {
+        assert_eq!(check(|| Undoes(by, |w| w.prior_cwnd), || true), Ok(()), "{by}");
+        assert_eq!(check(|| Undoes(by, |w| w.cwnd), || true), Ok(()), "{by}");
+        let broken =
+            check(|| Undoes(by, |w| w.cwnd.min(w.prior_cwnd) - 1), || true).expect_err("less than both");
+        assert_eq!(broken.rule, "undo", "{by}: {broken}");
     }
 }
 

@@ -13,14 +13,17 @@
 //! | ProbeRTT and the least RTT | `probe_rtt.rs` | §5.3.4, §5.5.5 |
 //! | gains, pacing rate, cwnd | `gains.rs` | §5.6 |
 //! | what marks teach | `ecn.rs` | none |
+//! | each segment as it is marked lost | `losses.rs` | §5.5.10.2 |
 //! | the draft's numbers, and those of Google's kernel | `flavour.rs` | §2 |
+//! | the order in which that kernel does it | `kernel.rs` | none |
 //!
-//! Differs: losses are judged when an ACK arrives, by the newest segment it covers, not segment by segment as they are
-//! marked; a loss event is an ACK that shows losses.
+//! Differs: a loss event of Startup is an ACK that shows losses.
 
 mod ecn;
 mod flavour;
 mod gains;
+mod kernel;
+mod losses;
 mod model;
 mod probe_bw;
 mod probe_rtt;
@@ -33,6 +36,7 @@ use self::ecn::Marks;
 pub(super) use self::flavour::Bbr3Options;
 use self::flavour::{Constants, Flavour, Ratio};
 use self::gains::BW_UNIT;
+use self::losses::LostSegment;
 use self::model::{Aggregation, Bounds, Rounds};
 use self::probe_bw::{AckPhase, Cycle, Probe};
 use self::probe_rtt::MinRtt;
@@ -40,6 +44,8 @@ use self::startup::FullPipe;
 use super::{AckSample, CongestionControl, Needs, RateSample};
 use crate::window::Window;
 
+/// Most that is remembered of the initial window, segments (Linux: seven bits).
+const MOST_FIRST_CWND: u32 = 0x7f;
 /// No bound of a volume, and of a rate.
 const UNBOUNDED: u32 = u32::MAX;
 const NO_RATE: u64 = u64::MAX;
@@ -80,6 +86,8 @@ pub struct Bbr3 {
     prev_state: CaState,
     /// BBR.idle_restart: no segment delivered yet since the flow was idle (§5.4).
     idle_restart: bool,
+    /// The window has what the model wants (Linux `try_fast_path`).
+    settled: bool,
     /// The pacing rate no longer rests on the guess of an RTT of 1 ms (§5.6.2).
     has_seen_rtt: bool,
     /// Payload of a segment, bytes; only for the trace.
@@ -110,7 +118,7 @@ impl Bbr3 {
             cwnd_gain,
             rounds: Rounds::default(),
             bw_filter: [0; 2],
-            bounds: Bounds::default(),
+            bounds: Bounds::new(options.flavour),
             aggregation: Aggregation::new(c.extra_acked_parts),
             full_pipe: FullPipe::default(),
             probe: Probe::default(),
@@ -127,6 +135,7 @@ impl Bbr3 {
             first_cwnd: 0,
             prev_state: CaState::Open,
             idle_restart: false,
+            settled: false,
             has_seen_rtt: false,
             smss: 0,
             stream: Stream::new(0, "bbr3"),
@@ -162,7 +171,7 @@ impl CongestionControl for Bbr3 {
         self.rtt.stamp(now);
         self.aggregation.restart(now);
         self.smss = smss;
-        self.first_cwnd = window.cwnd;
+        self.first_cwnd = window.cwnd.min(MOST_FIRST_CWND);
         self.pace_from_rtt(window, srtt, smss);
     }
 
@@ -186,8 +195,8 @@ impl CongestionControl for Bbr3 {
         self.smss = ack.smss;
         self.rounds.deliver(ack);
         self.bounds.loss_round_start = false;
-        if ack.newly_lost > 0 {
-            self.bounds.note_loss(self.rounds.delivered);
+        if self.flavour == Flavour::LinuxV3 {
+            return self.control_as_linux(window, ack);
         }
         if let Some(rate) = ack.rate.filter(|rate| rate.interval > Span::ZERO) {
             self.update_model(window, ack, &rate);
@@ -197,6 +206,32 @@ impl CongestionControl for Bbr3 {
         (self.pacing_gain, self.cwnd_gain) = self.state.gains(self.c);
         self.set_pacing(window, ack);
         self.set_cwnd(window, ack);
+    }
+
+    fn on_totals(&mut self, delivered: u64, _lost: u64, _delivered_time: Time) {
+        self.rounds.delivered = delivered;
+    }
+
+    /// BBRHandleLostPacket (§5.5.10.2; Linux `bbr_skb_marked_lost`).
+    fn on_lost(
+        &mut self,
+        window: &mut Window,
+        now: Time,
+        delivered: u64,
+        lost: u32,
+        tx_in_flight: u32,
+        is_app_limited: bool,
+    ) {
+        self.rounds.delivered = delivered;
+        self.judge_lost(window, now, LostSegment { lost, tx_in_flight, is_app_limited });
+    }
+
+    /// Linux `bbr_run_loss_probe_recovery`: the probe repaired the loss of one segment. The draft has nothing for it.
+    fn on_repaired(&mut self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {
+        self.rounds.delivered = delivered;
+        if self.flavour == Flavour::LinuxV3 {
+            self.judge_repaired(window, now, is_app_limited);
+        }
     }
 
     /// Linux `bbr_set_state`, which only the flavour `linux-v3` follows beyond the first line: the short-term bound learns the
@@ -213,7 +248,7 @@ impl CongestionControl for Bbr3 {
             }
         } else if linux && self.prev_state == CaState::Loss {
             window.cwnd = window.cwnd.max(self.prior_cwnd);
-            self.prev_state = state;
+            self.settled = false;
         }
     }
 
@@ -236,7 +271,11 @@ impl CongestionControl for Bbr3 {
                 _ => {}
             }
         }
-        window.cwnd.max(self.prior_cwnd)
+        self.settled = false;
+        match self.flavour {
+            Flavour::Draft06 => window.cwnd.max(self.prior_cwnd),
+            Flavour::LinuxV3 => self.prior_cwnd,
+        }
     }
 
     /// BBRHandleRestartFromIdle (§5.4).
@@ -267,6 +306,9 @@ impl CongestionControl for Bbr3 {
             seed: true,
             exact_ecn: self.marks.on,
             l4s: false,
+            watches_application: true,
+            losses: true,
+            buffer_windows: 3,
             vars: &[
                 "estimate_bps",
                 "min_rtt_s",
@@ -281,7 +323,11 @@ impl CongestionControl for Bbr3 {
     }
 
     fn seed(&mut self, seed: u64) {
-        self.stream = Stream::new(seed, "bbr3");
+        let name = match self.flavour {
+            Flavour::Draft06 => "bbr3",
+            Flavour::LinuxV3 => "bbr", // the name that Google's module has in Linux
+        };
+        self.stream = Stream::new(seed, name);
     }
 
     fn vars(&self, values: &mut [f64]) {

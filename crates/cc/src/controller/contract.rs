@@ -39,10 +39,20 @@ macro_rules! hooks {
                 /// The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2).
                 fn on_ecn(self: &mut Self, window: &mut Window, ack: &Arrival) -> bool { true }
                     ["in_ack_event, CA_ACK_ECE", after on_sample on_state on_recovered undo_cwnd] ;
+                /// A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the
+                /// connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in
+                /// flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`.
+                fn on_lost(self: &mut Self, window: &mut Window, now: Time, delivered: u64, lost: u32, tx_in_flight: u32, is_app_limited: bool) {}
+                    ["skb_marked_lost, of Google's version 3", after on_lost on_sample on_repaired on_state on_recovered undo_cwnd on_ecn begin] ;
+                /// A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the
+                /// connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs
+                /// `losses`.
+                fn on_repaired(self: &mut Self, window: &mut Window, now: Time, delivered: u64, is_app_limited: bool) {}
+                    ["cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3", after on_sample] ;
                 /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes;
                 /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
                 fn ssthresh(self: &mut Self, window: &Window, in_flight: u32) -> u32 { (window.cwnd / 2).max(2) } required
-                    ["ssthresh", after on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces begin, own "on_congestion_event"] ;
+                    ["ssthresh", after on_lost on_repaired on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces begin, own "on_congestion_event"] ;
                 /// Asked in its place if a mark is the reason and not a loss.
                 fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
                     ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
@@ -51,17 +61,17 @@ macro_rules! hooks {
                     ["min_cwnd, before 3.2", after ssthresh ssthresh_for_mark] ;
                 /// The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for.
                 fn on_timer(self: &mut Self, now: Time) {}
-                    ["", after begin] ;
+                    ["", after on_lost begin] ;
                 /// A retransmission timeout: ssthresh is set, the window about to collapse.
                 fn on_rto(self: &mut Self, window: &mut Window, now: Time) {}
                     ["cwnd_event, CA_EVENT_LOSS", after ssthresh] ;
                 /// Segments delivered and marked lost on the connection so far, and when one was delivered last: told before the state
                 /// becomes Loss, and when a segment left with nothing else outstanding, which sets that time, where rates are kept.
                 fn on_totals(self: &mut Self, delivered: u64, lost: u64, delivered_time: Time) {}
-                    ["tcp_sock.delivered, lost, delivered_mstamp", after on_rto on_tx_start begin] ;
+                    ["tcp_sock.delivered, lost, delivered_mstamp", after on_lost on_rto on_tx_start begin] ;
                 /// The congestion state becomes `state`, which may be the state it is.
                 fn on_state(self: &mut Self, window: &mut Window, state: CaState, now: Time) {}
-                    ["set_state", after on_sample on_recovered undo_cwnd min_cwnd on_rto on_totals on_ecn begin] ;
+                    ["set_state", after on_lost on_sample on_recovered undo_cwnd min_cwnd on_rto on_totals on_ecn begin] ;
                 /// A reduction ended and the rule has set the window.
                 fn on_recovered(self: &mut Self, window: &mut Window, now: Time) {}
                     ["cwnd_event, CA_EVENT_COMPLETE_CWR", after on_sample undo_cwnd] ;
@@ -71,13 +81,13 @@ macro_rules! hooks {
                 /// Grow the window for an ACK that arrived outside recovery. Called only for ACKs that deliver data, in Open, Disorder and
                 /// Loss. Not called if it needs `control`.
                 fn on_ack(self: &mut Self, window: &mut Window, ack: &AckSample) {} required
-                    ["cong_avoid", after on_sample on_state on_recovered undo_cwnd on_ecn] inline;
+                    ["cong_avoid", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
                 /// Asked after `on_ack`: reduce as for a loss, in state CWR, if that is no reduction already. Asked if it needs `reduces`.
                 fn reduces(self: &mut Self) -> bool { false }
                     ["tcp_enter_cwr out of cong_avoid", after on_ack] ;
                 /// Set window and pacing rate, on every ACK in every state, loss detection done. Called if it needs `control`.
                 fn on_control(self: &mut Self, window: &mut Window, ack: &AckSample) {}
-                    ["cong_control", after on_sample on_state on_recovered undo_cwnd on_ecn] inline;
+                    ["cong_control", after on_lost on_sample on_state on_recovered undo_cwnd on_ecn] inline;
                 /// Asked after `on_control`: the controller keeps less in flight than it could, to look at the path. Rate samples of what is
                 /// in flight now then count as application-limited.
                 fn holds_back(self: &mut Self) -> bool { false }
@@ -151,6 +161,9 @@ macro_rules! fields {
                 snd_nxt: u64 [last, "snd_nxt"];
                 /// The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false.
                 cwnd_limited: bool [last, "tcp_is_cwnd_limited()"];
+                /// The window itself held data back in this round trip or the last, in slow start too, where `cwnd_limited` is content with half
+                /// of it.
+                window_held: bool [last, "is_cwnd_limited"];
                 /// The sender paces its packets.
                 paced: bool [last, "sk_pacing_status"];
                 /// Time until the pacer lets the next segment leave; zero if it may leave at once.
@@ -212,6 +225,8 @@ macro_rules! fields {
                 is_retrans: bool [last, "is_retrans"];
                 /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
                 is_ack_delayed: bool [last, "is_ack_delayed"];
+                /// The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet.
+                is_probe_ack: bool [last, "is_acking_tlp_retrans_seq, of Google's version 3"];
             }
         }
     };
@@ -247,6 +262,11 @@ macro_rules! needs {
                 unlimited [9];
                 /// It is told of what comes while nothing is outstanding, by `on_idle`.
                 idle [10, on_idle];
+                /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not
+                /// only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
+                watches_application [11];
+                /// The controller hears of each lost segment, by `on_lost` and `on_repaired`; rates are kept for that.
+                losses [12, on_lost];
             }
             numbers {
                 /// Windows for which the send buffer is to have room (Linux `sndbuf_expand`); 0: two.
@@ -355,7 +375,7 @@ macro_rules! contract {
         fn $hook:ident($me:ident: $me_ty:ty $(, $arg:ident: $type:ty)*) $(-> $answer:ty)? $body:block $($required:ident)?
         [$linux:literal, after $($before:ident)+ $(, own $own:literal)?] $($inline:ident)?;
     )* })*) => {
-        /// The contract of a congestion controller. It never sees single losses and keeps no recovery state: the recovery rule takes the window
+        /// The contract of a congestion controller. It keeps no recovery state: the recovery rule takes the window
         /// from where it is to [`CongestionControl::ssthresh`]. On each ACK the order is `on_sample`, then what the congestion states ask for
         /// (`ssthresh`, `on_state`, `on_recovered`, `undo_cwnd`), then one of `on_ack` and `on_control`.
         #[allow(unused_variables, clippy::needless_arbitrary_self_type, reason = "one form for all hooks")]
@@ -549,6 +569,13 @@ macro_rules! wishes {
 }
 
 needs!(wishes);
+
+impl Needs {
+    /// Rates are kept, and with them a stamp for each segment.
+    pub fn keeps_rates(&self) -> bool {
+        self.rate || self.losses
+    }
+}
 
 /// A boxed controller is one.
 macro_rules! forwarded {

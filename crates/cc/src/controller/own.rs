@@ -146,7 +146,7 @@ pub struct Told {
     pub window: bool,
     /// An ACK.
     pub ack: Option<AckSample>,
-    values: [Option<Value>; 4],
+    values: [Option<Value>; 5],
 }
 
 impl Told {
@@ -156,7 +156,7 @@ impl Told {
     }
 
     fn push(&mut self, value: Value) {
-        *self.values.iter_mut().find(|value| value.is_none()).expect("invariant: four at most") = Some(value);
+        *self.values.iter_mut().find(|value| value.is_none()).expect("invariant: five at most") = Some(value);
     }
 }
 
@@ -312,6 +312,7 @@ impl<B: Bridge> Own<B> {
             control: bridge.has(Hook::on_control),
             reduces: bridge.has(Hook::reduces),
             idle: bridge.has(Hook::on_idle),
+            losses: bridge.has(Hook::on_lost),
             seed: bridge.has(Hook::seed),
             ..said.needs
         };

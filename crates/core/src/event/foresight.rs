@@ -1,20 +1,20 @@
-//! What is to come, told to whoever wants it in the processor's caches by then.
+//! Foresight: coming events are announced, so that their data can be in the processor's caches by then.
 
 use super::{Entries, EventQueue, Wheel, NONE};
 
-/// Whoever is told what is to come, to have it in the processor's caches by then.
+/// Listener for coming events, which brings their data into the processor's caches.
 pub trait Foresight {
     /// Event `id` is to come, or has come of late.
     fn far_off(&self, id: u32);
-    /// It is to come soon.
+    /// Event `id` is to come soon.
     fn soon(&self, id: u32);
-    /// It is to come sooner.
+    /// Event `id` is to come sooner than that.
     fn next(&self, id: u32);
-    /// It is one of the next events.
+    /// Event `id` is one of the next.
     fn last(&self, id: u32);
 }
 
-/// So many slots ahead it is told what is to come.
+/// Slots ahead at which an event is announced.
 const FAR: u64 = 16;
 const SOON: u64 = 6;
 const NEXT: u64 = 3;
@@ -22,7 +22,7 @@ const NEXT: u64 = 3;
 /// How far [`EventQueue::foresee`] is.
 #[derive(Clone)]
 pub(super) struct Foreseen {
-    /// Of each of the slots that are far off, the next entry; and whose turn it is.
+    /// Next entry of each of the slots that are far off.
     cursors: [u32; FAR as usize],
     turn: u64,
     /// The last one of these slots.
@@ -101,7 +101,7 @@ mod tests {
 
     const FINE: u64 = 1 << FINE_BITS;
 
-    /// What was told: soon, next, last.
+    /// Announced events: soon, next, last.
     #[derive(Default)]
     struct Told([std::cell::RefCell<Vec<u32>>; 3]);
 

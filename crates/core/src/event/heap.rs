@@ -1,4 +1,4 @@
-//! What is due in the present slot, and what lies very late.
+//! Heap of the events due in the present slot, and of those beyond the wheels.
 
 use super::Event;
 

@@ -17,7 +17,7 @@ pub(super) struct Wheel {
     first: First,
     /// Slots that hold entries, by 64.
     used: [u64; WORDS],
-    /// Words of `used` that may not be 0, by 64: one that has become 0 is noted when somebody looks for the next.
+    /// Words of `used` that may not be 0, by 64: the bit of a word that has become 0 is cleared at the next search.
     words: [u64; WORDS / 64],
     /// Where empty ones wait for the next copy, if they do.
     spare: Option<Spare>,
@@ -72,7 +72,7 @@ impl Wheel {
         self.spare.insert(with.unwrap_or_default()).clone()
     }
 
-    /// It is no longer needed.
+    /// Give up this wheel, and its memory if that is shared.
     pub(super) fn give_back(self) {
         let Wheel { mut first, used, words, spare: Some(spare) } = self else { return };
         each_used(&used, &words, |i| first[i] = NONE);
@@ -119,7 +119,7 @@ impl Wheel {
         NEVER
     }
 
-    /// What is in its slots.
+    /// Events in the slots of this wheel.
     pub(super) fn entries<'a>(&'a self, entries: &'a Entries) -> impl Iterator<Item = &'a Event> {
         let get = |i: u32| entries.all.get(i as usize);
         self.first.iter().flat_map(move |&i| std::iter::successors(get(i), move |event| get(event.next)))
@@ -143,7 +143,7 @@ impl Wheel {
 /// No entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What is in the slots of wheels.
+/// Events in the slots of all wheels.
 #[derive(Clone)]
 pub(super) struct Entries {
     pub(super) all: Vec<Event>,

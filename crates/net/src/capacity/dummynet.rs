@@ -26,7 +26,7 @@ table! {
     }
 }
 
-/// What may be sent, bit x ns/s: in this unit a tick gives a whole number, rate x tick.
+/// Amount that may be sent, bit x ns/s: in this unit a tick adds a whole number, rate x tick.
 type Credit = i128;
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Dummynet {
         Dummynet { tick: params.tick.0, keeps_credit: params.keeps_credit, rate, delay, latest }
     }
 
-    /// What a packet takes if it does not wait for a tick.
+    /// Transmission time of a packet that does not wait for a tick.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }
@@ -82,7 +82,7 @@ impl Dummynet {
         Departure { tick: tick.saturating_add(ticks), credit: credit + ticks as Credit * self.gain() - size }
     }
 
-    /// What a packet finds that comes after tick `now` and before the next one.
+    /// State of the pipe for a packet that comes after tick `now` and before the next one.
     fn found(&self, now: u64) -> Departure {
         let Departure { tick, credit } = self.latest;
         // the new pipe works until its debt is paid, the old one until its queue is empty

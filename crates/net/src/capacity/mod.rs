@@ -31,7 +31,7 @@ family! {
     }
 }
 
-/// What it makes of a link, whose own rate is infinite if it has none.
+/// Properties of a link with this capacity; the link's own rate is infinite if it has none.
 impl CapacityConfig {
     /// The rate that others go by: that of a trace is its mean, that of a schedule the first.
     pub fn nominal(&self, rate: Rate) -> Rate {
@@ -126,7 +126,7 @@ impl Capacity {
         }
     }
 
-    /// What the transmission of a packet takes at the moment, for a queue that wants to know.
+    /// Transmission time of a packet at the moment, for a queue that needs an estimate.
     pub(crate) fn typical(&mut self, now: Time, bytes: u32) -> Span {
         match self {
             Capacity::Schedule(schedule) => schedule.rate(now).tx_time(bytes),

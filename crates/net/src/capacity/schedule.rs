@@ -87,7 +87,7 @@ impl ScheduleParams {
     }
 }
 
-/// What holds from `at` on.
+/// Settings from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Laid {
     at: Span,
@@ -96,7 +96,7 @@ pub(super) struct Laid {
     loss: f64,
 }
 
-/// What holds until an instant.
+/// Settings until an instant.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     until: Time,

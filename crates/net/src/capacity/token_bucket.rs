@@ -36,7 +36,7 @@ impl TokenBucket {
         TokenBucket { rate, delay, most, tokens: most, at: Time::ZERO }
     }
 
-    /// What a packet takes where none are saved.
+    /// Transmission time of a packet without saved tokens.
     pub(crate) fn typical(&self, bytes: u32) -> Span {
         self.rate.tx_time(bytes)
     }

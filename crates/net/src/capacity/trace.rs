@@ -51,7 +51,7 @@ impl Described for Opportunities {
 /// The longest trace that is read, ms.
 const LONGEST_MS: u32 = 3_600_000;
 
-/// What a file says: the opportunities in each millisecond, from 0 to the last one named; or the line that is refused.
+/// Contents of a file: the opportunities in each millisecond, from 0 to the last one named; or the line that is refused.
 pub fn read_trace(data: &[u8]) -> Result<Arc<[u32]>, (usize, Refusal)> {
     const LINE: &str = "a whole number of milliseconds in each line";
     if data.iter().all(u8::is_ascii_whitespace) {
@@ -189,7 +189,7 @@ impl Trace {
 struct Cursor {
     /// Millisecond of the opportunity in use.
     ms: u64,
-    /// Of its opportunities, how many were taken, that in use included.
+    /// Opportunities of this millisecond taken so far, the one in use included.
     taken: u32,
     /// Bytes left of the one in use.
     left: u32,

@@ -1,4 +1,4 @@
-//! What a host is made of: as a scenario describes it, and as it works.
+//! Settings of a host: as a scenario describes them, and as the host uses them.
 
 use ackclock_core::schema::{Rules, Takes, COUNT, DURATION, DURATION_OR_ZERO, FLAG, RATE};
 use ackclock_core::{choice, table, CatchUp, Distribution, HostPacing, Rate, Span};
@@ -92,7 +92,7 @@ pub enum Preset {
     Light,
     /// A tenth of a processor, as the smallest rented machines have on average.
     Micro,
-    /// One core for all: senders that wait busily share it with whoever else names this host.
+    /// One core for all: senders that wait busily share it with every other process of this host.
     SingleCore,
     /// A server of today on a real wire: its card interrupts at most every 50 us, merges what came (`gro`) and cuts up what
     /// leaves (`cuts_packets`).
@@ -140,7 +140,7 @@ pub struct HostConfig {
     pub name: String,
     /// When the processor is taken away.
     pub gate: Option<TimesParams>,
-    /// The gate stops sending and timers only: packets that come are taken in by somebody who goes on running.
+    /// The gate stops only sending and timers: incoming packets are still received.
     pub receives_on: bool,
     /// While it is, the links of the network stand still as well: they are emulated in the same machine.
     pub emulates_links: bool,
@@ -152,9 +152,9 @@ pub struct HostConfig {
     pub transmit: Batching,
     /// The card cuts packets of several segments up.
     pub cuts: bool,
-    /// Its own device in front of the network; `None` = packets never wait there.
+    /// Device of the host in front of the network; `None` = packets never wait there.
     pub device: Option<DeviceConfig>,
-    /// What becomes of the lateness of paced senders.
+    /// How much of a paced sender's lateness is made up.
     pub pacer: HostPacing,
 }
 

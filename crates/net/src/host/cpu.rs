@@ -17,7 +17,7 @@ pub struct CpuConfig {
     pub slice: Span,
     /// Time that the process works for each packet sent.
     pub send: Span,
-    /// The same for each packet received.
+    /// Time that the process works for each packet received.
     pub receive: Span,
     /// Senders never give their core away.
     pub busy_wait: bool,
@@ -74,7 +74,7 @@ impl Cpu {
         next
     }
 
-    /// The time at which a slice ends that somebody waits for, if that is new.
+    /// End of the first slice that other processes wait for; `Time::NEVER` if none waits.
     pub(crate) fn due(&self) -> Time {
         self.due
     }

@@ -12,7 +12,7 @@ pub struct Departures {
     first: Time,
     last: Time,
     packets: u64,
-    /// Of the gaps, ns squared.
+    /// Sum of the squared gaps, ns squared.
     squares: u128,
     /// When the line would have sent everything so far.
     line_free: Time,
@@ -36,7 +36,7 @@ impl Departures {
         }
     }
 
-    /// So many packets of one size leave.
+    /// Note the departure of `packets` packets of one size.
     #[inline]
     pub fn add(&mut self, now: Time, bytes: u32, packets: u32) {
         if self.tx.0 != bytes {

@@ -31,9 +31,9 @@ family! {
 }
 
 impl DisciplineConfig {
-    /// What a key takes that is one.
+    /// Values of a key that names a discipline.
     pub const TAKES: Takes = Takes::OneOf(DisciplineConfig::FAMILY);
-    /// What it is in the kernel.
+    /// The discipline as the kernel has it.
     pub fn qdisc(&self) -> Qdisc {
         match self {
             DisciplineConfig::Fifo(params) => {
@@ -50,15 +50,15 @@ impl DisciplineConfig {
 /// A host's own device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
-    /// What waits for the line.
+    /// Discipline of the packets that wait for the line.
     pub queue: DisciplineConfig,
-    /// Of the line.
+    /// Rate of the line.
     pub rate: Rate,
     /// Packets of several segments leave as segments.
     pub cuts: bool,
 }
 
-/// What a device did.
+/// Counters of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSums {
     /// Packets that left, segments apart where the card cuts.
@@ -86,7 +86,7 @@ impl DeviceSums {
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
     pub packet: Packet,
-    /// Its earliest departure, if it has one.
+    /// Earliest departure of the packet, if it has one.
     pub due: Option<Time>,
     /// When the discipline lets it go at the earliest.
     pub to_send: Time,
@@ -194,7 +194,7 @@ impl Device {
         taken
     }
 
-    /// So many packets were not even handed down, because it would not take them.
+    /// Note packets that were not even handed down, because the device would not take them.
     pub fn note_refused(&mut self, packets: u32) {
         self.sums.refused += packets as u64;
     }
@@ -212,7 +212,7 @@ impl Device {
         sooner.then_some(self.armed)
     }
 
-    /// Its owner looks: whether that was called for.
+    /// Serve the device at the time for which it was armed. False if that is not now.
     pub fn begin(&mut self, now: Time) -> bool {
         let called = self.armed == now;
         if called {
@@ -233,7 +233,7 @@ impl Device {
         self.gone.pop_front()
     }
 
-    /// What it did so far.
+    /// Counters so far.
     pub fn sums(&self) -> DeviceSums {
         let marked = match &self.discipline {
             Discipline::Fifo(..) => 0,

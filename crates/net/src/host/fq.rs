@@ -448,8 +448,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against an oracle that asks each flow at every instant: nobody leaves early, order in a flow is kept, nothing is
-        /// lost, and flows that can always send get equal shares, within a quantum and a packet each way.
+        /// Comparison with an oracle that asks each flow at every instant: no packet leaves early, order in a flow is kept,
+        /// nothing is lost, and flows that can always send get equal shares, within a quantum and a packet each way.
         #[test]
         fn flows_share_and_nobody_leaves_early(
             sizes in prop::collection::vec(prop::collection::vec(64u32..4000, 40..41), 2..5),

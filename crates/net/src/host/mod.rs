@@ -58,7 +58,7 @@ pub enum Permit {
     InTurn,
 }
 
-/// What a host measured.
+/// Measurements of a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostSums {
     /// Time without a processor.
@@ -71,9 +71,9 @@ pub struct HostSums {
     pub waited: Span,
     /// Interrupts of a card that coalesces them or merges packets.
     pub interrupts: RingSums,
-    /// The same for batches that left.
+    /// Batches that left.
     pub batches: RingSums,
-    /// Its own device.
+    /// Counters of the host's own device.
     pub device: DeviceSums,
 }
 
@@ -85,7 +85,7 @@ pub struct Host {
     scheduler: Option<Cpu>,
     cpu: CpuConfig,
     rings: [Option<Ring>; 2],
-    /// Its own device in front of the network.
+    /// Device of the host in front of the network.
     pub device: Option<Box<Device>>,
     pacer: HostPacing,
     receives_on: bool,
@@ -119,17 +119,17 @@ impl Host {
         }
     }
 
-    /// Its name.
+    /// Name of the host.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What becomes of the lateness of paced senders.
+    /// How much of a paced sender's lateness is made up.
     pub fn pacer(&self) -> HostPacing {
         self.pacer
     }
 
-    /// What packets cost.
+    /// Costs of packets.
     pub fn cpu(&self) -> &CpuConfig {
         &self.cpu
     }
@@ -163,7 +163,7 @@ impl Host {
         self.scheduler.as_mut().and_then(|cpu| cpu.release(now, process))
     }
 
-    /// When the scheduler wants [`Host::rotate`]; `Time::NEVER` if nobody waits for a core.
+    /// When the scheduler wants [`Host::rotate`]; `Time::NEVER` if no process waits for a core.
     pub fn slice_end(&self) -> Time {
         self.scheduler.as_ref().map_or(Time::NEVER, Cpu::due)
     }
@@ -206,7 +206,7 @@ impl Host {
         self.ring(direction).take()
     }
 
-    /// What it measured up to `now`.
+    /// Measurements up to `now`.
     pub fn sums(&mut self, now: Time) -> HostSums {
         let (stalled, stalls, longest_stall) =
             self.gate.as_mut().map_or((Span::ZERO, 0, Span::ZERO), |gate| gate.stalled(now));

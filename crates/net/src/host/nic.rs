@@ -39,7 +39,7 @@ impl Batching {
 pub(crate) struct Ring {
     config: Batching,
     waiting: VecDeque<Packet>,
-    /// Of a hand-over that has begun.
+    /// Packets of a hand-over that has begun.
     ready: VecDeque<Packet>,
     gro: Option<Gro>,
     /// Polls follow without an interrupt, so packets wait for the next one.
@@ -51,7 +51,7 @@ pub(crate) struct Ring {
     sums: RingSums,
 }
 
-/// What passed a ring.
+/// Traffic of a ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSums {
     /// Hand-overs that brought packets.
@@ -133,7 +133,7 @@ impl Ring {
         self.ready.pop_front().expect("invariant: as many as begin said")
     }
 
-    /// What passed.
+    /// Traffic so far.
     pub(crate) fn sums(&self) -> RingSums {
         self.sums
     }

@@ -54,7 +54,7 @@ impl Ahead {
         } = config;
         let order_kept = |time: &Span| if *time > Span::ZERO { Ahead::PASSES } else { Ahead::FIT };
         let features = [
-            // what takes no time is over at the instant at which it began, and who is first there is known at that instant only
+            // a transmission that takes no time ends as it begins, and which packet is first is known at that instant only
             if *rate == Rate::INFINITE && *delay == Span::ZERO { Ahead::UNFIT } else { Ahead::FIT },
             queue.ahead(),
             loss.ahead(),

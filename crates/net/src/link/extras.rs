@@ -42,7 +42,8 @@ pub(super) struct Extras {
     pub(super) film: Option<Film>,
     pub(super) doubler: Option<Doubler>,
     pub(super) damage: Option<Chance>,
-    /// Lost or refused where nobody was told: behind a card, as a copy, at the end of a queue that holds its packets.
+    /// Packets lost or refused without a report: behind a card, as a copy, at the end of a queue that holds its
+    /// packets.
     pub(super) refused: VecDeque<Dropped>,
 }
 

@@ -336,7 +336,7 @@ pub(crate) fn ecn_capable(packet: &Packet) -> bool {
 pub enum Classifier {
     /// ECT(1) and CE (RFC 9331 §5.1).
     L4s,
-    /// Whatever can be marked: ECT(0), too, as DCTCP sends.
+    /// Every packet that can be marked: ECT(0), too, as DCTCP sends.
     AnyEct,
 }
 

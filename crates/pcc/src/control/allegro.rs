@@ -35,7 +35,7 @@ pub enum Growth {
     AddDelivered,
 }
 
-/// What ends the starting phase, and the rate behind it.
+/// End of the starting phase, and the rate after it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Exit {
     /// Utility falls; back to the last rate at which it rose.
@@ -53,7 +53,7 @@ pub enum Exit {
 pub enum Length {
     /// The larger of the time of ten packets and m RTTs, m uniform in these bounds.
     Uniform(f64, f64),
-    /// The same with m drawn from low, low + 0.1, ..., high.
+    /// m drawn from low, low + 0.1, ..., high.
     Tenths(f64, f64),
     /// m from {1.5, 1.6, 1.7} if 1.1 RTTs hold more than ten packets; else the larger of ten packets and 5 ms.
     Modong,

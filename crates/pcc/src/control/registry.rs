@@ -11,13 +11,13 @@ use crate::utility::{Gradient, Kind};
 /// A controller by name.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
-    /// Its options.
+    /// Table of the options.
     pub options: &'static Table,
-    /// What they are if none is given.
+    /// Default options.
     pub usual: fn() -> Value,
     recipe: fn(&Value) -> Result<Recipe, Refusal>,
 }
@@ -110,7 +110,7 @@ pub const REGISTRY: &[(&str, &str)] = &{
     out
 };
 
-/// What an interval is worth to Allegro; see [`Kind`].
+/// How Allegro values an interval; see [`Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Worth {
     Safe,
@@ -191,7 +191,7 @@ with_transport! {
 }
 
 impl AllegroOptions {
-    /// Those of a variant.
+    /// Options of a variant.
     fn of(params: &AllegroParams) -> AllegroOptions {
         let &AllegroParams { epsilon_min, epsilon_max, step, pairs, .. } = params;
         AllegroOptions { epsilon_min, epsilon_max, step, pairs, ..usual() }

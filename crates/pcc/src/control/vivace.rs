@@ -281,7 +281,7 @@ impl RateControl for Vivace {
         match &mut self.phase {
             Phase::Starting { rate, .. } if measured.limited => {
                 if *rate <= measured.rate * 2.0 {
-                    *rate = measured.rate; // it was the last one planned, and is still to be tried
+                    *rate = measured.rate; // the rate planned last is still to be tried
                 }
                 false
             }

@@ -1,4 +1,4 @@
-//! What an application and the tables ask of an end.
+//! Calls of an application and of the tables at an end.
 
 use std::sync::atomic::Ordering::Relaxed;
 

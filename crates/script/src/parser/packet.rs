@@ -11,7 +11,7 @@ const MAX16: u64 = u16::MAX as u64;
 const MAX32: u64 = u32::MAX as u64;
 
 impl Parser<'_> {
-    /// What stands after the direction.
+    /// A packet, from behind its direction.
     pub(super) fn packet(&mut self) -> Result<Packet, Error> {
         let ip = self.ip_info()?;
         let mut ports = self.ports()?;

@@ -5,7 +5,7 @@ use ackclock_core::{Span, Time};
 use super::{clock, fail, unsupported, Machine, Player, Stop, PATIENCE, START};
 use crate::ast::{Call, Expr, When};
 
-/// What a call returned: a number, or the name of an error.
+/// Result of a call: a number, or the name of an error.
 pub type Answer = Result<i64, &'static str>;
 
 /// A call that waits.

@@ -14,7 +14,7 @@ use crate::options::Options;
 /// Flags that may differ between the pieces of one super-segment.
 const LOOSE: u16 = Flags::FIN.0 | Flags::PSH.0 | Flags::CWR.0;
 
-/// What was taken for an expectation so far.
+/// Packets taken for an expectation so far.
 pub struct Taken {
     /// One packet, or several joined; its time is the last one's.
     pub whole: Captured,

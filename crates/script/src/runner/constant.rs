@@ -117,7 +117,7 @@ const CONSTANTS: &[(&str, i64)] = &[
     ("F_SETFD", 2),
     ("F_GETFL", 3),
     ("F_SETFL", 4),
-    // What the kernel's own runner of scripts defines, for IPv4.
+    // Constants that the kernel's own runner of scripts defines, for IPv4.
     ("CMSG_LEVEL_IP", 0),
     ("CMSG_TYPE_RECVERR", 11),
     // linux/errqueue.h, linux/net_tstamp.h
@@ -170,7 +170,7 @@ pub fn value(line: u32, e: &Expr) -> Result<i64, Stop> {
     }
 }
 
-/// The same where C has an `int`; packetdrill takes one with and one without a sign.
+/// Value of an expression where C has an `int`; packetdrill takes one with and one without a sign.
 pub fn int(line: u32, e: &Expr) -> Result<i64, Stop> {
     let n = value(line, e)?;
     match (i32::MIN as i64..=u32::MAX as i64).contains(&n) {

@@ -25,7 +25,7 @@ pub enum Control {
     Error([i64; 6]),
 }
 
-/// What `recvmsg` filled in, beside what the script says; times may differ by `tolerance`.
+/// Compare the message that `recvmsg` filled in with the script; times may differ by `tolerance`.
 pub fn check_message(
     line: u32,
     call: &Call,
@@ -57,7 +57,7 @@ pub fn check_message(
     Ok(())
 }
 
-/// What differs, if anything does.
+/// Description of the first difference, if there is one.
 fn control_differs(
     line: u32,
     fields: &[Expr],

@@ -29,7 +29,7 @@ pub trait Machine {
     /// The application makes a call. `None`: it waits, which at most one does.
     fn call(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
-    /// What the call that waits returned; `None`: it still waits.
+    /// Result of the waiting call; `None`: it still waits.
     fn answer(&mut self, line: u32, call: &Call) -> Result<Option<Answer>, Stop>;
 
     /// Parameters as they are.
@@ -38,6 +38,6 @@ pub trait Machine {
     /// Parameters change while the script is played.
     fn change(&mut self, line: u32, setup: Setup) -> Result<(), Stop>;
 
-    /// What the socket says of itself: `tcpi_*` in the kernel's names and units.
+    /// TCP_INFO of the socket: `tcpi_*` in the kernel's names and units.
     fn names(&mut self) -> Result<Vec<(&'static str, i64)>, Stop>;
 }

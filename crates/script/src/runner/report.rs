@@ -1,4 +1,4 @@
-//! What playing a script comes to.
+//! Result of playing a script.
 
 use ackclock_core::Span;
 
@@ -11,9 +11,9 @@ pub enum Verdict {
     Fail {
         /// Line of the script.
         line: u32,
-        /// What it says.
+        /// Packet or result that the script expects.
         expected: String,
-        /// What was.
+        /// Packet or result that came.
         actual: String,
     },
     /// Not played, or not to its end.

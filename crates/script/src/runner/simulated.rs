@@ -140,7 +140,7 @@ impl Machine for Simulated<'_> {
     }
 }
 
-/// What cannot be played is found before anything is played.
+/// Find what cannot be played before anything is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

@@ -1,5 +1,5 @@
-//! What passes in front of the host: packets that it sent and no expectation took yet, the trace, and the numbers that
-//! the script knows under other names.
+//! Tap in front of the host: packets that it sent and no expectation took yet, the trace, and the numbers that the
+//! script knows under other names.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A connection begins: what the one before sent is nobody's any more.
+    /// A connection begins: packets of the one before are forgotten.
     pub fn restart(&mut self) {
         self.queue.clear();
         self.stamps.clear();

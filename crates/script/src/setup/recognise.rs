@@ -54,7 +54,7 @@ pub fn command(setup: &mut Setup, simple: &Simple) -> Outcome {
             },
             _ => Err(Refused::Unknown(format!("'{}'", words.join(" ")))),
         },
-        // What only shows something.
+        // Commands that only show something.
         "cat" if args.iter().all(|a| a.starts_with("/proc/") || a.starts_with("/sys/")) => Ok(()),
         "ss" | "netstat" | "date" | "uname" | "hostname" | "dmesg" => Ok(()),
         // Counters since now; asking for one needs a pipe, which is refused.

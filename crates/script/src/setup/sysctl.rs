@@ -12,9 +12,9 @@ pub enum Refused {
     Value {
         /// Which parameter.
         what: String,
-        /// What stands there.
+        /// Value found there.
         found: String,
-        /// What may stand there.
+        /// Values allowed there.
         allowed: String,
     },
 }

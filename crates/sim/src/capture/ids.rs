@@ -9,7 +9,7 @@ use ackclock_core::{FlowId, Header, Packet, Segment, Time};
 
 use super::Captured;
 
-/// What one host captures.
+/// Packets that one host captures.
 #[derive(Clone, Debug)]
 pub struct Noted {
     host: u8,
@@ -42,7 +42,8 @@ impl Noted {
         }
     }
 
-    /// What was noted, in order of time: what leaves a host's own device is known when it has left.
+    /// Captured packets in order of time. They are sorted here, as the time of a packet is known only when it has left the host's own
+    /// device.
     pub fn into_packets(self) -> Vec<Captured> {
         let mut packets = self.packets;
         packets.sort_by_key(|captured| captured.t);
@@ -53,11 +54,11 @@ impl Noted {
 /// One direction of a connection.
 #[derive(Clone, Default, Debug)]
 struct Ids {
-    /// Of the last segment that left.
+    /// Id of the last segment that left.
     last: u16,
-    /// Of the last packet that came.
+    /// Id of the last packet that arrived.
     came: u16,
-    /// What is on its way or was lost, the oldest first: its first id, the packet, and payload of its segments.
+    /// Packets on their way or lost, the oldest first: first id, header, and payload of each segment.
     on_way: VecDeque<(u16, Header, u64)>,
 }
 
@@ -77,7 +78,7 @@ impl Ids {
         self.on_way.push_back((id, packet.header, segment));
     }
 
-    /// The id with which it left. What nobody sent (a router has made it) has that of the packet before.
+    /// The id with which the packet left. A packet that no host sent (a router made it) gets the id of the packet before.
     fn find(&mut self, header: &Header) -> u16 {
         let Some(at) = self.on_way.iter().position(|(_, sent, _)| has(sent, header)) else {
             return self.came;
@@ -116,7 +117,7 @@ fn has(sent: &Header, got: &Header) -> bool {
 
 /// A packet overtaken by more than this many is taken as dropped on the way.
 const REORDERING: usize = 256;
-/// As many as there are IP ids.
+/// Number of different IP ids.
 const MAX_IN_FLIGHT: usize = 1 << 16;
 
 #[cfg(test)]

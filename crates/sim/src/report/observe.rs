@@ -47,7 +47,7 @@ pub struct Observer {
     limits_since: Time,
     /// By flow: what held it back until `limits_since`.
     held: Vec<Held>,
-    /// What each flow gets after the warm-up.
+    /// Counters of each flow since the warm-up.
     pub meter: Option<Meter>,
     /// Samples of flows.
     pub samples: Vec<SampleRow>,
@@ -55,7 +55,7 @@ pub struct Observer {
     pub queues: Vec<QueueRow>,
     /// Goodput.
     pub goodput: Vec<GoodputRow>,
-    /// What held flows back.
+    /// Causes that held flows back, by interval.
     pub limits: Vec<LimitRow>,
 }
 
@@ -235,7 +235,7 @@ impl Observer {
             if !flow.started {
                 continue;
             }
-            // of a connection that has failed, what was acknowledged stays
+            // bytes acknowledged on a connection that has failed stay counted
             let now = [flow.acked(world), flow.arrived(world).max(before[1])];
             let [bps, delivered_bps] = [0, 1].map(|i| rate(now[i] - before[i]));
             self.goodput.push(GoodputRow { t, flow: flow.id, bps, delivered_bps });

@@ -36,9 +36,9 @@ pub(crate) struct Ended {
     pub world: World,
     /// Flows by number.
     pub flows: Vec<Flow>,
-    /// What they left behind.
+    /// Records that the flows left.
     pub journal: Journal,
-    /// What was sampled at intervals.
+    /// Samples taken at intervals.
     pub observer: Observer,
     /// Clients of populations, as drawn.
     pub clients: Vec<ClientRow>,
@@ -118,7 +118,7 @@ columns! {
         let elapsed = |f: &Flow, t: Time| if t == Time::NEVER { f64::NAN } else { t.since(f.start).as_secs() };
         let mean_rtt = |sum: u128, n: u64| if n == 0 { f64::NAN } else { sum as f64 / n as f64 * 1e-9 };
         let of_start = |s: &Sums, of: fn(SlowStartExit) -> f64| s.slow_start.map_or(f64::NAN, of);
-        // what others than TCP have
+        // values that flows other than TCP have
         let of_stack = |f: &Flow, n: u64| if f.config.is_pcc() || f.config.is_foreign() { n as f64 } else { f64::NAN };
         let of_pcc = |f: &Flow, n: u64| if f.config.is_pcc() { n as f64 } else { f64::NAN };
         let send_rate = |f: &Flow| of_stack(f, f.sums().sent_bytes) * 8.0 / f.stop.since(f.start).as_secs();
@@ -280,7 +280,7 @@ columns! {
 }
 
 columns! {
-    /// What passed the links.
+    /// Traffic of each link.
     pub fn links(counters: &[impl Borrow<Counters>], names: Vec<String>) as LINKS "links"
     "One row per link and direction, in every run; each link has one queue. Counting, means, maxima and waits begin at the end of the warm-up; table `flows` covers the whole run. A packet of several segments (`tso`) counts as that many packets."
     {

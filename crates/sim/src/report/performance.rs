@@ -1,5 +1,5 @@
-//! What each flow got once the warm-up is over: goodput and share, losses, round-trip times and one-way delays. It takes the
-//! same memory however long the run is: sums and two histograms ([`crate::world::gauges`]), and [`SLICES`] counts for each flow.
+//! Performance of each flow after the warm-up: goodput and share, losses, round-trip times and one-way delays. Memory does not grow
+//! with the length of the run: sums and two histograms ([`crate::world::gauges`]), and [`SLICES`] counts for each flow.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ const WINDOW: usize = 4;
 /// Part of an equal share that a flow has to reach.
 const REACHED: f64 = 0.9;
 
-/// What the hosts know of each flow, read at the end of the warm-up and at the end of each slice.
+/// Counters of each flow on its hosts, read at the end of the warm-up and at the end of each slice.
 #[derive(Clone)]
 pub struct Meter {
     from: Time,
@@ -114,7 +114,7 @@ impl Meter {
 /// A flow at the end of the run.
 #[derive(Clone)]
 pub struct Whole {
-    /// Its number.
+    /// Number of the flow.
     pub id: FlowId,
     /// The group it belongs to.
     pub group: u32,
@@ -196,7 +196,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What each flow of a simulated run got.
+/// Performance of each flow of a simulated run.
 pub fn performance(flows: &[Flow], meter: Option<&Meter>, gauges: Option<&Gauges>) -> Table {
     let flows: Vec<Whole> = flows.iter().map(Whole::of).collect();
     table(&flows, meter.zip(gauges))

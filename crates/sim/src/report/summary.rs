@@ -334,7 +334,7 @@ struct Summary<'a> {
     flows: usize,
     goodput: f64,
     squares: f64,
-    /// Of the completed fetches.
+    /// Latencies of completed fetches.
     latencies: Vec<f64>,
 }
 

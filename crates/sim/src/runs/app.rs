@@ -12,11 +12,11 @@ use crate::world::{Application, ConnId, World};
 pub struct App {
     /// Flows by number.
     pub flows: Vec<Flow>,
-    /// What each does.
+    /// Driver of each flow.
     pub drivers: Vec<Driver>,
-    /// What they leave behind.
+    /// Records that flows and drivers leave.
     pub journal: Journal,
-    /// What is sampled at intervals.
+    /// Samples taken at intervals.
     pub observer: Observer,
 }
 

@@ -17,7 +17,7 @@ use crate::runs::run::{run, Output};
 use crate::scenario::spec::Scenario;
 use crate::tables::table::{concatenate, Table};
 
-/// What a batch produced.
+/// Result of a batch.
 pub struct Batch {
     /// Digest of each run, in the order of the seeds.
     pub digests: Vec<Digest>,
@@ -26,7 +26,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of the runs of one scenario under these seeds, in their order.
+    /// Batch of the runs of one scenario under these seeds, in their order.
     pub fn of(seeds: &[u64], outputs: Vec<Output>) -> Batch {
         let digests = outputs.iter().map(|output| output.digest).collect();
         let tables = seeds.iter().zip(outputs).map(|(&seed, output)| (seed, output.tables)).collect();
@@ -65,7 +65,7 @@ pub fn on_threads(
             scope.spawn(move || loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 if at >= count || results.send((at, one(at))).is_err() {
-                    return; // all is taken, or nobody listens any more
+                    return; // all runs are taken, or the receiver is gone
                 }
             });
         }
@@ -93,7 +93,7 @@ pub fn on_threads(
     outputs.into_iter().map(made).collect()
 }
 
-/// What is left of each run of a list.
+/// Parts kept of each run of a list.
 #[derive(Default)]
 pub struct Kept {
     /// Digest of each run, or why there is none.
@@ -160,7 +160,7 @@ fn wanted(tables: Vec<Table>, names: &[(String, Option<Vec<String>>)], vars: &[&
         if let Some(columns) = columns {
             let rows = table.rows();
             table.columns.retain(|(name, _)| columns.iter().any(|c| c == name));
-            // of a controller that does not have it: a column of nothing, so that runs of all controllers go together
+            // a controller without a variable gets an empty column, so that runs of all controllers go together
             if table.name == "controllers" {
                 let named = vars.iter().filter(|name| columns.iter().any(|c| c == *name));
                 named.for_each(|name| table.fill(name, rows));

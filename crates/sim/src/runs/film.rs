@@ -1,4 +1,4 @@
-//! Where every packet is, for whoever draws the path: the run once more, in which each link notes what crosses it.
+//! Positions of all packets over time, to draw the path: the run is repeated, and each link notes the packets that cross it.
 
 use ackclock_core::Time;
 
@@ -10,7 +10,7 @@ use crate::scenario::spec::{CapturePoint, Scenario, TraceLevel};
 use crate::tables::table::Table;
 use crate::world::shortcuts::Shortcuts;
 
-/// What was on the links for some time.
+/// Packets on the links over a period.
 pub struct Film {
     /// Until when; the end of the run, or sooner if that was too much.
     pub until: Time,
@@ -129,7 +129,7 @@ mod tests {
             }
             assert_eq!(falls.rows(), output.table("drops").rows(), "{queue}");
             assert!(falls.rows() > 0, "{queue}");
-            // what a link delivers, the next one of the way gets at that instant
+            // a packet delivered by a link reaches the next link of its way at that instant
             let (flow, ways) = (numbers(legs, "flow"), &film.ways);
             for (i, way) in ways.iter().enumerate() {
                 for pair in way.iter().flat_map(|way| way.windows(2)) {

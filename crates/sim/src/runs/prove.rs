@@ -35,7 +35,7 @@ use rules::mask;
 pub use rules::{parse_asks, parse_fate, Rules};
 use walk::Walk;
 
-/// What is enumerated.
+/// Enumeration of all cases of one scenario.
 pub struct Proof<'a> {
     scenario: Scenario,
     seed: u64,

@@ -14,7 +14,7 @@ use crate::scenario::spec::{value, Scenario};
 use crate::tables::table::Table;
 use crate::world::shortcuts::Shortcuts;
 
-/// What a run produced.
+/// Result of a run.
 pub struct Output {
     /// Digest of every packet that reached a host.
     pub digest: Digest,
@@ -36,7 +36,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Output, Error> {
     run_with(scenario, seed, &Customs::new(), &Bounds::NONE)
 }
 
-/// The same with a user's own controllers, within bounds, and with those tables only whose names are `wanted`.
+/// A run with a user's own controllers, within bounds, that keeps only the tables whose names are `wanted`.
 pub fn run_for(
     scenario: &Scenario,
     seed: u64,
@@ -47,7 +47,8 @@ pub fn run_for(
     play(scenario, seed, customs, bounds, Shortcuts::ALL, wanted, &[])
 }
 
-/// The same with all tables, but of `acks` only these columns, unless none is named: it has fifty, and as many rows as ACKs and segments.
+/// A run that keeps all tables, but only these columns of `acks` if any are named: the table has fifty columns, and a row for each ACK
+/// and segment.
 pub fn run_tracing(
     scenario: &Scenario,
     seed: u64,
@@ -58,7 +59,7 @@ pub fn run_tracing(
     play(scenario, seed, customs, bounds, Shortcuts::ALL, |_| true, columns)
 }
 
-/// The same with a user's own controllers, and within bounds.
+/// A run with a user's own controllers, within bounds.
 pub fn run_with(scenario: &Scenario, seed: u64, customs: &Customs, bounds: &Bounds) -> Result<Output, Error> {
     run_taking(scenario, seed, customs, bounds, Shortcuts::ALL)
 }

@@ -17,7 +17,7 @@ use crate::scenario::hosts::Customs;
 use crate::scenario::spec::Scenario;
 use crate::world::shortcuts::Shortcuts;
 
-/// What a step tells of each agent's flow, in this order; as in Python's `Step`.
+/// Values that a step reports of each agent's flow, in this order; as in Python's `Step`.
 pub const FIELDS: [&str; 11] = [
     "now_s",
     "seconds",
@@ -32,8 +32,8 @@ pub const FIELDS: [&str; 11] = [
     "complete",
 ];
 
-/// What an agent decides: how many times as wide the window is to be, and how many times as fast as one window in a smoothed RTT the
-/// sender is to pace, if it does.
+/// Decision of an agent: factors for the window and for the pacing rate. The second one applies if the agent paces, to one window in a
+/// smoothed RTT.
 pub type Action = [f64; 2];
 
 /// Windows that an agent may set, segments.
@@ -74,7 +74,7 @@ impl Lever {
         }
     }
 
-    /// What the step that ends `now` has told.
+    /// Report of the step that ends `now`, written into `row`.
     fn tell(&mut self, now: Time, step: Span, complete: bool, row: &mut [f64]) {
         let seconds = step.as_secs();
         let rtt =
@@ -159,7 +159,7 @@ impl CongestionControl for Agent {
 /// A run whose agents are asked after each step.
 pub struct Steered {
     built: Built,
-    /// Of each agent: its lever, and its flow's number.
+    /// Lever and flow number of each agent.
     agents: Vec<(Arc<Mutex<Lever>>, usize)>,
     step: Span,
     end: Time,
@@ -278,7 +278,7 @@ mod tests {
         assert!(sum(6) > 0.0 && sum(FIELDS.len() + 6) > 0.0, "both lose");
         assert!(rows[40][FIELDS.len() + 7] == 0.0, "the second has not begun");
         let bits = rows.iter().map(|row| row[2] * row[1]).sum::<f64>();
-        // what is SACKed is delivered before it is acknowledged
+        // SACKed data is delivered before it is acknowledged
         let acked = bits / 8.0 / 1448.0;
         assert!(acked <= sum(5) + 0.5 && acked > 0.9 * sum(5), "{acked} {}", sum(5));
     }

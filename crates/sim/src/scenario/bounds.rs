@@ -1,4 +1,4 @@
-//! What ends a run before its time: memory, a caller who wants it ended, an instant that does not pass.
+//! Reasons to end a run early: memory, a caller's wish, an instant that does not pass.
 
 use ackclock_core::Time;
 
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::memory;
 use crate::world::World;
 
-/// What a run may take, and who may end it.
+/// Bounds on a run.
 pub struct Bounds<'a> {
     /// Bytes that it may need; `None` = no bound.
     pub memory: Option<u64>,
@@ -74,7 +74,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// What is allowed where a way takes no time.
+/// Text of what is allowed where a way takes no time.
 pub(crate) const TAKES_TIME: &str =
     "a delay on one of its links, or a rate at which a packet takes 1 ns or more";
 /// Events between two checks.

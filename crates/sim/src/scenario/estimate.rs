@@ -29,7 +29,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
     let piled = if any_unlimited(scenario) { excess * DATAGRAM_BYTES } else { 0.0 };
     let blind = blind(scenario);
     let network = held(scenario).min(carried) * per_packet + piled + blind * PIECE_BYTES + links * LINK_BYTES;
-    // of QUIC, the bytes themselves, and what its stack keeps of each packet; data that waits for what is before it
+    // QUIC: the bytes themselves, the stack's notes on each packet, and data that waits for earlier data
     let quic: f64 = quic(scenario).map(|group| group.members() as f64).sum();
     let quic = match quic > 0.0 {
         true => {
@@ -81,8 +81,7 @@ pub fn estimate_memory(scenario: &Scenario) -> u64 {
         as u64
 }
 
-/// What a capture of one run may take on the disk, bytes: full packets with the headers of the file, and an ACK for each
-/// two of them.
+/// Bytes on disk that the capture of one run may need: full packets with the headers of the file, and an ACK for each two of them.
 pub fn estimate_capture(scenario: &Scenario) -> u64 {
     let of = |group: &FlowGroup| {
         let each = size(group) + CAPTURE_BYTES + (HEADER_BYTES + CAPTURE_BYTES) / 2.0;
@@ -339,7 +338,7 @@ fn bottleneck(scenario: &Scenario) -> f64 {
     packets(slowest.or(graph).unwrap_or(FASTEST_BPS), scenario.duration_ns as f64)
 }
 
-/// What workloads leave behind and have open.
+/// Bytes of the rows and open connections of workloads.
 fn workloads(scenario: &Scenario) -> f64 {
     let of = |(index, group): (usize, &FlowGroup)| {
         let workload = group.workload.params();
@@ -356,7 +355,7 @@ const CAPTURE_BYTES: f64 = 60.0;
 
 /// A data packet with its ACK, over all links; measured: 160 ns for one flow, three times as much with many.
 const PACKET_NS: f64 = 1000.0;
-/// What a packet of QUIC takes beyond that, with its ACK, in the stack of others at both ends; measured: 3 us.
+/// CPU time that a packet of QUIC with its ACK takes beyond that, in the stacks of both ends; measured: 3 us.
 const QUIC_PACKET_NS: f64 = 4000.0;
 /// A packet of QUIC in memory: its bytes, and what both ends note about it.
 const QUIC_PACKET_BYTES: f64 = 2500.0;
@@ -369,7 +368,7 @@ const CHANGE_NS: f64 = 40.0;
 /// A row of what is recorded at intervals.
 const ROW_NS: f64 = 100.0;
 
-/// What PCC's sender and receiver remember of a datagram that is lost.
+/// Memory of a lost datagram in PCC's sender and receiver.
 const PIECE_BYTES: f64 = 64.0;
 /// Datagrams of PCC's first interval.
 const FIRST_DATAGRAMS: f64 = 10.0;
@@ -380,7 +379,7 @@ const BASE_BYTES: f64 = (4 << 20) as f64;
 const LINK_BYTES: f64 = 1024.0;
 /// Histograms and slices of a flow.
 const PERFORMANCE_BYTES: f64 = 262_144.0;
-/// What sender and receiver remember of a packet in flight.
+/// Memory of a packet in flight in sender and receiver.
 const SCOREBOARD_BYTES: f64 = 256.0;
 /// A datagram that waits, in a ring that may be twice as large, which [`crate::scenario::bounds`] counts twice.
 const DATAGRAM_BYTES: f64 = 4.0 * (size_of::<Packet>() + 8) as f64;

@@ -47,7 +47,7 @@ pub fn transport(
     })
 }
 
-/// What makes the ends of a flow whose stack others have written, or what is wrong with controller or options.
+/// Maker of the ends of a flow that runs a stack of others, or the error in its controller or options.
 fn foreign_maker(name: &str, options: &Options) -> Result<Arc<dyn Ends>, Refusal> {
     match name.strip_prefix(STACK) {
         #[cfg(feature = "stack")]

@@ -10,7 +10,7 @@ pub(crate) fn is_pcc(controller: &str) -> bool {
     ackclock_pcc::REGISTRY.iter().any(|(name, _)| *name == controller)
 }
 
-/// What the names of controllers begin with that belong to QUIC of quinn.
+/// Prefix of the names of quinn's QUIC controllers.
 pub const QUINN: &str = "quinn:";
 
 /// Controllers of QUIC of quinn, with a line about each; none in a build without it.
@@ -26,7 +26,7 @@ pub(crate) fn is_quinn(controller: &str) -> bool {
     quinn_controllers().iter().any(|(name, _)| *name == controller)
 }
 
-/// What the names of controllers begin with that belong to a stack behind the C header: `stack:NAME:CONTROLLER`.
+/// Prefix of the names of controllers that belong to a stack behind the C header: `stack:NAME:CONTROLLER`.
 pub const STACK: &str = "stack:";
 
 /// Whether a controller belongs to a stack behind the C header.
@@ -39,7 +39,7 @@ pub(crate) fn is_foreign(controller: &str) -> bool {
     is_quinn(controller) || is_stack(controller)
 }
 
-/// What is wrong with the options of a controller of quinn.
+/// Error in the options of a controller of quinn.
 pub(crate) fn refused_by_quinn(name: &str, options: &Options) -> Option<Refusal> {
     #[cfg(feature = "quinn")]
     return ackclock_quinn::build(name, options).err();
@@ -55,5 +55,5 @@ pub fn pcc_workloads() -> Vec<&'static str> {
     WorkloadConfig::carried_by(Carried::ByTcpOrPcc)
 }
 
-/// What the name of a user's own controller or utility function begins with in a scenario.
+/// Prefix of the names of a user's own controllers and utility functions in a scenario.
 pub const CUSTOM: &str = "custom:";

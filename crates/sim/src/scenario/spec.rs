@@ -206,7 +206,7 @@ table! {
 const USUAL_PROFILE: &str = "linux-6";
 const USUAL_CONTROLLER: &str = "cubic";
 
-/// What carries the data of a flow.
+/// Protocol that carries the data of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "values of a key, documented in docs/reference/scenario.md")]
 pub enum Transport {
@@ -237,7 +237,7 @@ pub enum TraceLevel {
 
 choice! { CapturePoint: None "none", Sender "sender", Receiver "receiver" }
 impl Scenario {
-    /// What the workload of a group is told of where it stands.
+    /// Facts on a group that its workload needs.
     pub fn place(&self, index: usize) -> Place {
         let group = &self.flows[index];
         Place {
@@ -259,7 +259,7 @@ impl Record {
 }
 
 impl Transport {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Transport::Tcp => "tcp",

@@ -1,29 +1,29 @@
-//! What the tables of a run mean: each table and each column, with its unit and with what it means that a row has nothing there.
-//! A column is declared once, with its value (`columns!`); `ackclock tables` and the reference are made of it.
+//! Meaning of the tables of a run: each table and each column, with its unit and the meaning of an empty cell. A column is declared
+//! once, with its value (`columns!`); `ackclock tables` and the reference are made from these declarations.
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct TableAbout {
-    /// Its name.
+    /// Name of the table.
     pub name: &'static str,
-    /// What a row is, and when there are any.
+    /// Meaning of a row, and when there are any.
     pub about: &'static str,
-    /// Its columns in order; of `controllers` those that any controller has.
+    /// Columns in order; for `controllers`, those that any controller has.
     pub columns: &'static [ColumnAbout],
 }
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnAbout {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
     /// Type of its values, as the engine hands them out; empty: a number, of those that only some runs have.
     pub kind: &'static str,
     /// Unit of its values; empty for names, numbers of things and truth values.
     pub unit: &'static str,
-    /// What it says.
+    /// Meaning of a value.
     pub meaning: &'static str,
-    /// What it means that there is nothing; empty: that does not occur.
+    /// Meaning of an empty cell; empty if there is none.
     pub null: &'static str,
 }
 

@@ -42,7 +42,7 @@ pub struct GoodputRow {
     pub delivered_bps: f64,
 }
 
-/// What held a flow back in the interval that ends at `t`.
+/// Times by cause that held a flow back in the interval that ends at `t`.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "columns of table `limits`, by name")]
 pub struct LimitRow {

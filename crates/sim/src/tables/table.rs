@@ -105,7 +105,7 @@ pub const NOTHING: u32 = u32::MAX;
 /// A named table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: &'static str,
     /// Name and values of each column, all of one length.
     pub columns: Vec<(&'static str, Column)>,
@@ -301,7 +301,7 @@ fn rows_of<T: Copy>(rows: impl Iterator<Item = T>, blank: T) -> impl FnMut() -> 
             rows.for_each(|row| column.push(row));
             return column;
         }
-        // as many as there is room for: a loop without a question
+        // a loop without a branch, over the rows that have room
         let mut column = vec![blank; least];
         column.iter_mut().zip(rows).for_each(|(cell, row)| *cell = row);
         column

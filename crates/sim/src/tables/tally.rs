@@ -55,7 +55,7 @@ pub struct MessageRow {
     pub arrived: Time,
 }
 
-/// What a connection did for one transaction.
+/// Segments and timeouts of a connection in one transaction.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "columns of table `transactions`, by name")]
 pub struct Counts {
@@ -78,7 +78,7 @@ pub struct Tally {
     /// Clients' connections that the limit on open ones turned away.
     pub refused: u64,
     pub bytes: u64,
-    /// What the data packets of the responses asked for take on the wire, each sent once.
+    /// Bytes on the wire of the data packets of all requested responses, each sent once.
     pub offered_bytes: u64,
     pub counts: Counts,
     pub max_open: u32,
@@ -169,7 +169,7 @@ impl Counts {
         self.synack_retransmissions += other.synack_retransmissions;
     }
 
-    /// What came on top of `earlier`.
+    /// Increase since `earlier`.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             segments_sent: self.segments_sent - earlier.segments_sent,
@@ -184,7 +184,7 @@ impl Counts {
 /// All transactions of a run.
 #[derive(Clone, Default)]
 pub struct TransactionLog {
-    /// What is kept of each.
+    /// Rows kept of each transaction.
     pub level: TransactionLevel,
     /// Clients who come before are in no tally.
     pub from: Time,

@@ -1,11 +1,11 @@
-//! What a stack that others have written tells, in the terms of our tables: bytes in units of full datagrams.
+//! Reports of a stack that others have written, in the terms of our tables: bytes in units of full datagrams.
 
 use ackclock_core::foreign::{Row, Sample};
 use ackclock_core::trace::Event;
 use ackclock_core::FlowId;
 use ackclock_tcp::{AckNews, Occasion, Record, Timers, Windows};
 
-/// So many bytes in full datagrams.
+/// Bytes in full datagrams.
 pub fn packets(sample: &Sample, bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(sample.mtu.max(1))).unwrap_or(u32::MAX)
 }

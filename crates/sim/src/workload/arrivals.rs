@@ -82,7 +82,7 @@ pub enum Process {
         /// Interval.
         interval: Span,
     },
-    /// These times after the start, in order.
+    /// Listed times after the start, in order.
     At {
         /// The times.
         times: Rc<[Span]>,

@@ -132,7 +132,7 @@ impl Workload for Bursts {
 
     fn wake(&mut self, cx: &mut Context) {
         if cx.now() >= cx.flow.stop {
-            self.finish(cx); // what is cut off is not done
+            self.finish(cx); // a burst that is cut off is not done
             self.way.stop(cx);
         } else if self.way.is_open() {
             self.burst(cx);

@@ -1,6 +1,6 @@
-//! Conversation: a client at the receiving end and a server at the sending one write to each other over one connection, in steps that are
-//! gone through again and again. Requests and answers, answers in several writes, ticks that nobody asked for: what both ends do is data
-//! in the scenario, and every message leaves a row in the table `conversations`.
+//! Conversation: a client at the receiving end and a server at the sending one write to each other over one connection, in steps that
+//! are repeated. Requests and answers, answers in several writes, unasked ticks: the steps of both ends are data in the scenario, and
+//! every message leaves a row in the table `conversations`.
 //!
 //! Several conversations may share the connection (`streams`): their messages lie in one stream of bytes each way, in the order of the
 //! writes, as those of HTTP/2 do. Who carries it out is a [`Carrier`], as for transactions: the simulator's world, or a real kernel.
@@ -47,7 +47,7 @@ pub struct Conversation<Conn> {
     talking: usize,
 }
 
-/// What all flows of a group have in common.
+/// State that all flows of a group share.
 pub struct Plan {
     params: ConversationParams,
     start: Start,

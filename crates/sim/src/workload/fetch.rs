@@ -93,7 +93,7 @@ pub struct Fetch {
 #[derive(Clone)]
 struct Exchange {
     conn: ConnId,
-    /// Its row in the journal.
+    /// Row of the fetch in the journal.
     row: usize,
     /// Bytes of the response written by the server; absent = the request is not there yet.
     written: Option<u64>,

@@ -17,13 +17,13 @@ use crate::world::{ConnId, World, RECEIVER, SENDER};
 /// A flow.
 #[derive(Clone)]
 pub struct Flow {
-    /// Its number.
+    /// Number of the flow.
     pub id: FlowId,
     /// The group it belongs to.
     pub group: u32,
-    /// Its transport, and settings of both its hosts.
+    /// Transport, and settings of both hosts.
     pub config: TransportConfig,
-    /// What its hosts remember of earlier connections, by number in the journal.
+    /// Cache of the destination that the hosts share with earlier connections, by its number in the journal.
     pub destination: Option<u32>,
     /// Whether the sender writes a trace.
     pub traced: bool,
@@ -86,8 +86,8 @@ impl Flow {
         self.closed.as_deref().unwrap_or(&NONE)
     }
 
-    /// Time by cause, and what the kernel's stop watches say, over all connections; what is left of its life it was idle. None where
-    /// nobody asked for it, it is no TCP, or several connections were open at a time.
+    /// Time by cause, and the kernel's stop watches, over all connections; the rest of the flow's life counts as idle. None if the
+    /// interval is not recorded, the flow is not TCP, or several connections were open at once.
     pub fn held(&self, world: &World, now: Time) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !self.limits || self.overlaps || !tcp || !self.started {
@@ -102,7 +102,7 @@ impl Flow {
         Some(whole(sum, now.min(self.stop).since(self.start)))
     }
 
-    /// The same of a flow that is over.
+    /// Time by cause of a flow that is over.
     pub fn held_in_all(&self) -> Option<(Held, Times)> {
         let tcp = self.config.tcp().is_some();
         if !(self.limits && !self.overlaps && tcp && self.started) {
@@ -112,7 +112,7 @@ impl Flow {
         Some(whole(sum, self.stop.since(self.start)))
     }
 
-    /// Bytes acknowledged to the sending host so far (received, where nobody acknowledges).
+    /// Bytes acknowledged to the sending host so far (received, if the transport has no acknowledgements).
     pub fn acked(&self, world: &World) -> u64 {
         self.sums().acked + self.open.iter().map(|&(conn, _)| world.delivered(conn)).sum::<u64>()
     }
@@ -175,9 +175,9 @@ pub struct Sums {
     pub lost_packets: u64,
     pub intervals: u64,
     pub failed: bool,
-    /// Why a connection failed, where the stack tells; 0: it did not, or nobody tells.
+    /// Why a connection failed, where the stack tells; otherwise 0.
     pub failure: u32,
-    /// What held the sender back, where that is told.
+    /// Time by cause that held the sender back, where it is measured.
     pub held: Option<Box<(Held, Times)>>,
 }
 
@@ -367,7 +367,7 @@ pub struct ClientRow {
     pub bytes: u64,
 }
 
-/// What flows leave behind while the run goes on.
+/// Records that flows leave while the run goes on.
 #[derive(Clone, Default)]
 pub struct Journal {
     /// Destination caches, by name.
@@ -390,7 +390,7 @@ pub struct Journal {
     pub intervals: Vec<(FlowId, Vec<IntervalRow>)>,
 }
 
-/// What became of a plain datagram flow.
+/// Counters of a plain datagram flow.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "columns of table `datagrams`, by name")]
 pub struct DatagramRow {

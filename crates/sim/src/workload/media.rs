@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_late_is_left_out_to_the_next_group() {
-        let slow = 200_000; // of 336 kbit/s
+        let slow = 200_000; // the stream has 336 kbit/s
         let all = media(slow, "");
         let late = all.table("fetches").floats("total_s").iter().copied().fold(0.0, f64::max);
         assert!(late > 2.0, "{late}");

@@ -1,4 +1,4 @@
-//! What estimates of memory take for granted, of workloads and of runs.
+//! Assumptions of memory estimates, on workloads and on runs.
 
 /// Full packets in `ns` at `bps`.
 pub fn packets(bps: u64, ns: f64) -> f64 {

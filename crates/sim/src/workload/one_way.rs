@@ -1,4 +1,5 @@
-//! What bulk, transfer and throttled flows share: one connection, opened from the sending host, which closes first.
+//! Common part of bulk, transfer and throttled flows: one connection, opened from the sending host, which closes
+//! first.
 
 use ackclock_core::Time;
 

@@ -77,7 +77,7 @@ struct Client {
 }
 
 impl<Conn: Copy + PartialEq + Debug> Transactions<Conn> {
-    /// Nobody has come yet.
+    /// A workload before its first client.
     pub fn new(plan: Rc<Plan>, arrivals: Arrivals, draws: Family) -> Transactions<Conn> {
         Transactions {
             plan,

@@ -38,7 +38,7 @@ pub struct Video {
     expected: u64,
     answered: bool,
     closed: bool,
-    /// Of the playback's, how much earlier chunks account for.
+    /// Stalled time of the playback that earlier chunks account for.
     stalled_before: Span,
 }
 

@@ -1,6 +1,6 @@
-//! Writes: the application writes listed blocks at listed times over one connection, and closes after the last. It is what a
-//! capture shows of somebody's application: when it had more, and how much. The times do not wait for the network: what the connection
-//! cannot take yet lies in its send buffer.
+//! Writes: the application writes listed blocks at listed times over one connection, and closes after the last. A capture yields such
+//! a list: when an application had more to send, and how much. The times do not wait for the network: data that the connection cannot
+//! take yet lies in its send buffer.
 
 use std::rc::Rc;
 

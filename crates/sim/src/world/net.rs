@@ -2,9 +2,9 @@
 //!
 //! A packet whose time of leaving a link is known is passed on to the next link at once, without an event, where that
 //! link has no other source and looks at no clock ([`Link::takes_ahead`]): it gets its packets in order, only sooner.
-//! Up to the horizon, the next instant at which somebody looks at links: what they count is true then. A queue that holds its
-//! packets may also be behind the time: what left it is told when the next packet comes, or before somebody could see it. So may be
-//! a link at which ways meet: see `junction`.
+//! A link never runs ahead of the horizon, the next time at which link counters are read, so that the counters are right at that
+//! time. A queue that holds its packets may also lag behind: it learns which packets left when the next one comes, or before its
+//! state can be seen. So may a link at which ways meet: see `junction`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl World {
         self.net.links.iter_mut().for_each(|slot| slot.link.learn_hosts(hosts));
     }
 
-    /// Nobody will look at links before `at`: up to there the network may be ahead of the time.
+    /// Link counters are not read before `at`: the network may run ahead up to that time.
     pub fn look_at_links_next(&mut self, at: Time) {
         self.next_look = at;
         self.set_horizon();
@@ -132,7 +132,7 @@ pub(super) struct Origin {
     pub(super) departures: Departures,
 }
 
-/// What all packets of a train have in common on their way.
+/// Properties that all packets of a train share on their way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Journey {
     /// Their first link.
@@ -207,7 +207,7 @@ impl Net {
         self.depart(now, first, way, load);
     }
 
-    /// So many packets leave their host one after the other: what is `common` to them, and what makes it the next of them.
+    /// Send a train of packets from one host. `common` is their shared part, `next` turns a copy of it into the next packet.
     #[inline(never)]
     pub(super) fn send_train(
         &mut self,
@@ -266,7 +266,7 @@ impl Net {
                 let since = at.max(std::mem::replace(&mut slot.last, delivery));
                 return self.travel(since, delivery, link, next, (id, way, load));
             }
-            slot.link.put(&mut self.pool, at, id, delivery); // it waits for an event
+            slot.link.put(&mut self.pool, at, id, delivery); // the packet waits for an event
             return slot.arm(at, link, &mut self.agenda);
         }
     }
@@ -384,7 +384,7 @@ impl Net {
         }
     }
 
-    /// What comes twice.
+    /// Pass on the copies of packets that a link duplicates.
     fn pass_copies(&mut self, link: u32) {
         while let Some((at, mut copy)) = self.links[link as usize].link.take_copy() {
             self.freight.copy(&mut copy);
@@ -418,7 +418,7 @@ pub(super) struct LinkSlot {
     next: Next,
     /// When the last packet with an event of its own leaves it.
     last: Time,
-    /// It notes the time of its entry in the queue.
+    /// The link; it also stores the time of its pending event (`armed`).
     pub(super) link: Link,
 }
 
@@ -454,8 +454,8 @@ impl LinkSlot {
         }
     }
 
-    /// When the link must do what it does next. A packet that leaves a queue which held it is seen when it has crossed the
-    /// link, and the next arrival tells what left before it: so there is time, as long as nobody looks.
+    /// Time of the link's next event. A packet that left a queue which held it is seen only after it has crossed the link, and the
+    /// next arrival can tell what left before it: the event may wait until then, unless counters are read sooner.
     #[inline]
     fn due(&self, horizon: Time) -> Time {
         let next = self.link.next_event();

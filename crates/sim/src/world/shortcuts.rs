@@ -1,5 +1,5 @@
-//! What exists for speed alone. Each shortcut has a general form, with which a run is the same run: digest, tables and captures. A test
-//! leaves them out, all and each.
+//! Switches of code that exists for speed alone. Each shortcut has a general form, with which a run is the same: digest, tables and
+//! captures. A test leaves them out, all together and each alone.
 
 use std::rc::Rc;
 
@@ -77,7 +77,7 @@ impl Shortcuts {
         PLACES.iter().map(|(name, _)| *name)
     }
 
-    /// Those that the text names, separated by commas; or `all`, or `none`. One that another one needs brings that one along.
+    /// Shortcuts that the text names, separated by commas; or `all`, or `none`. A shortcut that needs another one brings it along.
     pub fn parse(text: &str) -> Result<Shortcuts, Error> {
         let mut shortcuts = Shortcuts::NONE;
         for word in text.split(',').map(str::trim) {

@@ -36,6 +36,7 @@ impl Sender {
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self.cwnd_limited(),
+            window_held: self.usage.is_held(),
             paced: self.paced(),
             departs_in: self.departs_in(),
             smss: self.smss,
@@ -83,8 +84,9 @@ impl Sender {
         let (delivered, newly_lost) = (sample.delivered, sample.newly_lost);
         // An undo may have changed the window since the ACK came (Linux looks when the window is to grow).
         sample.arrival.cwnd_limited = self.cwnd_limited();
+        sample.arrival.window_held = self.usage.is_held();
         if self.rates.is_some() {
-            sample.rate = self.sample_rate(sample);
+            sample.rate = self.sample_rate(sample, w.probe_acked);
         }
         if self.controls {
             self.cc.on_control(&mut self.window, sample);

@@ -24,6 +24,8 @@ struct Stamp {
     in_flight: u32,
     app_limited: bool,
     retrans: bool,
+    /// The segment was delivered: if it counts as outstanding again, the receiver took its SACK back, and what became of it is unknown.
+    spent: bool,
 }
 
 /// The newest segment that the ACK under way covers.
@@ -45,6 +47,12 @@ pub(super) struct DeliveryRate {
     newest: Option<Newest>,
     /// Segments delivered under ECE.
     delivered_ce: u64,
+    /// Time of the ACK or timer under way.
+    now: Time,
+    /// The application is looked at then, too.
+    watches: bool,
+    /// The application limited the sender when the segment of the last tail loss probe was sent before.
+    probed_app_limited: bool,
 }
 
 /// Counters of the sender at the moment of an event.
@@ -57,6 +65,11 @@ pub(super) struct Counts {
 }
 
 impl DeliveryRate {
+    /// The estimator of a connection that has sent nothing.
+    pub fn new(watches: bool) -> DeliveryRate {
+        DeliveryRate { watches, ..DeliveryRate::default() }
+    }
+
     /// The application did not fill the window, as far as is known.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited > 0
@@ -87,6 +100,7 @@ impl DeliveryRate {
             in_flight: counts.in_flight,
             app_limited: self.app_limited > 0,
             retrans,
+            spent: false,
         };
     }
 
@@ -106,10 +120,12 @@ impl DeliveryRate {
     /// Segment `n`, last sent at `xmit`, is delivered for the first time.
     #[inline]
     pub(super) fn on_delivered(&mut self, n: u64, xmit: Time, end: u64) {
+        let slot = self.slot(n);
+        self.ring[slot].spent = true;
         if self.newest.is_some_and(|newest| (xmit, end) < (newest.xmit, newest.end)) {
             return;
         }
-        let stamp = self.ring[self.slot(n)];
+        let stamp = self.ring[slot];
         self.newest = Some(Newest { stamp, xmit, end });
     }
 
@@ -154,6 +170,7 @@ impl DeliveryRate {
                 && delivered == 1
                 && stamp.delivered + 1 == counts.delivered
                 && !stamp.retrans,
+            is_probe_ack: false,
         })
     }
 }
@@ -169,10 +186,49 @@ impl Sender {
     }
 
     /// The delivery rate that this ACK shows.
-    pub(super) fn sample_rate(&mut self, ack: &AckSample) -> Option<RateSample> {
+    pub(super) fn sample_rate(&mut self, ack: &AckSample, is_probe_ack: bool) -> Option<RateSample> {
         let (counts, min_rtt) = (self.counts(), self.rtt.min_rtt());
         let small = (1..u64::from(self.smss)).contains(&ack.acked_bytes);
-        self.rates.as_mut()?.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)
+        let rates = self.rates.as_mut()?;
+        let sample = rates.sample(ack.now, ack.delivered, ack.delivered_ce, small, min_rtt, counts)?;
+        Some(RateSample { is_probe_ack, ..sample })
+    }
+
+    /// An ACK has come, or a timer strikes, by the clock of controllers.
+    #[inline]
+    pub(super) fn begin_event(&mut self, clock: Time) {
+        let Some(rates) = &mut self.rates else { return };
+        rates.now = clock;
+        if rates.watches {
+            self.check_app_limited();
+        }
+    }
+
+    /// The controller hears that segment `n` is marked lost.
+    #[inline(never)]
+    pub(super) fn tell_lost(&mut self, n: u64) {
+        let Some(rates) = &self.rates else { return };
+        let (now, stamp) = (rates.now, rates.ring[rates.slot(n)]);
+        if stamp.spent {
+            return;
+        }
+        let lost = (self.lost - stamp.lost) as u32;
+        let (window, delivered) = (&mut self.window, self.delivered);
+        self.cc.on_lost(window, now, delivered, lost, stamp.in_flight, stamp.app_limited);
+    }
+
+    /// A tail loss probe is about to send segment `n` again.
+    pub(super) fn note_probed(&mut self, n: u64) {
+        if let Some(rates) = &mut self.rates {
+            rates.probed_app_limited = rates.ring[rates.slot(n)].app_limited;
+        }
+    }
+
+    /// The controller hears that the probe repaired a loss.
+    pub(super) fn tell_repaired(&mut self) {
+        let Some(rates) = &self.rates else { return };
+        let (now, app_limited) = (rates.now, rates.probed_app_limited);
+        self.cc.on_repaired(&mut self.window, now, self.delivered, app_limited);
     }
 
     /// Segments delivered since the newest segment that the ACK under way covers was sent.

@@ -79,6 +79,9 @@ impl Sender {
             return;
         }
         self.lost += 1;
+        if self.losses {
+            self.tell_lost(n);
+        }
         self.next_seg.lost_from(n);
         if marked == Marked::LostAgain {
             self.stats.lost_retransmits += 1;

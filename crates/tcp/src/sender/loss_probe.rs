@@ -97,6 +97,7 @@ impl Sender {
         self.timer.disarm();
         self.stats.tlps += 1;
         if again {
+            self.note_probed(self.board.next - 1);
             let last = self.begin_retransmission(self.board.next - 1, true);
             seg = Some(self.resend(now, last, false));
         }
@@ -113,7 +114,7 @@ impl Sender {
     }
 
     /// An ACK while a probe is out (§7.4.2; Linux `tcp_process_tlp_ack`).
-    pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &AckWork) {
+    pub(super) fn process_tlp_ack(&mut self, now: Time, ack: u64, w: &mut AckWork) {
         let Some(high) = self.loss_probe.high_seq.map(NonZeroU64::get) else { return };
         if ack < high {
             return;
@@ -122,6 +123,9 @@ impl Sender {
             self.loss_probe.end(); // new data, or the original had arrived
         } else if ack > high {
             // The probe repaired a loss that nobody else saw: reduce once.
+            if self.losses {
+                self.tell_repaired();
+            }
             self.init_reduction(now, w.newly_acked - w.sacked_before, w.newly_sacked, false);
             self.set_state(now, CaState::Cwr);
             self.end_reduction(now, ExitCause::FullAck);
@@ -131,6 +135,8 @@ impl Sender {
             self.try_keep_open(now);
         } else if w.is_dup() && !w.data_sacked {
             self.loss_probe.end(); // original and probe arrived both
+        } else {
+            w.probe_acked = true;
         }
     }
 }

@@ -62,6 +62,12 @@ impl Usage {
         }
     }
 
+    /// Whether the window held data back in this round trip or the last.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.limited
+    }
+
     /// Whether the window is what limits the sender; in slow start half of it suffices (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_limited(&self, window: &Window) -> bool {

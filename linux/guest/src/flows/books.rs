@@ -1,4 +1,4 @@
-//! What the ends of flows tell the observer: flows as they stand, fetches, sums of connections.
+//! Books of the flows' ends for the observer: state of the flows, fetches, sums of connections.
 
 use std::io::{Error, Result};
 use std::os::fd::RawFd;
@@ -37,7 +37,7 @@ pub struct Sums {
     pub pcc: Option<PccSums>,
 }
 
-/// What only PCC counts, and its round-trip times, which it samples itself.
+/// Counters of PCC alone, and its round-trip times, which it samples itself.
 #[derive(Clone, Copy)]
 pub struct PccSums {
     pub sent_bytes: u64,
@@ -71,11 +71,11 @@ impl Sums {
 pub struct State {
     /// The sending host's socket of the connection now open.
     pub open: Option<RawFd>,
-    /// Its application writes into it, and is told when the flow stops.
+    /// The application writes into the open connection, and is told when the flow stops.
     pub writing: bool,
-    /// Its sending end opens connections; a server accepts them.
+    /// The sending end opens connections; a server accepts them.
     pub connects: bool,
-    /// Its endpoints, if it is a flow over datagrams.
+    /// Endpoints of a flow over datagrams.
     pub datagrams: Option<Arc<Ends>>,
     pub established: Option<u64>,
     pub completed: Option<u64>,
@@ -121,7 +121,7 @@ pub struct Flow {
     pub group: usize,
     pub start: u64,
     pub stop: u64,
-    /// What its client fetches, if it does, and how the server paces responses.
+    /// Fetches of its client, if there are any, and how the server paces responses.
     pub fetches: Option<(FetchParams, Option<Pace>)>,
 }
 
@@ -133,7 +133,7 @@ pub struct Restart {
     pub idx: u32,
 }
 
-/// What threads and observer share.
+/// State that threads and observer share.
 pub struct Shared {
     /// Monotonic time of the start of the run.
     pub zero: u64,

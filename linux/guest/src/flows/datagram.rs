@@ -144,7 +144,7 @@ impl End {
     }
 }
 
-/// What the application at the sending end does, and when next.
+/// The application at the sending end, with its next action.
 struct Application {
     kind: Kind,
     stop: u64,
@@ -175,7 +175,7 @@ impl Application {
         Application { kind, stop, wake: 0, started: false, closed: false }
     }
 
-    /// Its time has come.
+    /// The time of the next action has come.
     fn act(&mut self, now: u64, end: &mut DatagramEnd) {
         let first = !std::mem::replace(&mut self.started, true);
         match end {
@@ -232,7 +232,7 @@ struct Drive<'a> {
     plain: bool,
     /// Time of the run of what is handled now.
     now: u64,
-    /// What the timer is set to.
+    /// Time to which the timer is set.
     armed: u64,
     outbox: Vec<u8>,
     inbox: Inbox,
@@ -351,7 +351,7 @@ const SOCKET: u64 = 0;
 const TIMER: u64 = 1;
 /// Bytes of a datagram.
 const LARGEST: usize = 1 << 16;
-/// Of a socket, bytes.
+/// Buffer of a socket, bytes.
 const BUFFER: i32 = 16 << 20;
 /// A deadline nearer than this is slept for, and datagrams that come in between are handed over then, with their times:
 /// two system calls less for each. ns.

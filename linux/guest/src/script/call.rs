@@ -32,7 +32,7 @@ pub struct Request {
     pub args: Vec<Arg>,
 }
 
-/// What of the machine a call needs to know.
+/// State of the machine that a call needs.
 pub struct Context<'a> {
     pub fds: &'a mut Descriptors,
     pub v6: bool,
@@ -271,7 +271,7 @@ impl Context<'_> {
         Ok(Some(Request { number: libc::SYS_setsockopt, args }))
     }
 
-    /// What a call came to; what it filled in is compared here.
+    /// Answer of a call; buffers that it filled in are compared here.
     pub fn conclude(&mut self, line: u32, call: &Call, done: &Returned) -> Result<Answer, Stop> {
         if done.value < 0 {
             return Ok(Err(errno(-done.value as i32)));

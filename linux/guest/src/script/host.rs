@@ -21,7 +21,7 @@ pub struct Host {
     netlink: Netlink,
     index: u32,
     v6: bool,
-    /// What is set.
+    /// Current settings.
     pub setup: Setup,
 }
 
@@ -99,7 +99,7 @@ impl Host {
         let (boot, before) = (Sysctls::kernel(), &self.setup.sysctls);
         let lists = sysctls.list().into_iter().zip(boot.list()).zip(before.list());
         for (((name, value), (_, usual)), (_, is)) in lists {
-            // Those that the kernel chooses by its memory are always written.
+            // Values that the kernel chooses by its memory are always written.
             let sized = name.starts_with("rmem") || name.starts_with("wmem") || name.contains("mem");
             let value = match name {
                 "tcp_congestion_control" => controller(&value, &sysctls.recovery)?,

@@ -71,7 +71,7 @@ const FIELDS: &[(&str, usize, usize)] = &[
 /// Bytes that hold all of them.
 pub const SIZE: usize = 280;
 
-/// What the socket said; a kernel that says less tells fewer names.
+/// TCP_INFO by names; a shorter one of an older kernel has fewer.
 pub fn names(raw: &[u8]) -> Vec<(&'static str, i64)> {
     let number = |at: usize, size: usize| {
         let bytes = raw.get(at..at + size)?;

@@ -37,7 +37,7 @@ pub struct Kernel {
     bell: OwnedFd,
     work: Sender<Request>,
     done: Receiver<Returned>,
-    /// What the call that waits returned.
+    /// Result of the waiting call.
     returned: Option<Returned>,
     options: Options,
     wall: u64,
@@ -212,7 +212,7 @@ impl Machine for Kernel {
                     self.tap.first_numbers.1 = p.seq.start;
                 }
                 self.ends.written = self.tap.first_numbers.0;
-                // The echo of a timestamp that nobody sent is the script's mistake, found before the packet is made.
+                // An echo of a timestamp that was never sent is the script's mistake, found before the packet is made.
                 let mut echo = 0;
                 if let ackclock_script::ast::TcpOptions::Exactly(list) = &p.options {
                     for option in list {
@@ -286,7 +286,7 @@ impl Machine for Kernel {
     }
 }
 
-/// What cannot be played is found before anything is played.
+/// Find what cannot be played before anything is played.
 fn survey(script: &Script) -> Result<(), Stop> {
     for event in &script.events {
         let line = event.at.line;

@@ -14,7 +14,7 @@ pub struct Inbox {
     count: usize,
 }
 
-/// What was received.
+/// Datagram that was received.
 pub struct Received<'a> {
     /// CLOCK_REALTIME at its arrival, ns.
     pub t: u64,

@@ -27,7 +27,7 @@ impl Poll {
         check(done, "epoll_ctl").map(drop)
     }
 
-    /// What has happened so far: tokens and events; true if there may be more.
+    /// Events so far, with their tokens; true if there may be more.
     pub fn ready(&self, found: &mut Vec<(u64, u32)>) -> Result<bool> {
         let mut events: [libc::epoll_event; MOST] = unsafe { zeroed() };
         let n = unsafe { libc::epoll_wait(self.fd(), events.as_mut_ptr(), MOST as i32, 0) };
@@ -88,8 +88,9 @@ pub fn shut(fd: RawFd) {
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };
 }
 
-/// Wait until the FIN, and so everything before it, is acknowledged; false: the connection has failed. The kernel wakes whoever waits for the
-/// socket at that instant, and no reader or writer returns for it: an edge of a poll does, because a socket that was shut is always writable.
+/// Wait until the FIN, and so everything before it, is acknowledged; false: the connection has failed. At that instant the kernel
+/// wakes the socket's waiters, and no reader or writer returns for it: an edge of a poll does, because a socket that was shut is
+/// always writable.
 pub fn until_fin_is_acknowledged(fd: RawFd) -> Result<bool> {
     let poll = Poll::new()?;
     poll.watch(fd, 0)?;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{check, text};
 
-/// What a program of a host sees: a mount namespace, a host name, message queues of its own.
+/// Surroundings of a program: a mount namespace, a host name, message queues of its own.
 pub struct View {
     mounts: OwnedFd,
     names: OwnedFd,
@@ -16,9 +16,9 @@ pub struct View {
 
 /// A program to be started.
 pub struct Command {
-    /// Its file.
+    /// Path of the program's file.
     pub file: CString,
-    /// Its name and arguments.
+    /// Name and arguments.
     pub arguments: Vec<CString>,
     /// NAME=VALUE.
     pub environment: Vec<CString>,
@@ -184,7 +184,7 @@ unsafe fn become_it(view: &View, network: RawFd, command: &Command, null: &CStri
     }
 }
 
-/// Of a program: bytes of a file, open files, a stack, no memory dumps.
+/// Limits of a program: bytes of a file, open files, a stack, no memory dumps.
 const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
     (libc::RLIMIT_FSIZE, LONGEST_FILE, LONGEST_FILE),
     (libc::RLIMIT_NOFILE, 1024, 1 << 19),
@@ -194,9 +194,9 @@ const LIMITS: &[(libc::__rlimit_resource_t, u64, u64)] = &[
 /// Bytes that a program may write into one file.
 pub const LONGEST_FILE: u64 = 256 << 20;
 
-/// What a program may do as root of its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL), change its user (SETGID, SETUID, SETPCAP),
-/// the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. Nothing that reaches the machine's files by another way: no mounts, no devices, no look into
-/// other processes.
+/// Capabilities of a program as root of its host: own files (CHOWN, DAC_OVERRIDE, FOWNER, FSETID), signals (KILL), change its user
+/// (SETGID, SETUID, SETPCAP), the network (NET_BIND_SERVICE, NET_ADMIN, NET_RAW), chroot. None reaches the machine's files by another
+/// way: no mounts, no devices, no look into other processes.
 const KEPT: u64 =
     1 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 18;
 

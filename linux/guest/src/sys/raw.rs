@@ -18,14 +18,14 @@ pub enum Arg {
     Message(Vec<usize>, usize),
 }
 
-/// What came back: buffers as the kernel left them.
+/// Result of a call: buffers as the kernel left them.
 #[derive(Debug)]
 pub struct Returned {
     /// Not negative, or the number of an error as a negative one.
     pub value: i64,
     /// Memory of the arguments that have some.
     pub bytes: Vec<Vec<u8>>,
-    /// Of a message: its flags.
+    /// Flags of a message.
     pub flags: i32,
 }
 

@@ -12,7 +12,7 @@ use super::{check, text};
 pub struct Sent {
     /// CLOCK_MONOTONIC, ns.
     pub t: u64,
-    /// Its name.
+    /// Name of the packet.
     pub packet: u64,
     /// Bytes of the IP packet.
     pub len: u32,
@@ -25,27 +25,27 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Its first bytes: more than the headers of any packet of ours.
+    /// First bytes of the packet: more than the headers of any packet of ours.
     pub fn head(&self) -> &[u8] {
         &self.head[..HEAD.min(self.len as usize)]
     }
 }
 
-/// What becomes of a packet.
+/// Decision on a packet.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Verdict {
     /// When it reaches the other host of the pair, CLOCK_MONOTONIC, ns; what has passed means now.
     pub t: u64,
-    /// Its name.
+    /// Name of the packet.
     pub packet: u64,
-    /// Of packets of one nanosecond the least comes first.
+    /// Rank among packets of one nanosecond: the least comes first.
     pub order: u32,
     /// Delivered, delivered with a mark of congestion, or lost.
     pub what: Fate,
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum Fate {
@@ -103,7 +103,7 @@ impl Device {
         self.control(request(3, 1, size_of::<NewHost>()), std::ptr::from_mut(&mut new).cast(), "relay: host")
     }
 
-    /// What this host sends may be left alone for so long.
+    /// Packets of this host may be left alone for this long.
     pub fn look_ahead(&self, host: usize, ns: u64) -> Result<()> {
         let mut wanted = Lookahead { ns, host: host as u32, unused: 0 };
         let at = std::ptr::from_mut(&mut wanted).cast();

@@ -36,6 +36,8 @@
 #define ACKCLOCK_NEEDS_HYSTART 256u /* It comes with HyStart, unless the stack says which slow start it is to have. */
 #define ACKCLOCK_NEEDS_UNLIMITED 512u /* Its window grows also where it is not the limit. */
 #define ACKCLOCK_NEEDS_IDLE 1024u /* It is told of what comes while nothing is outstanding, by on_idle. */
+#define ACKCLOCK_NEEDS_WATCHES_APPLICATION 2048u /* The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4). */
+#define ACKCLOCK_NEEDS_LOSSES 4096u /* The controller hears of each lost segment, by on_lost and on_repaired; rates are kept for that. */
 
 /* Congestion states. */
 #define ACKCLOCK_OPEN 0u
@@ -72,6 +74,7 @@ struct ackclock_rate {
 	uint32_t is_app_limited; /* The application, not the window, limited the sender when it was sent. */
 	uint32_t is_retrans; /* It was a retransmission. */
 	uint32_t is_ack_delayed; /* The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS. */
+	uint32_t is_probe_ack; /* The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet. */
 };
 
 /* An ACK. Flags are 0 or 1, states those above; where there is no RTT yet, rtt and min_rtt are ACKCLOCK_NONE. */
@@ -91,6 +94,7 @@ struct ackclock_ack {
 	uint64_t snd_una; /* First unacknowledged offset after this ACK. */
 	uint64_t snd_nxt; /* Next offset to send. */
 	uint32_t cwnd_limited; /* The window limited the sender since the last ACK (RFC 7661). A controller must not grow the window when this is false. */
+	uint32_t window_held; /* The window itself held data back in this round trip or the last, in slow start too, where cwnd_limited is content with half of it. */
 	uint32_t paced; /* The sender paces its packets. */
 	uint64_t departs_in; /* Time until the pacer lets the next segment leave; zero if it may leave at once. */
 	uint32_t smss; /* Payload of a full segment, bytes. */
@@ -140,6 +144,10 @@ struct ackclock_controller {
 	int (*on_sample)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack);
 	/* The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). Linux: in_ack_event, CA_ACK_ECE. */
 	int (*on_ecn)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack, int *answer);
+	/* A segment is marked lost, or its retransmission is: one call each, as the marks are set. delivered: segments delivered on the connection so far; lost: segments marked lost since it was sent last, itself included; tx_in_flight: segments in flight when it had been sent; is_app_limited: the application limited the sender then. Called if it needs losses. Linux: skb_marked_lost, of Google's version 3. */
+	int (*on_lost)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t delivered, uint32_t lost, uint32_t tx_in_flight, uint32_t is_app_limited);
+	/* A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. delivered: segments delivered on the connection so far; is_app_limited: the application limited the sender when the segment was sent first. Called if it needs losses. Linux: cwnd_event, CA_EVENT_TLP_RECOVERY, of Google's version 3. */
+	int (*on_repaired)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t delivered, uint32_t is_app_limited);
 	/* Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before window changes; in_flight is the FlightSize that RFC 5681 §3.1 halves, in segments. Linux: ssthresh. */
 	int (*ssthresh)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
 	/* Asked in its place if a mark is the reason and not a loss. Linux: ssthresh. */

@@ -474,7 +474,7 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 #define TCPF_CA_Loss (1 << TCP_CA_Loss)
 enum tcp_ca_event {
 	CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS, CA_EVENT_ECN_NO_CE, CA_EVENT_ECN_IS_CE,
-	CA_EVENT_TLP_RECOVERY, /* of kernels with BBRv3; never sent here */
+	CA_EVENT_TLP_RECOVERY, /* of kernels with BBRv3; sent to a module that has skb_marked_lost */
 };
 enum tcp_ca_ack_event_flags { CA_ACK_SLOWPATH = 1, CA_ACK_WIN_UPDATE = 2, CA_ACK_ECE = 4 };
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
@@ -569,7 +569,7 @@ struct rate_sample {
 	bool is_app_limited;
 	bool is_retrans;
 	bool is_ack_delayed;
-	/* of kernels with BBRv3 */
+	/* fields of kernels with BBRv3 */
 	u32 prior_lost;
 	u32 tx_in_flight;
 	u32 lost;
@@ -645,6 +645,7 @@ struct tcp_sock {
 	u8 ecn_flags;
 	/* what the inline functions below answer with */
 	u32 ackclock_in_flight;
+	u8 ackclock_cwnd_limited;
 	u32 ackclock_asked_cwr; /* of tcp_enter_cwr */
 };
 
@@ -667,7 +668,7 @@ static inline u32 tcp_current_ssthresh(const struct sock *sk)
 
 	return tcp_in_cwnd_reduction(sk) ? tp->snd_ssthresh : max(tp->snd_ssthresh, (tp->snd_cwnd >> 1) + (tp->snd_cwnd >> 2));
 }
-static inline bool tcp_is_cwnd_limited(const struct sock *sk) { return tcp_sk(sk)->is_cwnd_limited; }
+static inline bool tcp_is_cwnd_limited(const struct sock *sk) { return tcp_sk(sk)->ackclock_cwnd_limited; }
 static inline unsigned int tcp_packets_in_flight(const struct tcp_sock *tp) { return tp->ackclock_in_flight; }
 static inline u32 tcp_min_rtt(const struct tcp_sock *tp) { return minmax_get(&tp->rtt_min); }
 static inline u32 tcp_stamp_us_delta(u64 later, u64 earlier) { return later > earlier ? (u32)(later - earlier) : 0; }

@@ -94,7 +94,7 @@ TOO_MUCH = 10.0
 def most(loss: float) -> float:
     """Packets in a round trip that a sender may send while this share is lost, whatever CUBIC does.
 
-    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves to anybody. We
+    `TOO_MUCH` times the equation's rate, but one packet in a round trip is within what RFC 8085 (section 3.1.3) leaves to any sender. We
     took this from those texts and not from what our controllers do.
     """
     return max(TOO_MUCH * equation(loss), 1.0)

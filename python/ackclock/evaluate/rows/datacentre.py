@@ -18,7 +18,7 @@ QUEUE: Mapping[str, Any] = {"kind": "threshold", "mark": "66 packets", "limit": 
 ECN: Mapping[str, Any] = {"ecn": "ask"}
 SERVERS, ANSWER, REQUESTS = 32, 64_000, 200
 FOLLOWED_S = 0.3
-"""Of an answer: more than a retransmission timeout."""
+"""Time for which an answer is followed, s: more than a retransmission timeout."""
 
 
 def _long(name: str, controller: str, count: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What it does to others who share the path, and they to it. Rows 6, 8, 9 and 20."""
+"""Harm of the candidate to others who share the path, and of them to it. Rows 6, 8, 9 and 20."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _of_tokens(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _breakers() -> Iterator[Cell]:
-    """Those of rows 3 and 8 that lose the most."""
+    """Cells of rows 3 and 8 that lose the most."""
     for bdp in (0.1, 0.25, 1):
         for count, victim in ((4, ""), (16, ""), (1, "cubic")):
             groups = [flows("candidate", rtt_ms=40, count=count)]

@@ -1,4 +1,4 @@
-"""What no list of situations has: the worst case that a search finds. Row x5."""
+"""Worst case that a search finds and no list of situations has. Row x5."""
 
 from __future__ import annotations
 

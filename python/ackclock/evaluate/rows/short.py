@@ -12,7 +12,9 @@ SMALL, MIDDLE = 15_000, 150_000
 """Bytes; the bounds of the three classes of sizes."""
 
 SECONDS, FOLLOWED_S = 70, 10.0
-"""Of a run, and of each transfer. CUBIC's quantiles are below 4 s in every cell, so those of 10 s are worse by far."""
+"""Seconds of a run, and of each transfer. CUBIC's quantiles are below 4 s in every cell, so those of 10 s are worse by
+far.
+"""
 
 FOLLOWED = {"followed_s": FOLLOWED_S}
 LARGE = {**FOLLOWED, "least_bytes": MIDDLE}
@@ -81,7 +83,7 @@ def _late_frames(t: Tables, c: Cell) -> dict[int, float]:
 
 
 def _loss(t: Tables, _: Cell) -> dict[int, float]:
-    """Of the candidate's group, whatever it is called."""
+    """Loss share of the candidate's group, whatever its name."""
     return {**t.group("candidate", "loss_share"), **t.group("camera", "loss_share")}
 
 

@@ -1,4 +1,4 @@
-"""What only the author can say, and what does not apply. Rows 11 and 24."""
+"""Rows that only the author can answer, and rows that do not apply. Rows 11 and 24."""
 
 from __future__ import annotations
 

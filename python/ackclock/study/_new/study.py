@@ -1,4 +1,4 @@
-"""What `study.toml` asks for, computed: cells of scenarios, measures of their tables, a figure."""
+"""Computations that `study.toml` asks for: cells of scenarios, measures of their tables, a figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ackclock.study import Data, Experiment, Plan, Quantity, Tables
 from ackclock.study.cells import Cell, collect
 
 RATE_BPS, WARM_UP = 20e6, "20 s"
-PAYLOAD = 1448 / 1500  # of a packet on the link
+PAYLOAD = 1448 / 1500  # share of a packet on the link
 QUEUES = {"1/8 BDP": 0.125, "1/4 BDP": 0.25, "1/2 BDP": 0.5, "1 BDP": 1.0, "2 BDP": 2.0}
 
 

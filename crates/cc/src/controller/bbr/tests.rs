@@ -31,6 +31,7 @@ fn ack(ms: u64, delivered_before: u64, delivered: u32, prior: u64) -> AckSample 
             is_app_limited: false,
             is_retrans: false,
             is_ack_delayed: false,
+            is_probe_ack: false,
         }),
         ..arrival.into()
     }

@@ -2,7 +2,13 @@
 //!
 //! | | draft-06 | linux-v3 |
 //! |---|---|---|
-//! | bounds of an undone loss | restored, and so is the state | restored |
+//! | bounds of an undone loss | restored, and so is the state; cwnd is the greater of both | restored; cwnd is what it was |
+//! | a loss that a tail loss probe repaired | nothing | a loss of the flight |
+//! | an application-limited ACK, the window settled, no loss in the round | as any other | teaches the model nothing |
+//! | an ACK without a valid rate sample | leaves the cycle as it is | moves it on, as one that shows no loss |
+//! | what holds the flow back, in a probe | cwnd, in slow start half of it | cwnd |
+//! | times of the least RTT and of ProbeRTT | exact | ticks of 1 ms |
+//! | an ACK of a tail loss probe ends a loss round | as any other | what was delivered before stays known |
 //! | entering ProbeBW_CRUISE | nothing | the short-term bound falls to the long-term one |
 //! | a delayed ACK after 10 s without a lower RTT | renews the least RTT | does not |
 //! | three bursts of room | of `send_quantum` | of TSO's goal, which short paths raise |
@@ -65,6 +71,16 @@ impl Ratio {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
     }
 
+    /// The share of `x`, rounded up.
+    pub fn of_rounded_up(self, x: u64) -> u64 {
+        x.saturating_mul(self.num).div_ceil(self.den)
+    }
+
+    /// `x` / (1 - this), rounded down: of what `x` is the rest.
+    pub fn rest_of(self, x: u64) -> u64 {
+        x.saturating_mul(self.den) / (self.den - self.num)
+    }
+
     pub fn is_above_one(self) -> bool {
         self.num > self.den
     }
@@ -97,7 +113,12 @@ pub(super) struct Constants {
     pub extra_acked_parts: usize,
     /// Most that aggregation adds to cwnd, us of the rate.
     pub extra_acked_max_us: u64,
+    /// BBR.ProbeRTTCwndGain as the gain of cwnd while ProbeRTT lasts; the bound of ProbeRTT is half of the BDP in both.
+    pub probe_rtt_cwnd_gain: Ratio,
 }
+
+/// BBR.ProbeRTTCwndGain (§2): share of the BDP that ProbeRTT leaves in flight.
+pub(super) const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
 
 const DRAFT_06: Constants = Constants {
     startup_pacing_gain: Ratio::new(277, 100),
@@ -110,6 +131,7 @@ const DRAFT_06: Constants = Constants {
     extra_acked_rounds: 1,
     extra_acked_parts: 10,
     extra_acked_max_us: u64::MAX,
+    probe_rtt_cwnd_gain: PROBE_RTT_CWND_GAIN,
 };
 
 const LINUX_V3: Constants = Constants {
@@ -123,6 +145,7 @@ const LINUX_V3: Constants = Constants {
     extra_acked_rounds: 5,
     extra_acked_parts: 2,
     extra_acked_max_us: 100_000,
+    probe_rtt_cwnd_gain: Ratio::ONE,
 };
 
 impl Flavour {

@@ -4,7 +4,7 @@
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
 
-use super::flavour::Ratio;
+use super::flavour::{Ratio, PROBE_RTT_CWND_GAIN};
 use super::{AckSample, Bbr3, Constants, Cycle, Flavour, State, UNBOUNDED};
 use crate::window::Window;
 
@@ -16,14 +16,14 @@ const CWND_GAIN: Ratio = Ratio::new(2, 1);
 /// Gains of ProbeBW_UP (§5.6.1).
 const UP_PACING_GAIN: Ratio = Ratio::new(5, 4);
 const UP_CWND_GAIN: Ratio = Ratio::new(9, 4);
-/// BBR.ProbeRTTCwndGain (§2).
-const PROBE_RTT_CWND_GAIN: Ratio = Ratio::new(1, 2);
 /// BBR.PacingMarginPercent (§2): pacing stays 1 % below the rate, so that queues shrink.
 const MARGIN_PERCENT: u64 = 1;
 /// BBR.MinPipeCwnd (§5.6.4.3), segments.
 pub(super) const MIN_PIPE_CWND: u32 = 4;
 /// Largest packet that Linux hands to TSO for this goal (GSO_LEGACY_MAX_SIZE), less headers: bytes.
 const TSO_MAX: u64 = 65_536 - 1 - 320;
+/// Linux `tcp_min_tso_segs`.
+const MIN_TSO_SEGMENTS: u64 = 2;
 /// InitialCwnd (§5.6.4.1), segments.
 const INIT_CWND: u32 = 10;
 
@@ -36,7 +36,7 @@ impl State {
             State::ProbeBw(Cycle::Down) => (c.down_pacing_gain, CWND_GAIN),
             State::ProbeBw(Cycle::Cruise | Cycle::Refill) => (Ratio::ONE, CWND_GAIN),
             State::ProbeBw(Cycle::Up) => (UP_PACING_GAIN, UP_CWND_GAIN),
-            State::ProbeRtt => (Ratio::ONE, PROBE_RTT_CWND_GAIN),
+            State::ProbeRtt => (Ratio::ONE, c.probe_rtt_cwnd_gain),
         }
     }
 }
@@ -58,13 +58,21 @@ impl Bbr3 {
     /// BBRBDPMultiple (§5.6.4.2): segments, rounded up.
     pub(super) fn bdp(&self, bw: u64, gain: Ratio) -> u32 {
         if self.rtt.min_rtt == u64::MAX {
-            return INIT_CWND;
+            return self.unknown_bdp();
         }
         gain.of(bw.saturating_mul(self.rtt.min_rtt)).div_ceil(BW_UNIT).min(MOST) as u32
     }
 
+    /// Segments that stand for the BDP while no RTT is known.
+    fn unknown_bdp(&self) -> u32 {
+        match self.flavour {
+            Flavour::Draft06 => INIT_CWND,
+            Flavour::LinuxV3 => self.first_cwnd,
+        }
+    }
+
     /// BBRQuantizationBudget (§5.6.4.2): room for three bursts of the pacer, and two segments more in a probe.
-    fn quantized(&self, inflight: u32, window: &Window, smss: u32) -> u32 {
+    pub(super) fn quantized(&self, inflight: u32, window: &Window, smss: u32) -> u32 {
         let inflight = inflight.max(3 * self.burst(window.pacing_rate, smss)).max(MIN_PIPE_CWND);
         inflight + if self.state == State::ProbeBw(Cycle::Up) { 2 } else { 0 }
     }
@@ -78,8 +86,7 @@ impl Bbr3 {
             Flavour::LinuxV3 => {
                 let halvings = self.rtt.min_rtt / 512;
                 let short_path = if halvings < 32 { 65_536_u64 >> halvings } else { 0 };
-                let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-                (((rate >> 10) + short_path).min(TSO_MAX) / smss).max(least)
+                (((rate >> 10) + short_path).min(TSO_MAX) / smss).max(MIN_TSO_SEGMENTS)
             }
         };
         segments as u32
@@ -146,28 +153,15 @@ impl Bbr3 {
         }
     }
 
-    /// Startup grows though the model does not say so: too little is known.
-    fn knows_too_little(&self, cwnd: u32) -> bool {
-        match self.flavour {
-            Flavour::Draft06 => self.rounds.delivered < u64::from(INIT_CWND),
-            Flavour::LinuxV3 => cwnd < 2 * self.first_cwnd,
-        }
-    }
-
     /// BBRSetCwnd (§5.6.4.6).
     pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
-        let mut cwnd = match self.flavour {
-            Flavour::Draft06 => self.modulated_for_recovery(window.cwnd, ack),
-            Flavour::LinuxV3 => window.cwnd,
-        };
+        let mut cwnd = self.modulated_for_recovery(window.cwnd, ack);
         self.prev_state = ack.ca_state;
         let max_inflight = self.bdp(self.bw(), self.cwnd_gain).saturating_add(self.extra_acked());
         let max_inflight = self.quantized(max_inflight, window, ack.smss);
-        if self.flavour == Flavour::LinuxV3 && ack.delivered == 0 {
-            // the window stays; only its bounds apply
-        } else if self.full_pipe.reached {
+        if self.full_pipe.reached {
             cwnd = cwnd.saturating_add(ack.delivered).min(max_inflight);
-        } else if cwnd < max_inflight || self.knows_too_little(cwnd) {
+        } else if cwnd < max_inflight || self.rounds.delivered < u64::from(INIT_CWND) {
             cwnd = cwnd.saturating_add(ack.delivered);
         }
         cwnd = cwnd.max(MIN_PIPE_CWND);
@@ -189,7 +183,7 @@ impl Bbr3 {
     }
 
     /// BBRBoundCwndForModel (§5.6.4.7).
-    fn cwnd_bound(&self) -> u32 {
+    pub(super) fn cwnd_bound(&self) -> u32 {
         let cap = match self.state {
             State::ProbeBw(Cycle::Cruise) | State::ProbeRtt => self.inflight_with_headroom(),
             State::ProbeBw(_) => self.bounds.inflight_longterm,

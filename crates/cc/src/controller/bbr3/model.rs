@@ -8,6 +8,8 @@ use super::gains::{BW_SCALE, BW_UNIT};
 use super::{AckSample, Bbr3, Cycle, Flavour, Marks, RateSample, State, NO_RATE, UNBOUNDED};
 use crate::window::Window;
 
+/// Segments after which an interval of aggregation begins anew (Linux `bbr_ack_epoch_acked_reset_thresh`).
+const EPOCH_RESET: u64 = 1 << 20;
 /// Parts of the filter of aggregation, at most.
 const MAX_PARTS: usize = 10;
 
@@ -61,24 +63,24 @@ pub(super) struct Bounds {
     pub loss_events: u32,
 }
 
-impl Default for Bounds {
-    fn default() -> Bounds {
+impl Bounds {
+    /// Nothing is known yet. The kernel's first loss round ends when the first flight is acknowledged, whose first segment has the SYN
+    /// before it.
+    pub fn new(flavour: Flavour) -> Bounds {
         Bounds {
             bw_shortterm: NO_RATE,
             inflight_shortterm: UNBOUNDED,
             inflight_longterm: UNBOUNDED,
             bw_latest: 0,
             inflight_latest: 0,
-            loss_round_delivered: 0,
+            loss_round_delivered: if flavour == Flavour::LinuxV3 { 2 } else { 0 },
             loss_round_start: false,
             loss_in_round: false,
             loss_in_cycle: false,
             loss_events: 0,
         }
     }
-}
 
-impl Bounds {
     /// BBRResetShortTermModel.
     pub fn reset_shortterm(&mut self) {
         self.bw_shortterm = NO_RATE;
@@ -174,7 +176,7 @@ impl Bbr3 {
     /// IsInflightTooHigh: losses since the segment's transmission exceed the threshold's share of what was in flight then, or
     /// marks theirs.
     pub(super) fn too_high(&self, rate: &RateSample) -> bool {
-        rate.lost > self.c.loss_thresh.of_volume(rate.tx_in_flight) || self.marks.too_high(rate)
+        self.too_many_lost(rate.lost, rate.tx_in_flight) || self.marks.too_high(rate)
     }
 
     /// The rate of a sample.
@@ -265,7 +267,7 @@ impl Bbr3 {
             }
         }
         let mut expected = bw.saturating_mul(ack.now.since(a.epoch_stamp).as_us()) >> BW_SCALE;
-        if a.epoch_acked <= expected {
+        if a.epoch_acked <= expected || a.epoch_acked + u64::from(ack.delivered) >= EPOCH_RESET {
             a.restart(ack.now);
             expected = 0;
         }

@@ -85,16 +85,22 @@ impl Bbr3 {
         self.forget_signals();
         self.probe.up_cnt = u32::MAX;
         self.probe.rounds_since_probe = self.stream.below(2) as u32;
-        self.probe.wait = PROBE_WAIT + Span((self.stream.unit() * 1e9) as u64);
+        self.probe.wait = PROBE_WAIT
+            + match self.flavour {
+                Flavour::Draft06 => Span((self.stream.unit() * 1e9) as u64),
+                Flavour::LinuxV3 => Span::from_us(self.stream.below(1_000_000)),
+            };
         self.probe.cycle_stamp = now;
         self.probe.ack_phase = AckPhase::ProbeStopping;
         self.rounds.start();
         self.state = State::ProbeBw(Cycle::Down);
+        self.settled = false;
     }
 
     /// BBRStartProbeBW_CRUISE.
     pub(super) fn start_cruise(&mut self) {
         self.state = State::ProbeBw(Cycle::Cruise);
+        self.settled = false;
         let bounds = &mut self.bounds;
         if self.flavour == Flavour::LinuxV3 && bounds.inflight_shortterm != UNBOUNDED {
             bounds.inflight_shortterm = bounds.inflight_shortterm.min(bounds.inflight_longterm);
@@ -110,6 +116,7 @@ impl Bbr3 {
         self.probe.ack_phase = AckPhase::Refilling;
         self.rounds.start();
         self.state = State::ProbeBw(Cycle::Refill);
+        self.settled = false;
     }
 
     /// BBRStartProbeBW_UP.
@@ -119,6 +126,7 @@ impl Bbr3 {
         self.full_pipe.reset(bw);
         self.probe.cycle_stamp = now;
         self.state = State::ProbeBw(Cycle::Up);
+        self.settled = false;
         self.raise_slope(window);
     }
 
@@ -150,7 +158,7 @@ impl Bbr3 {
             self.probe.stopped_risky = true;
             return true;
         }
-        if ack.cwnd_limited && window.cwnd >= self.bounds.inflight_longterm {
+        if self.held_by_window(ack) && window.cwnd >= self.bounds.inflight_longterm {
             self.full_pipe.reset(bw); // the bound, not the path, holds the rate back
             return false;
         }
@@ -158,15 +166,28 @@ impl Bbr3 {
     }
 
     /// BBRHandleInflightTooHigh: a probe met losses beyond the threshold, so what was in flight then is the bound.
-    fn handle_too_high(&mut self, window: &Window, ack: &AckSample, rate: &RateSample) {
+    pub(super) fn handle_too_high(
+        &mut self,
+        window: &Window,
+        now: Time,
+        inflight: u32,
+        is_app_limited: bool,
+    ) {
         self.probe.prev_too_high = true;
         self.probe.samples = false;
-        if !rate.is_app_limited {
-            self.bounds.inflight_longterm =
-                rate.tx_in_flight.max(self.c.beta.of_volume(self.target_inflight(window)));
+        if !is_app_limited {
+            self.bounds.inflight_longterm = inflight.max(self.c.beta.of_volume(self.target_inflight(window)));
         }
         if self.state == State::ProbeBw(Cycle::Up) {
-            self.start_down(ack.now);
+            self.start_down(now);
+        }
+    }
+
+    /// The window holds the flow back (Linux looks at its flag, which slow start does not widen).
+    fn held_by_window(&self, ack: &AckSample) -> bool {
+        match self.flavour {
+            Flavour::Draft06 => ack.cwnd_limited,
+            Flavour::LinuxV3 => ack.window_held,
         }
     }
 
@@ -191,7 +212,7 @@ impl Bbr3 {
         }
         if self.too_high(rate) {
             if self.probe.samples {
-                self.handle_too_high(window, ack, rate);
+                self.handle_too_high(window, ack.now, rate.tx_in_flight, rate.is_app_limited);
             }
             return false;
         }
@@ -207,7 +228,7 @@ impl Bbr3 {
 
     /// BBRProbeInflightLongtermUpward.
     fn probe_upwards(&mut self, window: &Window, ack: &AckSample) {
-        if !ack.cwnd_limited || window.cwnd < self.bounds.inflight_longterm {
+        if !self.held_by_window(ack) || window.cwnd < self.bounds.inflight_longterm {
             return;
         }
         self.probe.up_acks += ack.delivered;
@@ -216,6 +237,7 @@ impl Bbr3 {
             self.probe.up_acks -= delta * self.probe.up_cnt;
             self.bounds.inflight_longterm =
                 self.bounds.inflight_longterm.saturating_add(delta).min(UNBOUNDED - 1);
+            self.settled = false;
         }
         if self.rounds.round_start {
             self.raise_slope(window);

@@ -3,7 +3,7 @@
 
 use ackclock_core::{Span, Time};
 
-use super::{AckPhase, AckSample, Bbr3, Flavour, State};
+use super::{AckPhase, AckSample, Bbr3, State};
 use crate::window::Window;
 
 /// BBR.MinRTTFilterLen (§2).
@@ -18,18 +18,18 @@ const PROBE_RTT_DURATION: Span = Span::from_ms(200);
 pub(super) struct MinRtt {
     /// BBR.min_rtt, least of ten seconds: the model's.
     pub min_rtt: u64,
-    min_rtt_stamp: Time,
+    pub min_rtt_stamp: Time,
     /// BBR.probe_rtt_min_delay, least of five seconds: what ProbeRTT waits for.
     pub probe_rtt_min: u64,
-    probe_rtt_min_stamp: Time,
+    pub probe_rtt_min_stamp: Time,
     /// BBR.probe_rtt_expired.
-    expired: bool,
+    pub expired: bool,
     /// This ACK found the flow in ProbeRTT.
     pub looking: bool,
     /// BBR.probe_rtt_done_stamp.
-    done: Option<Time>,
+    pub done: Option<Time>,
     /// BBR.probe_rtt_round_done.
-    round_done: bool,
+    pub round_done: bool,
 }
 
 impl Default for MinRtt {
@@ -62,18 +62,16 @@ impl MinRtt {
 impl Bbr3 {
     /// BBRUpdateMinRTT (§5.3.4.3).
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
-        let linux = self.flavour == Flavour::LinuxV3;
-        let held_back = linux && ack.rate.is_some_and(|rate| rate.is_ack_delayed);
         let r = &mut self.rtt;
         r.expired = ack.now > r.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
         if let Some(rtt) = ack.rtt.map(Span::as_us) {
-            if rtt < r.probe_rtt_min || (r.expired && !held_back) {
+            if rtt < r.probe_rtt_min || r.expired {
                 r.probe_rtt_min = rtt;
                 r.probe_rtt_min_stamp = ack.now;
             }
         }
         let expired = ack.now > r.min_rtt_stamp + MIN_RTT_FILTER;
-        if r.probe_rtt_min < r.min_rtt || (linux && r.probe_rtt_min == r.min_rtt) || expired {
+        if r.probe_rtt_min < r.min_rtt || expired {
             r.min_rtt = r.probe_rtt_min;
             r.min_rtt_stamp = r.probe_rtt_min_stamp;
         }

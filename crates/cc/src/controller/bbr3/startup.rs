@@ -4,7 +4,7 @@
 use ackclock_core::trace::CaState;
 
 use super::flavour::Ratio;
-use super::{AckSample, Bbr3, Flavour, RateSample, State};
+use super::{AckSample, Bbr3, RateSample, State};
 use crate::window::Window;
 
 /// §5.3.1.2: the rate still grows if it is greater by a quarter.
@@ -72,9 +72,6 @@ impl Bbr3 {
             self.state = State::Drain; // BBREnterDrain
             self.full_pipe.drain_rounds = 0;
             window.ssthresh = self.inflight(self.max_bw(), window, ack.smss); // says that the start is over, no more
-            if self.flavour == Flavour::LinuxV3 {
-                self.forget_signals();
-            }
         }
     }
 

@@ -12,6 +12,7 @@ fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
         rtt: Some(Span::from_ms(40)),
         srtt: Span::from_ms(40),
         prior_in_flight: in_flight + 1,
+        window_held: true,
         ..arrival(ms * 1_000_000, 1)
     };
     AckSample {
@@ -32,6 +33,7 @@ fn ack(bbr: &Bbr3, ms: u64, cwnd: u32, lost: u32) -> AckSample {
             is_app_limited: false,
             is_retrans: false,
             is_ack_delayed: false,
+            is_probe_ack: false,
         }),
         ..arrival.into()
     }
@@ -41,6 +43,9 @@ fn run(bbr: &mut Bbr3, w: &mut Window, from_ms: u64, to_ms: u64, lost: u32) -> V
     let mut seen = Vec::new();
     for ms in from_ms..to_ms {
         let a = ack(bbr, ms, w.cwnd, lost);
+        if a.newly_lost > 0 {
+            bbr.on_lost(w, a.now, bbr.rounds.delivered + 1, lost, a.in_flight, false);
+        }
         bbr.on_control(w, &a);
         if let State::ProbeBw(cycle) = bbr.state {
             if seen.last() != Some(&cycle) {
@@ -179,7 +184,7 @@ fn short_paths_give_the_kernels_budget_more_room() {
     // 100 Mbit/s: 12.5 MB/s >> 10 is 12207 bytes, and 1 ms adds 64 KiB >> 1
     assert_eq!(bbr.burst(12_500_000, 1448), (12_207 + 32_768) / 1448);
     let (bbr, _) = of(Flavour::LinuxV3, false, 40);
-    assert_eq!((bbr.burst(12_500_000, 1448), bbr.burst(100_000, 1448)), (8, 1));
+    assert_eq!((bbr.burst(12_500_000, 1448), bbr.burst(100_000, 1448)), (8, 2));
     let (bbr, _) = of(Flavour::Draft06, false, 1);
     assert_eq!((bbr.burst(12_500_000, 1448), bbr.burst(100_000, 1448)), (8, 2));
 }
@@ -308,13 +313,16 @@ fn a_cycle_without_a_sample_does_not_forget_the_rate() {
 fn the_loss_round_begins_with_the_first_loss() {
     let (mut bbr, mut w) = started();
     run(&mut bbr, &mut w, 40, 400, 0);
-    let a = AckSample { newly_lost: 1, ..ack(&bbr, 400, w.cwnd, 0) };
-    bbr.on_control(&mut w, &a);
+    let mut lose = |bbr: &mut Bbr3, ms| {
+        let a = AckSample { newly_lost: 1, ..ack(bbr, ms, w.cwnd, 0) };
+        bbr.on_lost(&mut w, a.now, bbr.rounds.delivered + 1, 1, 60, false);
+        bbr.on_control(&mut w, &a);
+    };
+    lose(&mut bbr, 400);
     assert!(bbr.bounds.loss_in_round);
     let end = bbr.bounds.loss_round_delivered;
     assert_eq!(end, bbr.rounds.delivered);
-    let a = AckSample { newly_lost: 1, ..ack(&bbr, 401, w.cwnd, 0) };
-    bbr.on_control(&mut w, &a);
+    lose(&mut bbr, 401);
     assert_eq!(bbr.bounds.loss_round_delivered, end, "a second loss does not make the round longer");
 }
 
@@ -340,4 +348,81 @@ fn a_timeout_between_probes_leaves_the_kernel_the_window_before_it() {
     assert_eq!(bbr.bounds.inflight_shortterm, before);
     bbr.on_state(&mut w, CaState::Open, Time(500_000_000));
     assert_eq!(w.cwnd, before, "and gives it back");
+}
+
+/// The segment at which losses exceed the threshold sets the bound, and not the newest one that an ACK covers: of 100 in flight the third
+/// loss is more than 2 % (draft) and the second more than 5/256 (kernel). The bound is what was in flight with the part of that segment
+/// at which the share is reached.
+#[test]
+fn a_probes_bound_is_what_was_in_flight_at_the_segment_that_was_one_too_many() {
+    for (flavour, enough, bound) in [(Flavour::Draft06, 3, 99), (Flavour::LinuxV3, 2, 100)] {
+        let (mut bbr, mut w) = of(flavour, false, 40);
+        run(&mut bbr, &mut w, 40, 400, 0);
+        bbr.state = State::ProbeBw(Cycle::Up);
+        bbr.probe.samples = true;
+        let now = Time(401_000_000);
+        for lost in 1..enough {
+            bbr.on_lost(&mut w, now, 400, lost, 100, false);
+            assert_eq!(bbr.bounds.inflight_longterm, UNBOUNDED, "{flavour:?} {lost}");
+        }
+        bbr.on_lost(&mut w, now, 400, enough, 100, false);
+        assert_eq!(
+            (bbr.bounds.inflight_longterm, bbr.state),
+            (bound, State::ProbeBw(Cycle::Down)),
+            "{flavour:?}"
+        );
+        bbr.on_lost(&mut w, now, 400, 50, 20, false);
+        assert_eq!(bbr.bounds.inflight_longterm, bound, "once in a probe");
+    }
+}
+
+#[test]
+fn what_an_application_held_back_sets_no_bound_but_ends_the_probe() {
+    let (mut bbr, mut w) = of(Flavour::LinuxV3, false, 40);
+    run(&mut bbr, &mut w, 40, 400, 0);
+    bbr.state = State::ProbeBw(Cycle::Up);
+    bbr.probe.samples = true;
+    bbr.on_lost(&mut w, Time(401_000_000), 400, 9, 20, true);
+    assert_eq!((bbr.bounds.inflight_longterm, bbr.state), (UNBOUNDED, State::ProbeBw(Cycle::Down)));
+}
+
+#[test]
+fn a_loss_that_a_probe_of_the_tail_repaired_is_one_of_the_flight_in_the_kernel_and_nothing_in_the_draft() {
+    let now = Time(401_000_000);
+    for (flavour, hears) in [(Flavour::Draft06, false), (Flavour::LinuxV3, true)] {
+        let (mut bbr, mut w) = of(flavour, false, 40);
+        run(&mut bbr, &mut w, 40, 400, 0);
+        bbr.bounds.inflight_latest = 20;
+        (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Cruise), false);
+        bbr.on_repaired(&mut w, now, 402, false);
+        assert_eq!((bbr.bounds.loss_in_round, bbr.bounds.loss_in_cycle), (hears, hears), "{flavour:?}");
+        assert_eq!(bbr.bounds.inflight_longterm, UNBOUNDED, "{flavour:?}: no probe is under way");
+        // one of 21 is more than 5/256: the probe ends, and with it what its round has shown (Linux `bbr_reset_congestion_signals`)
+        (bbr.state, bbr.probe.samples) = (State::ProbeBw(Cycle::Up), true);
+        bbr.on_repaired(&mut w, now, 402, false);
+        assert_eq!(bbr.bounds.inflight_longterm != UNBOUNDED, hears, "{flavour:?}");
+        assert_eq!(bbr.state != State::ProbeBw(Cycle::Up), hears, "{flavour:?}");
+        assert!(!bbr.bounds.loss_in_round, "{flavour:?}");
+        assert_eq!(
+            bbr.rounds.next_round_delivered == 402,
+            hears,
+            "{flavour:?}: the round that begins counts what this ACK delivered"
+        );
+    }
+}
+
+#[test]
+fn a_settled_window_leaves_an_application_limited_ack_alone() {
+    let (mut bbr, mut w) = of(Flavour::LinuxV3, false, 40);
+    run(&mut bbr, &mut w, 40, 400, 0);
+    bbr.state = State::ProbeBw(Cycle::Cruise);
+    (bbr.probe.cycle_stamp, bbr.probe.wait, bbr.probe.rounds_since_probe) =
+        (Time(400_000_000), Span::from_secs(100), 0);
+    run(&mut bbr, &mut w, 400, 410, 0);
+    assert!(bbr.settled);
+    let full = ack(&bbr, 410, w.cwnd, 0);
+    let rate = RateSample { is_app_limited: true, delivered: 10, ..full.rate.expect("a sample") };
+    let (before, cwnd) = (bbr.aggregation, w.cwnd);
+    bbr.on_control(&mut w, &AckSample { rate: Some(rate), ..full });
+    assert_eq!((format!("{:?}", bbr.aggregation), w.cwnd), (format!("{before:?}"), cwnd));
 }

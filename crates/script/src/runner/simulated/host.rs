@@ -68,7 +68,7 @@ const LEAST_ADVMSS: u32 = 256;
 pub struct Host {
     pub setup: Setup,
     base: Config,
-    /// What a router said of the path to the peer; connections that follow know it, too.
+    /// Path MTU from an ICMP message of a router; later connections know it, too.
     path_mtu: Option<u32>,
 }
 
@@ -134,7 +134,7 @@ impl Host {
     /// MSS to advertise.
     pub fn advmss(&self, socket: &SocketOptions) -> u32 {
         let route = &self.setup.route;
-        // What a router said counts here, too (Linux `ipv4_default_advmss`).
+        // The path MTU from a router counts here, too (Linux `ipv4_default_advmss`).
         let room = self.pmtu().saturating_sub(self.setup.ip_header + TCP_HEADER).max(LEAST_ADVMSS);
         let mss = route.advmss.unwrap_or(room).min(room);
         mss.min(socket.max_segment.unwrap_or(u32::MAX)).max(1)
@@ -160,7 +160,7 @@ impl Host {
         })
     }
 
-    /// What the send buffer may take (Linux `sk_setsockopt`: twice what was asked for, at least SOCK_MIN_SNDBUF).
+    /// Limit of the send buffer (Linux `sk_setsockopt`: twice the size asked for, at least SOCK_MIN_SNDBUF).
     pub fn send_limit(&self, socket: &SocketOptions) -> SendLimit {
         const LEAST: u64 = 4_608;
         let s = &self.setup.sysctls;
@@ -170,7 +170,8 @@ impl Host {
         }
     }
 
-    /// What the receive buffer takes if so much is asked for (Linux `__sock_set_rcvbuf`: twice that, at least SOCK_MIN_RCVBUF).
+    /// Limit of the receive buffer if `asked` bytes are asked for (Linux `__sock_set_rcvbuf`: twice that, at least
+    /// SOCK_MIN_RCVBUF).
     pub fn receive_limit(&self, asked: u64) -> u64 {
         const LEAST: u64 = 2_304;
         (2 * asked.min(self.setup.sysctls.rmem_max)).max(LEAST)
@@ -289,7 +290,7 @@ impl Host {
     }
 }
 
-/// What Linux's `tcp_ecn` stands for.
+/// Use of ECN for a value of Linux's `tcp_ecn`.
 fn ecn_use(tcp_ecn: u64) -> EcnUse {
     match tcp_ecn {
         0 => EcnUse::Off,

@@ -35,7 +35,7 @@ pub fn survey(line: u32, p: &IcmpPacket) -> Result<(), Stop> {
 }
 
 impl Simulated<'_> {
-    /// It arrives.
+    /// An ICMP message arrives.
     pub(super) fn icmp(&mut self, line: u32, p: &IcmpPacket) -> Result<(), Stop> {
         let Some(conn) = &self.stack.conn else { return Ok(()) };
         let (una, nxt) = conn.sending();

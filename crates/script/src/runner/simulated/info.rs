@@ -1,5 +1,5 @@
-//! What the socket says of itself (TCP_INFO), in the kernel's names and units. A name that is missing here makes the
-//! script that asks for it unsupported.
+//! TCP_INFO of the socket, in the kernel's names and units. A name that is missing here makes the script that asks
+//! for it unsupported.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;

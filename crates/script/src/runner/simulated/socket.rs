@@ -11,7 +11,7 @@ use super::stack::{Agreed, Stack};
 use super::{unsupported, wire, Stop};
 use crate::ast::{SeqRange, TcpFlags, TcpOption, TcpOptions, TcpPacket};
 
-/// What a descriptor stands for.
+/// State of the socket behind a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Fresh,
@@ -43,15 +43,15 @@ pub struct Sockets {
     pub open: Vec<Socket>,
     /// The connection was accepted, or is the one that connected.
     pub owned: bool,
-    /// The application closed it: nobody reads any more.
+    /// The application closed the socket and reads no more.
     pub orphan: bool,
     /// `connect` said so.
     pub connected: bool,
     /// A write waits for room in the send buffer.
     pub writing: bool,
-    /// It shut down its sending direction.
+    /// The application shut down the sending direction.
     pub shut: bool,
-    /// It shut down its receiving direction.
+    /// The application shut down the receiving direction.
     pub deaf: bool,
     /// A socket listens since the last connection began: the next SYN opens a new one.
     pub listening: bool,
@@ -216,7 +216,7 @@ impl Sockets {
         (stack.agreed, stack.active) = (Agreed::default(), true);
         self.begin(true);
         stack.restart();
-        // What we would use, until the SYN-ACK says no.
+        // Our own shift holds until the SYN-ACK rules it out.
         if scales {
             stack.agreed.shift = Some(stack.host.shift(&options));
         }
@@ -243,7 +243,7 @@ fn gone(conn: &Connection) -> bool {
     conn.has_failed() || info.tcp_state == 7
 }
 
-/// What the peer's SYN or SYN-ACK agrees to.
+/// Take over the options of the peer's SYN or SYN-ACK that both ends agree on.
 fn agree(stack: &mut Stack, p: &TcpPacket) {
     let TcpOptions::Exactly(options) = &p.options else { return };
     let s = &stack.host.setup.sysctls;

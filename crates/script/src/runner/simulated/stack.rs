@@ -11,7 +11,7 @@ use crate::runner::lateness::shown;
 use crate::runner::tap::Tap;
 use crate::setup::Qdisc;
 
-/// What both ends agreed on, as far as the header needs it.
+/// Options that both ends agreed on, as far as the header needs them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed {
     /// Shift of the peer's windows, if it scales.
@@ -49,7 +49,7 @@ impl Stack {
         Stack { now, at: now, ..Stack::default() }
     }
 
-    /// A connection begins: what the one before sent or met is nobody's any more.
+    /// A connection begins: packets and errors of the one before are forgotten.
     pub fn restart(&mut self) {
         self.tap.restart();
         self.error = None;
@@ -84,7 +84,7 @@ impl Stack {
         let failed = conn.has_failed();
         let result = input(conn);
         if !failed && conn.has_failed() {
-            self.error = Some("ETIMEDOUT"); // a reset is noted by whoever delivers it
+            self.error = Some("ETIMEDOUT"); // a reset is noted by the code that delivers it
         }
         self.drain();
         result
@@ -138,7 +138,7 @@ impl Stack {
 
     pub fn capture(&mut self, packet: TcpPacket, ecn: Ecn) {
         if self.host.setup.qdisc == Qdisc::DropAll {
-            return; // nobody sees what the device refuses
+            return; // packets that the device refuses are never seen
         }
         self.tap.capture(self.at, packet, ecn);
     }

@@ -33,7 +33,7 @@ pub fn survey(line: u32, p: &TcpPacket, injected: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the network delivers.
+/// Segment that the network delivers.
 pub fn inbound(line: u32, p: &TcpPacket, stack: &mut Stack, options: &Options) -> Result<Segment, Stop> {
     let syn = p.flags.bits.has(Flags::SYN);
     let (rcv_nxt, snd_una) = match &stack.conn {
@@ -109,7 +109,7 @@ pub fn mark(p: &TcpPacket) -> Ecn {
     }
 }
 
-/// What the stack sends, in the words of the language.
+/// Packet that the stack sends, in the words of the language.
 pub fn outbound(s: &Segment, stack: &mut Stack) -> TcpPacket {
     let agreed = &stack.agreed;
     let syn = s.flags.has(Flags::SYN);

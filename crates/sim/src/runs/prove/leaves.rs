@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! Results of the cases of a proof.
 
 use ackclock_core::{Digest, Time};
 
@@ -11,13 +11,13 @@ pub struct Leaf {
     pub asked: u32,
     /// From the start of the first flow to its completion, ns; none: it did not complete.
     pub took: Option<u64>,
-    /// Its timeouts, and retransmissions of data.
+    /// Timeouts of the first flow's sender.
     pub timeouts: u32,
-    /// See there.
+    /// Retransmissions of data by that sender.
     pub retransmissions: u32,
     /// Queues dropped packets.
     pub queue_lost: bool,
-    /// Of all packets that reached a host.
+    /// Digest of all packets that reached a host.
     pub digest: Digest,
 }
 

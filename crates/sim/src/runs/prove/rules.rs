@@ -1,22 +1,22 @@
-//! What an adversary may answer.
+//! Answers that an adversary may give.
 
 use ackclock_core::Span;
 use ackclock_net::{Adversary, Asks, Fate};
 
 use crate::error::Error;
 
-/// Of which packets it is asked, what becomes of them, and which answers it may give.
+/// Bounds on an adversary: the packets it is asked about, the fate of those it chooses, and the answers it may give.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Which packets.
+    /// Packets that the adversary is asked about.
     pub asks: Asks,
-    /// What becomes of a packet if it says yes.
+    /// Fate of a packet if the answer is yes.
     pub fate: Fate,
-    /// It may say yes to the first so many questions.
+    /// Questions, from the first on, that may be answered with yes.
     pub first: u32,
-    /// It says yes so often at most.
+    /// Most questions answered with yes.
     pub most: u32,
-    /// It says yes to so many questions in a row, or to none; that burst begins among the first.
+    /// Length of the one burst of yes, which begins among the first questions; the adversary may also say no to all.
     pub burst: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ impl Rules {
         }
     }
 
-    /// These answers to the first `decided` questions, and the first that may be given to those behind them.
+    /// Answers that keep the first `decided` of these, and continue with the first ones allowed.
     pub fn continued(&self, answers: u128, decided: u32) -> u128 {
         let before = answers & mask(decided);
         match self.burst {

@@ -13,7 +13,7 @@ use crate::world::SENDER;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// What a walk sends: the place of a task among those wanted, and its leaves.
+/// Message from a walk: the place of a task among those wanted, and its leaves.
 type Made = Result<(usize, Leaves)>;
 
 pub(super) struct Walk<'a> {

@@ -60,7 +60,7 @@ fn names(registry: &[(&'static str, &str)]) -> Vec<&'static str> {
 
 /// A scenario that may run, and its values in base units.
 pub struct Compiled {
-    /// What is run.
+    /// The scenario to run.
     pub scenario: Arc<Scenario>,
     /// Every value in base units, by which runs are told apart; see [`Compiled::text`].
     pub values: Value,
@@ -70,9 +70,9 @@ pub struct Compiled {
 #[cfg(feature = "toml")]
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What is wrong.
+    /// The error.
     pub refusal: Refusal,
-    /// Its place in the text, if it has one.
+    /// Position of the error in the text, if it has one.
     pub place: Option<toml::Position>,
 }
 
@@ -103,8 +103,8 @@ pub fn compile(written: &Written, files: &dyn Files) -> Result<Compiled, Vec<Ref
     }
 }
 
-/// The same before rules are asked that join several keys; and what has no size, since there is no bandwidth-delay product: a rule may
-/// say why.
+/// A scenario before the rules that join several keys are asked. Beside it, the error of a size in BDP if there is no bandwidth-delay
+/// product: a rule may give the reason.
 pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Option<Refusal>), Vec<Refusal>> {
     let mut front = Front::new(files);
     let mut values = front.table(written, Scenario::TABLE, false);
@@ -232,7 +232,7 @@ fn mirrors(network: &mut Value) {
     network.set("paths", Value::List(paths));
 }
 
-/// What a path of a network amounts to.
+/// Properties of a path of a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Round-trip propagation delay, ns.
@@ -250,7 +250,7 @@ fn number(table: &Value, key: &str) -> Option<u128> {
 }
 
 impl Facts {
-    /// Of a network in base units, whose paths have ways back; the first path where none has the name.
+    /// Facts of a network in base units, whose paths have ways back; the first path if none has the name.
     pub fn of(network: &Value, path: Option<&str>) -> Facts {
         let graph = network.get("topology") == Some(&Value::Text("graph".to_string()));
         let (out, back): (Vec<&Value>, Vec<&Value>) = if graph {
@@ -280,7 +280,7 @@ impl Facts {
         }
     }
 
-    /// The same of a network as it is written.
+    /// Facts of a network as it is written.
     pub fn written(network: &Written, path: Option<&str>, files: &dyn Files) -> Facts {
         let mut values = Front::new(files).table(network, super::Network::TABLE, false);
         mirrors(&mut values);
@@ -339,7 +339,8 @@ impl Compiled {
         kept
     }
 
-    /// The same as JSON, with the scenario's name, byte for byte as Python's `json` writes it: keys of stores are hashes of such text.
+    /// Canonical values as JSON, with the scenario's name, byte for byte as Python's `json` writes them: keys of stores are hashes of
+    /// this text.
     pub fn text(&self, capture: Option<&str>) -> String {
         let mut values = self.canonical();
         if let (Some(side), Some(record)) = (capture, values.get_mut("record")) {

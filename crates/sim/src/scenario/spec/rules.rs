@@ -25,7 +25,7 @@ const MOST_INTERVALS: u64 = 1_000_000_000;
 const MTU: u64 = 1500;
 const HEADERS: u64 = 52;
 const SMALLEST_ACK: u64 = 40;
-/// What the name of a controller begins with that only a Linux kernel has.
+/// Prefix of the names of controllers that only a Linux kernel has.
 const KERNEL: &str = "kernel:";
 
 /// Every rule that the scenario breaks, in the order of its keys; `written` is what its author wrote, if that is known.
@@ -37,7 +37,7 @@ pub fn check(scenario: &Scenario, written: Option<&Written>) -> Vec<Refusal> {
 }
 
 impl FlowGroup {
-    /// Its flows: a population has one for each client.
+    /// Flows of the group: a population has one for each client.
     pub fn members(&self) -> u64 {
         self.count as u64 * self.workload.params().flows()
     }
@@ -126,7 +126,8 @@ impl FlowGroup {
         }
     }
 
-    /// What belongs to TCP would be ignored, silently. Where it is not known what was given, what differs from the default was.
+    /// Settings of TCP, which would be ignored silently, are refused. If it is unknown which keys were given, those count that differ
+    /// from the default.
     fn judge_tcp_settings(&self, keys: &[&str], rules: &mut Rules, words: impl Fn(&str) -> (String, String)) {
         for &key in keys {
             let differs = match key {
@@ -265,7 +266,7 @@ impl Network {
 type Keyed<'a> = (String, &'a LinkParams, bool);
 
 impl Scenario {
-    /// What can only be judged when all is known.
+    /// Rules that need the whole scenario.
     pub(super) fn judge_whole(&self, rules: &mut Rules) {
         self.judge_times(rules);
         self.judge_paths(rules);

@@ -5,7 +5,7 @@
 use ackclock_core::datagram::{Datagram, DatagramEndpoint};
 use ackclock_core::{Span, Time};
 
-/// What a sink noted.
+/// Counters of a sink.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Datagrams that arrived.
@@ -82,7 +82,7 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// What was noted so far.
+    /// Counters so far.
     pub fn received(&self) -> &Received {
         &self.received
     }

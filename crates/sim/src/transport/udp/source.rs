@@ -3,7 +3,7 @@
 use ackclock_core::datagram::{Data, Datagram, DatagramEndpoint, UDP_IP_BYTES};
 use ackclock_core::{HostPacing, Rate, Span, Stream, Time};
 
-/// What a source sends.
+/// Datagrams that a source sends.
 #[derive(Clone, Debug)]
 pub struct SourceParams {
     /// Payload of a datagram, bytes.

@@ -1,4 +1,4 @@
-//! What a conversation is made of.
+//! Parameters of a conversation.
 
 use std::mem::size_of;
 use std::rc::Rc;
@@ -74,13 +74,13 @@ table! {
 }
 
 impl Turn {
-    /// What is written.
+    /// The write of this step.
     pub fn said(&self) -> &Writes {
         self.server.as_ref().or(self.client.as_ref()).expect("invariant: judged with the scenario")
     }
 }
 
-/// What is written: so many times a size.
+/// Writes of one size or of one distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Writes {
     /// How many writes.
@@ -150,7 +150,7 @@ impl Params for ConversationParams {
     fn lay(&self, _: &Place, transport: &TransportConfig, _: &mut Site) -> Result<Make, Error> {
         let config = match transport {
             TransportConfig::Tcp(config) => config.clone(),
-            // of TCP's settings nothing is looked at
+            // no setting of TCP is looked at
             _ => Rc::new(Config::profile("rfc").expect("invariant: a profile of that name")),
         };
         let plan = Rc::new(Plan::new(self, Start { threshold: u64::MAX, config, tally: 0 }));

@@ -11,7 +11,8 @@ use crate::tables::tally::{Counts, TransactionLog};
 use crate::transport::Transport;
 use crate::world::{ConnId, RECEIVER, SENDER};
 
-/// What transactions and conversations ask of the hosts of one client-server pair. The server is host 0, the client host 1.
+/// Operations that transactions and conversations need from the hosts of one client-server pair. The server is host 0, the
+/// client host 1.
 pub trait Carrier {
     /// An open connection.
     type Conn: Copy + PartialEq + Debug;
@@ -28,7 +29,7 @@ pub trait Carrier {
     fn log(&mut self) -> &mut TransactionLog;
     /// The client opens its `idx`-th connection.
     fn connect(&mut self, start: &Start, idx: u32) -> Self::Conn;
-    /// What tells a connection apart from the one that had its place before.
+    /// Number that tells a connection apart from earlier ones in its place.
     fn number(conn: Self::Conn) -> u32;
     /// Note the place of a connection among the workload's.
     fn set_place(&mut self, conn: Self::Conn, place: u32);
@@ -40,7 +41,7 @@ pub trait Carrier {
     fn is_over(&self, conn: Self::Conn) -> bool {
         [SENDER, RECEIVER].iter().all(|&host| self.end(conn, host).done)
     }
-    /// What both ends did so far.
+    /// Segments and timeouts of both ends so far.
     fn counts(&self, conn: Self::Conn) -> Counts;
     /// The application writes so many bytes.
     fn write(&mut self, conn: Self::Conn, host: usize, bytes: u64);

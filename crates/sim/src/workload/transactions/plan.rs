@@ -1,5 +1,5 @@
-//! What the flows of a group of transactions share: sizes, limits, the mix of initial windows, and how often clients
-//! come, be it given as a rate or as a share of the bottleneck.
+//! Shared state of the flows of a group of transactions: sizes, limits, the mix of initial windows, and how often clients come,
+//! given as a rate or as a share of the bottleneck.
 
 use std::cell::Cell;
 use std::mem::size_of;
@@ -133,7 +133,7 @@ impl Params for TransactionsParams {
         let config = match transport {
             TransportConfig::Tcp(config) => config,
             other => {
-                // of TCP's settings only the initial window is looked at
+                // the initial window is the only setting of TCP that is looked at
                 let any = Config::profile("rfc").expect("invariant: a profile of that name");
                 quic = Rc::new(Config { iw: other.initial_window(), ..any });
                 &quic
@@ -158,12 +158,12 @@ impl Params for TransactionsParams {
 /// Ours: how long a transaction's connection is open, on a path as slow as those of our studies.
 const OPEN_S: f64 = 30.0;
 
-/// What all flows of a group share.
+/// State that all flows of a group share.
 #[derive(Debug)]
 pub struct Plan {
     /// As the scenario says.
     pub params: TransactionsParams,
-    /// What a connection may begin with.
+    /// Settings that a connection may begin with.
     pub mix: Vec<Start>,
     /// Most open connections.
     pub max_open: u32,
@@ -185,12 +185,12 @@ pub struct Start {
     pub tally: u32,
 }
 
-/// What packets take on the links.
+/// Sizes of packets on the links.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     /// Payload of a full segment.
     payload: u32,
-    /// What a data packet has on top of it.
+    /// Bytes that a data packet has beside its payload.
     headers: u32,
     /// Packets of the data direction other than data: SYN-ACK, ACK of the request, FIN, and ACK of the client's FIN.
     others: u32,
@@ -280,7 +280,7 @@ impl Plan {
         self.params.objects.is_some() || self.params.together
     }
 
-    /// What the data packets of a response take on the links, each sent once.
+    /// Bytes on the links of the data packets of a response, each sent once.
     pub fn on_the_wire(&self, bytes: u64) -> u64 {
         bytes + bytes.div_ceil(self.wire.payload as u64) * self.wire.headers as u64
     }
@@ -351,7 +351,7 @@ impl TransactionsParams {
     }
 }
 
-/// What the groups of a run offer to their bottlenecks.
+/// Loads that the groups of a run offer to their bottlenecks.
 #[derive(Default)]
 pub struct Offered {
     /// By group: key of its limit, load, whether it has one.
@@ -359,7 +359,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Beyond a load of 1 open connections pile up without end, unless somebody turns clients away.
+    /// Refuse a load above 1 if no group turns clients away: open connections would pile up without end.
     pub fn check(&self) -> Result<(), Error> {
         let load: f64 = self.groups.iter().map(|(_, load, _)| load).sum();
         let open_ended = self.groups.iter().find(|(_, _, limited)| !limited);

@@ -1,4 +1,4 @@
-//! What a scenario says of players, and the rules that join several of its keys.
+//! Parameters of players in a scenario, and the rules that join several of them.
 
 use std::mem::size_of;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 
 use ackclock_core::{Span, Time};
 
-/// What the player is doing.
+/// State of a player.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Fills the buffer before playback begins.
@@ -79,7 +79,7 @@ impl Playback {
         self.level
     }
 
-    /// What it was doing then.
+    /// State at the last update.
     pub fn state(&self) -> State {
         self.state
     }

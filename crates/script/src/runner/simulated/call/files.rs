@@ -6,7 +6,7 @@ use crate::runner::constant::value;
 use crate::runner::simulated::Simulated;
 use crate::runner::{unsupported, Stop};
 
-/// What such a descriptor stands for.
+/// Files and pipes behind descriptors that are no sockets.
 #[derive(Debug)]
 pub enum Other {
     /// Length of the file, place in it.

@@ -101,7 +101,8 @@ impl Simulated<'_> {
         let linger = self.sockets.get(fd).and_then(|s| s.options.linger);
         self.sockets.open.retain(|s| s.fd != fd);
         if kind == Kind::Listener && !self.sockets.listening && !self.sockets.owned {
-            // What waits to be accepted is reset, what is not established forgotten (Linux `inet_csk_listen_stop`).
+            // A connection that waits to be accepted is reset, one that is not established is forgotten (Linux
+            // `inet_csk_listen_stop`).
             if self.acceptable() {
                 self.stack.act(|conn| conn.reset());
             }

@@ -19,10 +19,10 @@ const ONESHOT: i64 = 1 << 30;
 const EDGE: i64 = 1 << 31;
 /// Always reported.
 const UNASKED: i64 = ERR | HUP;
-/// What may be asked for; the rest tells how to report.
+/// Events that may be asked for; the other bits tell how to report.
 const EVENTS: i64 = 0xffff;
 
-/// What a wait may have missed: two that differ are an edge.
+/// State of a socket for edge triggers: two that differ are an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     received: u64,
@@ -51,7 +51,7 @@ pub struct Epoll {
 }
 
 impl Simulated<'_> {
-    /// What a socket is ready for.
+    /// Events for which a socket is ready.
     fn ready(&self, fd: i64) -> Option<i64> {
         let socket = self.sockets.find(fd)?;
         if socket.kind == Kind::Listener {

@@ -56,7 +56,7 @@ pub struct Festive {
 }
 
 impl Festive {
-    /// It has seen no chunk.
+    /// Festive before its first chunk.
     pub fn new(params: FestiveParams, stream: Stream) -> Festive {
         Festive { params, stream, throughputs: VecDeque::new(), levels: VecDeque::new(), stay: 0 }
     }

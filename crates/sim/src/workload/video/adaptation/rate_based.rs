@@ -27,7 +27,7 @@ pub struct RateBased {
 }
 
 impl RateBased {
-    /// It has seen no chunk.
+    /// The rule before its first chunk.
     pub fn new(params: RateBasedParams) -> RateBased {
         RateBased { params, estimate: None }
     }

@@ -1,0 +1,52 @@
+//! Losses as they are marked, segment by segment: what was in flight when a probe's losses became too many
+//! (draft-ietf-ccwg-bbr §5.5.10.2; Linux `bbr_skb_marked_lost`, `bbr_run_loss_probe_recovery`).
+
+use ackclock_core::Time;
+
+use super::Bbr3;
+use crate::window::Window;
+
+/// A segment that was marked lost, or the flight that led up to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostSegment {
+    /// Marked lost since it was sent, itself included.
+    pub lost: u32,
+    /// In flight when it had been sent.
+    pub tx_in_flight: u32,
+    /// The application limited the sender then.
+    pub is_app_limited: bool,
+}
+
+impl Bbr3 {
+    /// Losses of a flight exceed the threshold's share of it.
+    pub(super) fn too_many_lost(&self, lost: u32, tx_in_flight: u32) -> bool {
+        lost > 0 && tx_in_flight > 0 && lost > self.c.loss_thresh.of_volume(tx_in_flight)
+    }
+
+    /// BBRHandleLostPacket.
+    pub(super) fn judge_lost(&mut self, window: &Window, now: Time, segment: LostSegment) {
+        self.bounds.note_loss(self.rounds.delivered);
+        if self.probe.samples && self.too_many_lost(segment.lost, segment.tx_in_flight) {
+            let inflight = self.inflight_at_loss(segment);
+            self.handle_too_high(window, now, inflight, segment.is_app_limited);
+        }
+    }
+
+    /// The loss of one segment, which no ACK showed, was repaired by a probe.
+    pub(super) fn judge_repaired(&mut self, window: &Window, now: Time, is_app_limited: bool) {
+        self.bounds.note_loss(self.rounds.delivered);
+        let inflight = self.bounds.inflight_latest.saturating_add(1);
+        if self.probe.samples && self.too_many_lost(1, inflight) {
+            self.handle_too_high(window, now, inflight, is_app_limited);
+        }
+    }
+
+    /// BBRInflightAtLoss: the prefix of the segment at which losses reached the threshold. Of those before it and of itself
+    /// (`lost + prefix`) / (`in flight + prefix`) is the threshold there.
+    fn inflight_at_loss(&self, segment: LostSegment) -> u32 {
+        let (before, lost) = (u64::from(segment.tx_in_flight - 1), u64::from(segment.lost - 1));
+        let budget = self.c.loss_thresh.of_rounded_up(before);
+        let prefix = self.c.loss_thresh.rest_of(budget.saturating_sub(lost));
+        (before + prefix).min(u64::from(u32::MAX)) as u32
+    }
+}
