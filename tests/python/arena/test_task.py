@@ -49,7 +49,7 @@ def test_a_reference_is_what_was_drawn_there() -> None:
     ("was", "now", "said"),
     [
         ('counts = ["throughput", "delay", "loss"]', 'counts = ["speedd"]', "counts"),
-        ("throughput = 2", "troughput = 2", 'nearest: throughput'),
+        ("throughput = 2", "troughput = 2", 'did you mean "throughput"'),
         ("starves = 0.5", "starves = 2", "allowed: a number, 0 to 1"),
         ("full = 5", "full = 0", "draws.full"),
         ('delay = "50 ms"', 'delay = "50 m"', "score.delay"),

@@ -207,7 +207,7 @@ def test_an_evaluation_whose_guest_program_is_gone_is_exit_code_3(
             ("flows.0.workload", {"kind": "video", "ladder": ["1 Mbit/s"]}),
             r'flows\.0\.workload\.kind: found "video"; allowed: bulk, .* with the linux backend',
         ),
-        (("flows.0.recovery", "prr-ub"), r'flows\.0\.recovery: found "prr-ub"; allowed: prr-linux-6 '),
+        (("flows.0.recovery", "prr-ub"), r'flows\.0\.recovery: found "prr-ub"; allowed: prr-linux-6, with'),
         (("flows.0.stack.delayed_ack", False), r"flows\.0\.stack\.delayed_ack: found false; allowed: true, with"),
         (("flows.0.stack.hz", 250), r"flows\.0\.stack\.hz: found 250; allowed: 1000, with"),
         (
