@@ -387,7 +387,7 @@ impl Sender {
             return self.on_ack(now, seg);
         }
         let slow_path = seg.len > 0 || seg.wnd as u64 != self.snd_wnd;
-        self.begin_event(self.clock(now));
+        self.begin_event(now);
         self.hear_window(seg);
         if self.ecn.accurate {
             self.hear_marks(seg, self.standing());
@@ -436,7 +436,7 @@ impl Sender {
 
         let clock = self.clock(now);
         self.heard = (now, clock);
-        self.begin_event(clock);
+        self.begin_event(now);
         let prior_sacked_end = self.board.sacked_end();
         if !seg.sack.is_empty() && self.sack {
             self.process_sack(clock, seg, prior.snd_una, &mut w);

@@ -194,9 +194,18 @@ impl Sender {
         Some(RateSample { is_probe_ack, ..sample })
     }
 
-    /// An ACK has come, or a timer strikes, by the clock of controllers.
+    /// An ACK has come, or a timer strikes.
     #[inline]
-    pub(super) fn begin_event(&mut self, clock: Time) {
+    pub(super) fn begin_event(&mut self, now: Time) {
+        if self.rates.is_some() {
+            self.begin_event_with_rates(now);
+        }
+    }
+
+    /// Takes the time by the clock of controllers. Out of line: most senders keep no rates.
+    #[inline(never)]
+    fn begin_event_with_rates(&mut self, now: Time) {
+        let clock = self.clock(now);
         let Some(rates) = &mut self.rates else { return };
         rates.now = clock;
         if rates.watches {

@@ -26,7 +26,7 @@ impl Sender {
         if !self.sack {
             self.board.set_emulated_sacked(0);
         }
-        self.begin_event(self.clock(now));
+        self.begin_event(now);
         for n in self.cut_segments() {
             self.mark_lost(n);
         }

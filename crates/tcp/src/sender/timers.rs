@@ -187,7 +187,7 @@ impl Sender {
     #[inline(never)]
     fn on_expiry(&mut self, now: Time) {
         self.trace.burst_over();
-        self.begin_event(self.clock(now));
+        self.begin_event(now);
         match self.timer.kind {
             TimerKind::None => self.timer.disarm(),
             TimerKind::Rto => self.on_rto(now),
