@@ -38,8 +38,9 @@ empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.h
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
 for study in prr iw10 large-pipes pcc slow-start; do empty "$work/venv/bin/ackclock" study show "$study" >/dev/null; done
 
-# the profile that builds quickly: what is tested is that the archive has everything
-CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target} MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \
+# The profile that builds quickly: what is tested is that the archive has everything. Files of the archive have one old time, so cargo would take
+# what an earlier build left in a shared folder for fresh.
+CARGO_TARGET_DIR=$work/target MATURIN_PEP517_ARGS="--profile ${SDIST_PROFILE:-quick}" \
   PATH="$top/.venv/bin:$PATH" .venv/bin/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation -w "$work/wheels" "$sdist"
 "${pip[@]}" install --no-compile --no-deps --force-reinstall "$work"/wheels/*.whl
 same "$sdist" "$(digest)"
