@@ -275,6 +275,9 @@ class Sweep:
             raise ScenarioError(
                 key="scenario", found="nothing", allowed="the path of a scenario file; this key is required"
             )
+        groups = values.get("zip", [])
+        if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
+            raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
         names, labels = _table(values, "names"), _table(values, "labels")
         folder = folder or Path()
         axes = tuple(
@@ -283,6 +286,7 @@ class Sweep:
                 _anchored(value, folder),
                 name=_text("names." + key, names.get(key, "")),
                 labels=labels.get(key, ()),
+                repeats=any(key in group for group in groups),
             )
             for key, value in _table(values, "axes").items()
         )
@@ -294,9 +298,6 @@ class Sweep:
                         found="no such axis",
                         allowed=one_of(key, [a.key for a in axes]) or "an axis",
                     )
-        groups = values.get("zip", [])
-        if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
-            raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
         return cls(
             name=_text("name", values.get("name", "sweep")),
             scenario=_scenario(values["scenario"], folder),
