@@ -1728,7 +1728,7 @@ class Stack(Table):
     ) -> None: ...
 
 class MetricsCache(Table):
-    """What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
+    """Measures that hosts keep of earlier connections to a destination and use for the next one (Linux tcp_metrics).
 
     Without `ssthresh` the first connection starts cold and later ones start warm.
     """
