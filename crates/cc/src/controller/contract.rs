@@ -105,7 +105,7 @@ macro_rules! hooks {
                     ["cwnd_event, CA_EVENT_TX_START", after on_restart begin] ;
             }
             itself {
-                /// What the controller needs. Constant for a connection.
+                /// Needs of the controller. Constant for a connection.
                 fn needs(self: &Self) -> Needs { Needs::default() }
                     ["", after begin, own "wants_..."] ;
                 /// Variables for the trace, in the order of their names; unknown values are left as they are (NaN).
