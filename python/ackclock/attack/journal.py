@@ -16,7 +16,7 @@ from ackclock import _files
 from ackclock.errors import InputError, UnavailableError
 
 JOURNAL = "journal.jsonl"
-"""Its name in the folder of an attack."""
+"""Name of the file in the folder of an attack."""
 
 LARGEST_JOURNAL = 2**30
 """Bytes: some millions of candidates."""
@@ -64,7 +64,7 @@ class Journal:
             raise
 
     def lines(self) -> Iterator[Any]:
-        """What the lines behind the first held when the journal was opened."""
+        """Content of the lines behind the first when the journal was opened."""
         for line in self._lines:
             try:
                 yield json.loads(line)

@@ -27,7 +27,7 @@ LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
 
 SET = "--set"
-"""What an error in a changed key names in place of a file."""
+"""Source of an error in a changed key, in place of a file."""
 
 MOST_MEASURED = 100
 """Flows whose performance a sweep measures unless the scenario says so."""
@@ -52,7 +52,7 @@ class Scenario(Table):
     keys = table_keys("scenario")
 
     compiled: _engine.Scenario
-    """What is run."""
+    """Form in which the engine runs the scenario."""
 
     if TYPE_CHECKING:
         name: str
@@ -140,7 +140,7 @@ class Scenario(Table):
         return self.compiled.text(capture)
 
     def to_engine(self) -> dict[str, Any]:
-        """What `to_engine_json` writes, as plain values and without the name, which is no part of the result."""
+        """Content of `to_engine_json`, as plain values and without the name, which does not affect the result."""
         return self.compiled.values()
 
     def measured(self) -> Scenario:

@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// What the controller is told before losses are looked for.
+    /// The ACK as the controller is told of it, before losses are looked for.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;

@@ -43,7 +43,7 @@ pub(super) struct MtuSearch {
     base: u32,
     /// Payload and options that both ends take.
     clamp: u32,
-    /// What the path is known to carry at most.
+    /// Greatest packet that the path is known to carry.
     path: u32,
     low: u32,
     high: u32,
@@ -109,13 +109,13 @@ impl MtuSearch {
     }
 }
 
-/// What becomes of a probe.
+/// Outcome of an attempt to send a probe.
 pub(super) enum Attempt {
     /// Nothing.
     None,
-    /// It waits for room in the window, and everything waits with it.
+    /// The probe waits for room in the window, and everything else waits with it.
     Waits,
-    /// It leaves, with so many bytes.
+    /// The probe leaves, with this payload in bytes.
     Leaves(u32),
 }
 
@@ -189,7 +189,7 @@ impl Sender {
         }
         let search = self.mtu_search.as_mut().expect("invariant: seen above");
         search.probe = Some(Probe { size: search.packet(len), start, end });
-        self.window.cwnd -= 1; // it counts for two
+        self.window.cwnd -= 1; // the probe counts for two
         if let Some(buffer) = &mut self.buffer {
             buffer.look(); // several of its segments are one now
         }
@@ -213,8 +213,8 @@ impl Sender {
         self.usage.window_changed(now);
     }
 
-    /// What seems lost is the probe: the path does not carry it. It leaves again in smaller segments, and the window stays
-    /// (Linux `tcp_mtup_probe_failed`). False: it is not.
+    /// The segments that seem lost are the probe: the path does not carry it. Its data leaves again in smaller segments, and the window stays (Linux
+    /// `tcp_mtup_probe_failed`). False: another segment is lost.
     #[cold]
     pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
         let una = self.snd_una;

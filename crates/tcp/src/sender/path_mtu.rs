@@ -21,7 +21,7 @@ impl Sender {
         }
     }
 
-    /// What is out in larger segments than full ones is lost, for reasons other than congestion.
+    /// Outstanding segments larger than a full one are lost, for reasons other than congestion.
     pub(super) fn retransmit_larger(&mut self, now: Time) {
         if !self.sack {
             self.board.set_emulated_sacked(0);

@@ -110,5 +110,5 @@ impl Sender {
 }
 
 const TCP_MSS_DEFAULT: u64 = 536;
-/// Of a segment of 68 bytes, what the TCP header leaves.
+/// Room that the TCP header leaves in a segment of 68 bytes.
 const LEAST_PACKET: u32 = 68 - 20;
