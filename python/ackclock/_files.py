@@ -23,7 +23,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,16 +192,31 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
     """
     check_file(path, what)
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
-    try:
-        if path.exists() and not path.is_file():
+    place = resolved(path, what)
+    if path.exists() and not path.is_file():
+        try:
             path.write_bytes(data)
-            return path
-        place = path.resolve()
-        with staged(place.parent, marks=OWN) as part:
-            (part / place.name).write_bytes(data)
+        except OSError as error:
+            raise refused(error, what) from None
+        return path
+    with staged(place.parent, marks=OWN, what=what) as part:
+        (part / place.name).write_bytes(data)
+    return path
+
+
+def remove(places: Iterable[Path], what: str) -> None:
+    """Remove files of ours that are no longer true.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If the disk refuses it.
+    """
+    try:
+        for place in places:
+            place.unlink(missing_ok=True)
     except OSError as error:
         raise refused(error, what) from None
-    return path
 
 
 def resolved(path: Path, what: str) -> Path:
@@ -357,7 +372,7 @@ def contents(path: Path, most: int) -> str:
 
 
 @contextmanager
-def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
+def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Path]:
     """Collect files beside their place, and move them there only if all of them could be written.
 
     Parameters
@@ -366,11 +381,18 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
         Created if absent, and removed again if the body fails.
     marks
         Files that show that what lies in the folder may be replaced, of which one is enough; `OWN` if all may.
+    what
+        What is to be written, for the line that says that it cannot be; the folder by itself.
 
     Yields
     ------
     Path
         A folder to write into, with nothing in it but our mark; its tree is laid over `folder` at the end.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If the disk refuses what the body writes, or one of the moves.
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     part: Path | None = None
@@ -390,12 +412,14 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
             moving = True
             _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
-    except BaseException:
+    except BaseException as error:
         if not moving:  # else its mark says whose the files are that were moved
             _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
+        if isinstance(error, OSError) or (isinstance(error, Exception) and _said(error)[1] is not None):
+            raise refused(error, what or str(folder)) from None
         raise
     finally:
         if held >= 0:
@@ -468,6 +492,8 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def remove_parts(folder: Path) -> None:
     """Remove what killed commands have left in a folder."""
+    if not _parts(folder):  # nor may the folder be one that others alone read
+        return
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -540,10 +566,19 @@ def _remove_unheld(rest: Path) -> None:
 
 
 def _remove(part: Path | None) -> None:
-    """Ctrl-C waits: whoever stops a command just then keeps nothing half."""
-    if part is not None:
-        with _uninterrupted():
-            shutil.rmtree(part, ignore_errors=True)
+    """Ctrl-C waits: whoever stops a command just then keeps nothing half. The mark goes last, so that what the disk does not let go of
+    is still known as ours.
+    """
+    if part is None:
+        return
+    with _uninterrupted(), suppress(OSError):
+        for place in [path for path in part.iterdir() if path.name != MARK]:
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
+        (part / MARK).unlink(missing_ok=True)
+        part.rmdir()
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -600,7 +635,7 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
     """Write a table, or what a plan of one comes to. What the disk refuses is an `OSError`, or has the system's number.
 
-    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more.
+    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more, which may know why.
     """
     import polars as pl
 
@@ -613,6 +648,8 @@ def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> 
         if _said(error)[1] is None:
             with place.open("ab", buffering=0) as file:
                 file.write(bytes(1 << 16))
+            if "transport error" in str(error):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(place)) from error
         raise
 
 

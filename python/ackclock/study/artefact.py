@@ -78,19 +78,16 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
         "requirements.txt": pinned,
         BUILD: build() + "\n",
     }
-    try:
-        with staged(folder, marks=(EXPECTED,)) as part:
-            for name, text in contents.items():
-                (part / name).write_text(text, encoding="utf-8")
-            (part / "reproduce.sh").chmod(0o755)
-            if packed is not None:
-                (part / WHEELS).mkdir()
-                (part / WHEELS / packed[0]).write_bytes(packed[1])
-            for place, content in own.items():
-                (part / place).parent.mkdir(parents=True, exist_ok=True)
-                (part / place).write_bytes(content)
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=(EXPECTED,)) as part:
+        for name, text in contents.items():
+            (part / name).write_text(text, encoding="utf-8")
+        (part / "reproduce.sh").chmod(0o755)
+        if packed is not None:
+            (part / WHEELS).mkdir()
+            (part / WHEELS / packed[0]).write_bytes(packed[1])
+        for place, content in own.items():
+            (part / place).parent.mkdir(parents=True, exist_ok=True)
+            (part / place).write_bytes(content)
     return folder / "README.md"
 
 
