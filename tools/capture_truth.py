@@ -101,12 +101,12 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
-    """From the first sample with something left to send to that of the last write, s; None if there was nothing left at one in between."""
+    """Times of the first sample with something left to send and of the last write, s; None if nothing was left at a sample in between."""
     first = next((i for i, row in enumerate(rows) if row["notsent"] > 0), len(rows))
     written = [_acked(row) + row.get("outstanding", row["unacked"]) + row["notsent"] for row in rows]
     if rows and "bytes_acked" in rows[0]:
         last = next(i for i, value in enumerate(written) if value >= max(written))
-    else:  # what was written is not told
+    else:  # samples without that number
         last = max((i for i, row in enumerate(rows) if row["notsent"] > 0), default=-1)
     if last <= first or any(row["notsent"] <= 0 for row in rows[first:last]):
         return None

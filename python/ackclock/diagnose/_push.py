@@ -76,7 +76,7 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Of bursts, those whose end is marked."""
+    """Share of bursts whose end is marked."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
