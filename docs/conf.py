@@ -117,6 +117,7 @@ docs/evaluation
 docs/worst-cases
 docs/proofs
 docs/arena
+docs/frcc
 docs/numbers
 docs/kernels
 docs/studies/README

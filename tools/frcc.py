@@ -20,9 +20,9 @@ from ackclock.plot import style  # noqa: E402
 from book import record  # noqa: E402
 
 HERE = ROOT / "examples" / "frcc"
-IMAGE = ROOT / "docs" / "images" / "frcc.svg"
+IMAGE = ROOT / "docs" / "images" / "frcc.png"
 SWEEPS = {
-    "flows": ("number of flows", "n", "jain"),
+    "flows": ("number of flows", "many", "jain"),
     "delay": ("base RTT, ms", "delay", "jain"),
     "rate": ("rate, Mbit/s", "rate", "jain"),
     "jitter": ("ACKs of one flow held, ms", "bursts", "ratio"),
@@ -71,7 +71,7 @@ def main() -> int:
 def measured(name: str, folder: Path) -> pl.DataFrame:
     """Make a sweep: controller, place on the axis, Jain's index, ratio, mean RTT in ms, share of the rate; means over the seeds."""
     sweep = sweeps.load(HERE / f"{name}.toml", own_code=True)
-    threads = sweeps.Threads(2)
+    threads = sweeps.Threads(1)
     try:
         results, _ = sweeps.run(sweep, folder, threads)
     finally:
@@ -100,43 +100,53 @@ def place(name: str, value: object) -> float:
     return {"delay": 2 * number, "rtt-ratio": number / 2}.get(name, number)
 
 
+LINES = {
+    "tcp_frcc.c": ("black", "o", 2.4),
+    "bbr": ("blue", "s", 1.2),
+    "bbr3": ("sky", "D", 1.2),
+    "cubic": ("vermilion", "^", 1.2),
+    "reno": ("orange", "v", 1.2),
+    "copa": ("green", "P", 1.2),
+}
+"""Controller -> colour, marker and width of its line."""
+
+
 def draw(found: dict[str, pl.DataFrame]) -> None:
     """One panel a sweep, a line a controller."""
     import matplotlib.pyplot as plt
 
     with style.styled():
-        figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
+        figure, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
         for ax, (name, (label, _, quantity)) in zip(axes.flat, SWEEPS.items(), strict=False):
             for controller, title in NAMES.items():
                 line = found[name].filter(pl.col("controller") == controller).sort("x")
+                colour, marker, width = LINES[controller]
                 ax.plot(
-                    line["x"],
-                    line[quantity],
-                    marker="o",
-                    markersize=3,
-                    label=title,
-                    linewidth=2.2 if controller == "tcp_frcc.c" else 1,
-                )
+                    line["x"], line[quantity], label=title,
+                    color=style.OKABE_ITO[colour], marker=marker, markersize=4, linewidth=width,
+                )  # fmt: skip
             if name == "rtt-ratio":
-                xs = found[name]["x"].unique().sort()
-                ax.plot(xs, xs, linestyle=":", color="0.5", label="ratio of the RTTs")
+                ratios = found[name]["x"].unique().sort()
+                ax.plot(ratios, ratios, linestyle=":", color=style.GREY, label="as the base RTTs")
             if name in ("delay", "jitter", "rtt-ratio"):
                 ax.set_xscale("log", base=2)
-                ticks = sorted(set(found[name]["x"]))
+                ticks = sorted(set(found[name]["x"]) - {30.0, 80.0})
                 ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
                 ax.minorticks_off()
             ax.set_xlabel(label)
             if quantity == "ratio":
                 ax.set_yscale("log")
+                ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200) if tick < 1.2 * max(found[name]["ratio"])]
+                ax.set_yticks(ticks, [str(tick) for tick in ticks])
+                ax.minorticks_off()
                 ax.set_ylabel("most / least goodput")
             else:
-                ax.set_ylim(0.3, 1.03)
+                ax.set_ylim(0.75, 1.01)
                 ax.set_ylabel("Jain's index")
         last = axes.flat[-1]
         last.axis("off")
-        handles, labels = axes.flat[4].get_legend_handles_labels()
-        last.legend(handles, labels, loc="center left", frameon=False)
-        IMAGE.write_bytes(style.saved(figure, "svg"))
+        last.legend(*axes.flat[4].get_legend_handles_labels(), loc="center left")
+        IMAGE.write_bytes(style.saved(figure, "png"))
         plt.close(figure)
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from ackclock import _engine, units
@@ -25,6 +26,9 @@ MOST_CELLS = 200_000
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
 """Columns that say which run a row is of: no axis is called so."""
+
+FILE = ".file"
+"""End of a key whose values are names of files."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -76,7 +80,15 @@ class Axis:
     @property
     def shown(self) -> tuple[Any, ...]:
         """The values as results have them."""
-        return self.labels or tuple(short(value) if named(value) else value for value in self.values)
+        return self.labels or self._files or tuple(short(value) if named(value) else value for value in self.values)
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """Names of files without their folders, if these tell the values apart."""
+        if not self.key.endswith(FILE):
+            return ()
+        names = tuple(Path(str(value)).name for value in self.values)
+        return names if len(set(names)) == len(set(self.values)) else ()
 
     def show(self, value: Any) -> Any:
         """One value as results have it."""

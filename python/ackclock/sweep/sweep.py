@@ -20,7 +20,8 @@ from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
 from ackclock.scenario._shipped import shipped
 from ackclock.scenario._toml import read_toml
-from ackclock.sweep.axes import RUN, Axis, combinations, label, taken
+from ackclock.scenario.scenario import with_files_of
+from ackclock.sweep.axes import FILE, RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
@@ -283,7 +284,7 @@ class Sweep:
         axes = tuple(
             Axis.parse(
                 key,
-                _anchored(value, folder),
+                _anchored(key, value, folder),
                 name=_text("names." + key, names.get(key, "")),
                 labels=labels.get(key, ()),
                 repeats=any(key in group for group in groups),
@@ -368,11 +369,13 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
         raise error if error.source else error.read_from(str(path)) from None
 
 
-def _anchored(values: Any, folder: Path) -> Any:
-    """Values of an axis; those that name a controller's file, as seen from the folder of the sweep."""
+def _anchored(key: str, values: Any, folder: Path) -> Any:
+    """Values of an axis; those that name a file (a controller's, a trace), as seen from the folder of the sweep."""
     if not isinstance(values, list | tuple):
         return values
-    return [anchored(value, folder) if named(value) else value for value in values]
+    if key.endswith(FILE):
+        return [str((folder / value).resolve()) if isinstance(value, str) and value else value for value in values]
+    return [anchored(value, folder) if named(value) else with_files_of(value, folder) for value in values]
 
 
 def _stem(path: Path) -> str:
