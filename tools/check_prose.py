@@ -41,7 +41,7 @@ LONGER: dict[str, int] = {}
 
 RELEASE_LINES = 15
 """Lines of a release's area in CHANGELOG.md."""
-LONGER_RELEASES: dict[str, int] = {"0.2.0 New": 20}
+LONGER_RELEASES: dict[str, int] = {}
 """Areas of releases that have more."""
 
 ROOMS: dict[str, int] = {

@@ -227,8 +227,9 @@ pub struct Sender {
     pub ecn: EcnSender,
     /// The peer's counters of marks, where accurate ECN was agreed on.
     pub(crate) feedback: Option<Box<Feedback>>,
-    /// Payload of a segment that gives way to the option of accurate ECN, bytes.
-    option_room: u32,
+    /// `smss`, and the payload that gives way to the option of accurate ECN (Linux `mss_cache`): controllers and rates take segments to
+    /// be as large.
+    mss_cache: u32,
 
     timer: Timer,
     loss_probe: LossProbe,
@@ -283,7 +284,7 @@ impl Sender {
             cc: config.controller.make(),
             ecn: EcnSender::default(),
             feedback: None,
-            option_room: 0,
+            mss_cache: config.payload(),
             ca_state: CaState::Open,
             high_seq: 0,
             undo: Undo::default(),
@@ -342,7 +343,7 @@ impl Sender {
             buffer.offered(wnd as u64);
         }
         self.sack &= sack;
-        self.smss = smss;
+        self.resize_segments(smss);
         self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
         self.fit_into_half_window(wnd as u64, options);
@@ -357,7 +358,7 @@ impl Sender {
         if let (Some(rtt), (_, false)) = (rtt, self.trace.whose()) {
             self.cc.on_syn_acked(rtt);
         }
-        self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
+        self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.mss_cache);
         self.begin_pacing(rtt);
         self.expand_buffer();
         self.expand_stream(now);

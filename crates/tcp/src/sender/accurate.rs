@@ -229,10 +229,14 @@ impl Sender {
 
     /// From now on segments leave `room` bytes of payload to the option.
     pub(crate) fn make_option_room(&mut self, room: u32) {
-        if room != self.option_room {
-            self.smss = (self.smss + self.option_room).saturating_sub(room).max(1);
-            self.option_room = room;
-        }
+        self.smss = self.mss_cache.saturating_sub(room).max(1);
+    }
+
+    /// Full segments hold `payload` bytes now, the room of the option not counted.
+    pub(super) fn resize_segments(&mut self, payload: u32) {
+        let room = self.mss_cache - self.smss;
+        self.smss = payload;
+        self.mss_cache = payload + room;
     }
 
     /// No progress.

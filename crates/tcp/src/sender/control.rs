@@ -39,7 +39,7 @@ impl Sender {
             window_held: self.usage.is_held(),
             paced: self.paced(),
             departs_in: self.departs_in(),
-            smss: self.smss,
+            smss: self.mss_cache,
             ece: self.ecn.echo,
             prior_state: self.ca_state,
             is_dup: w.is_dup(),

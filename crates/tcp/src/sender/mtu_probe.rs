@@ -133,7 +133,8 @@ impl Sender {
         search.since = now;
         search.max_window = self.snd_wnd;
         if search.active {
-            self.smss = search.segment();
+            let payload = search.segment();
+            self.resize_segments(payload);
         }
     }
 
@@ -145,7 +146,8 @@ impl Sender {
             return;
         };
         search.max_window = window;
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
     }
 
     /// Whether a probe leaves now (Linux `tcp_mtu_probe`).
@@ -206,7 +208,8 @@ impl Sender {
         let bytes = self.window.cwnd as u64 * search.packet(smss) as u64;
         search.low = probe.size;
         search.probe = None;
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
         self.window.cwnd = ((bytes / probe.size as u64) as u32).max(1);
         self.window.cwnd_cnt = 0;
         self.window.ssthresh = self.current_ssthresh();
@@ -258,7 +261,8 @@ impl Sender {
             let mss = (search.payload(search.low) / 2).min(search.base).max(FLOOR);
             search.low = search.packet(mss);
         }
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
         self.cut_segments();
     }
 

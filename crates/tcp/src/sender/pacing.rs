@@ -159,12 +159,7 @@ impl Sender {
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             // rate of full segments (Linux `mss_cache`), whatever options leave of them
-            pacer.update(
-                &self.window,
-                self.smss + self.option_room,
-                self.board.packets_out(),
-                self.rtt.srtt(),
-            );
+            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }
 

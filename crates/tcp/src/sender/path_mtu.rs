@@ -16,7 +16,7 @@ impl Sender {
     pub fn shrink_segments(&mut self, now: Time, smss: u32) {
         let smss = self.learn_path(smss.max(1));
         if smss < self.smss {
-            self.smss = smss;
+            self.resize_segments(smss);
             self.retransmit_larger(now);
         }
     }

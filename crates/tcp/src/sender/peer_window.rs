@@ -94,7 +94,8 @@ impl Sender {
             return;
         }
         let half = HalfWindow { full: self.smss, options, widest: wnd };
-        self.smss = half.segment();
+        let payload = half.segment();
+        self.resize_segments(payload);
         self.half_window = Some(Box::new(half));
         self.reasons.set(Reasons::MTU_SEARCH, true);
     }
@@ -104,7 +105,8 @@ impl Sender {
     fn widen_half_window(&mut self, wnd: u64) {
         if let Some(half) = self.half_window.as_mut().filter(|half| wnd > half.widest) {
             half.widest = wnd;
-            self.smss = half.segment();
+            let payload = half.segment();
+            self.resize_segments(payload);
         }
     }
 }

@@ -256,8 +256,8 @@ impl Sender {
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
             || self.rates.is_some()
-            || self.option_room > 0; // the first of them may take the option along
-                                     // a window that was not used for long may shrink with the next segment
+            || self.mss_cache > self.smss; // the first of them may take the option along
+                                           // a window that was not used for long may shrink with the next segment
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
         if looks || shrinks || !self.intent.is_nothing() {
             return 0;
