@@ -188,7 +188,7 @@ def of_runs(standing: Said) -> str:
 
 
 def _short(standing: Said) -> dict[str, Any]:
-    """What makes the score again, and the digests."""
+    """Numbers from which the score follows, and the digests."""
     rows = [
         {
             "draw": row["draw"], "seed": row["seed"], "terms": {term: round(v, 4) for term, v in row["terms"].items()}, "digest": row["digest"],
@@ -239,7 +239,7 @@ def page() -> str:
             "",
         ]
     lines += [
-        "`from` and `to`: 95 % interval of the score. `left to CUBIC`: what a flow of CUBIC beside the entry gets, by what it gets beside another CUBIC; whoever leaves less "
+        "`from` and `to`: 95 % interval of the score. `left to CUBIC`: what a flow of CUBIC beside the entry gets, by what it gets beside another CUBIC; an entry that leaves less "
         "than half ranks behind all others. `code`: hash of the entry's file. `runs`: hash of the digests of its runs, which `measured/arena/` has one by one.",
         "",
     ]

@@ -238,7 +238,7 @@ def cell(value: Cell) -> str:
 
 
 def section(name: str, held: dict[str, Any]) -> list[str]:
-    """What the page says of a measurement."""
+    """Section of the page on a measurement."""
     seeds = f" Seeds: {held['seeds']}." if held["seeds"] else ""
     made = "".join(f", {key} {held[key]}" for key in ("version", "build", "profile") if held[key])
     right = ["---:" if held["rows"] and all(isinstance(row[i], int | float) for row in held["rows"]) else "---"

@@ -1,6 +1,6 @@
-"""What is right of a capture whose sender's kernel told, at short intervals, what it was doing: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
+"""Truth about a capture whose sender's kernel told its state at short intervals: shared by `tools/kernel_captures.py` and `tools/real_captures.py`.
 
-Both sides are of the time from the handshake to the ACK of the last data: what the closing of a connection takes is nobody's limit.
+Both sides are of the time from the handshake to the ACK of the last data: the closing of a connection is no limit.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def spells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, dict[s
 
 
 def _acked(row: Mapping[str, Any]) -> float:
-    """What has come, or, where that is not told, how little is left."""
+    """Bytes that have come, or, where they are not told, how little is left."""
     return float(row.get("bytes_acked", -row["unacked"] - row["notsent"]))
 
 
 def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Of each time between two samples: whether it belongs to a wait for a timer, behind which something was sent again."""
+    """Whether each time between two samples belongs to a wait for a timer, behind which something was sent again."""
     made = [False] * max(len(rows) - 1, 0)
     since = 0
     for i, (before, now) in enumerate(itertools.pairwise(rows)):
@@ -130,7 +130,7 @@ class Verdict:
 
     @property
     def wrong(self) -> float:
-        """What is neither."""
+        """Share that is neither right nor left open."""
         return max(1.0 - self.right - self.untold, 0.0)
 
 

@@ -103,7 +103,7 @@ def manifests(root: Path) -> list[Path]:
 
 
 def rooms(root: Path) -> list[str]:
-    """What is wrong between the rooms inside crates."""
+    """Broken rules between the rooms inside crates."""
     broken = []
     for manifest in manifests(root):
         name = manifest.parent.name

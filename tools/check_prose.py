@@ -1,11 +1,10 @@
 """Holds the length of pages and the language of comments (CONTRIBUTING.md, rules 8 and 11).
 
-    python tools/check_prose.py          # exit code 1 if a page is too long, or a room has more odd comments than its number
+    python tools/check_prose.py          # exit code 1 if a page is too long, or a comment's subject is no noun
     python tools/check_prose.py ROOM...  # the odd comments of rooms
-    python tools/check_prose.py --count  # rooms and their numbers, as `ROOMS` has them
     python tools/check_prose.py --words  # words of each page, those written by hand first
 
-A page that is longer than its kind allows stands in `LONGER`, a room with odd comments in `ROOMS`. Both numbers only go down.
+A page that is longer than its kind allows stands in `LONGER`; its number only goes down. No odd comment is allowed anywhere.
 Commits without a body, of a branch that is not merged, are named and do not fail: a body says why where the title does not.
 """
 
@@ -59,21 +58,6 @@ RELEASE_LINES = 15
 LONGER_RELEASES: dict[str, int] = {}
 """Areas of releases that have more."""
 
-ROOMS: dict[str, int] = {
-    "ackclock": 57,
-    "ackclock/_native": 23,
-    "ackclock/arena": 1,
-    "ackclock/attack": 6,
-    "ackclock/cli": 38,
-    "ackclock/diagnose": 79,
-    "ackclock/evaluate": 1,
-    "ackclock/scenario": 7,
-    "ackclock/study": 1,
-    "ackclock_studies": 3,
-    "crates/cc": 1,
-    "tools": 60,
-}
-"""Odd comments by room: a crate, a folder of the package, or what stands in `APART`."""
 APART = ("net/link", "net/queue", "sim/world", "tcp/sender", "tcp/receiver")
 """Parts of crates, a folder with the file of its name, that are rooms of their own."""
 
@@ -175,16 +159,13 @@ def by_room(root: Path, names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def check_rooms(found: dict[str, list[str]], allowed: dict[str, int]) -> list[str]:
-    """A message for each room that has more than its number, or a number that it does not need."""
-    said = [
-        f"{room}: {len(places)} comments without a noun for a subject; allowed: {allowed.get(room, 0)} "
-        f"(tools/check_prose.py {room} lists them)"
+def check_rooms(found: dict[str, list[str]]) -> list[str]:
+    """A message for each room that has odd comments."""
+    return [
+        f"{room}: {len(places)} comments without a noun for a subject; allowed: 0 (tools/check_prose.py {room} lists them)"
         for room, places in found.items()
-        if len(places) > allowed.get(room, 0)
+        if places
     ]
-    gone = [f"{room}: in ROOMS, and has no odd comment" for room in allowed if not found.get(room)]
-    return said + gone
 
 
 def allowed_words(name: str) -> int | None:
@@ -263,7 +244,6 @@ def bare_commits(root: Path, base: str = "main") -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="ROOM")
-    parser.add_argument("--count", action="store_true")
     parser.add_argument("--words", action="store_true")
     asked = parser.parse_args()
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -277,16 +257,13 @@ def main() -> int:
         )
         return 0
     found = by_room(ROOT, names)
-    if asked.count:
-        print("\n".join(f'    "{room}": {len(places)},' for room, places in sorted(found.items()) if places))
-        return 0
     if asked.rooms:
         for room in asked.rooms:
             if room not in found:
                 parser.error(f"found {room}; allowed: {', '.join(sorted(found))}")
             print("\n".join(found[room]))
         return 0
-    said = check_pages(ROOT, names, LONGER) + check_book(pages) + check_rooms(found, ROOMS)
+    said = check_pages(ROOT, names, LONGER) + check_book(pages) + check_rooms(found)
     said += check_changelog((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), LONGER_RELEASES)
     for line in said:
         print(line, file=sys.stderr)

@@ -1,6 +1,6 @@
-"""Says what is still to be filled in before a release can be published; exit code 1 if anything is.
+"""Lists the places to be filled in before a release can be published; exit code 1 if there are any.
 
-The addresses of the project are known to whoever publishes it: no file here invents them. The workflow `release` runs this before it
+Only the publisher knows the addresses of the project: no file here invents them. The workflow `release` runs this before it
 publishes, and CONTRIBUTING.md, "Publish a release", lists what only a person can do.
 """
 

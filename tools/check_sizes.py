@@ -39,7 +39,7 @@ def check_file(name: str, text: str) -> list[str]:
 
 
 def check_functions(name: str, tree: ast.Module, lines: list[str]) -> list[str]:
-    """The same for the functions of a Python module."""
+    """Messages about functions of a Python module that are too long."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -51,11 +51,11 @@ PYTHON = {
     "Option<RateSample>": "Rate | None",
 }  # fmt: skip
 SAYS = {"needs": "`wants_...`, `buffer_windows`, `slow_packets`", "vars": "`variables`"}
-"""Of Python and JavaScript, what says it where no method does."""
+"""Attributes of Python and JavaScript that stand in for hooks without a method."""
 
 
 def about(row: Row) -> str:
-    """What it is, in one line."""
+    """Description of a row, in one line."""
     return " ".join(line.strip() for line in row["about"].strip().splitlines())
 
 
@@ -140,7 +140,7 @@ def rust() -> str:
 
 
 def rust_default(row: Row) -> str:
-    """What stands in for a hook that a user leaves out."""
+    """Substitute for a hook that a user leaves out."""
     if row["name"] == "on_ack":
         return " {\n        window.grow_as_reno(ack);\n    }"
     if row["required"]:

@@ -1,4 +1,4 @@
-"""What `ackclock diagnose` finds in captures of runs, beside what the runs know. Prints its tables, of which the book of numbers has the first.
+"""Findings of `ackclock diagnose` in captures of runs, beside the truth that the runs know. Prints its tables, of which the book of numbers has the first.
 
 `tools/diagnosed.py SEED EACH [JOURNAL]`: EACH drawn scenarios of three kinds (`ackclock.fidelity.drawn`), then the shipped ones, each captured
 at the sender whole and cut to 96 bytes, at the receiver, with offload, and with 1 % of its packets taken out of the file. The first table goes into measured/diagnosed.json. With JOURNAL, a line
@@ -30,7 +30,7 @@ from book import record_markdown
 
 SECONDS = "6 s"
 LONGEST = "10 s"
-"""Of a shipped scenario."""
+"""Greatest duration of a shipped scenario."""
 
 WAYS = ("cut to 96 bytes", "whole", "receiver", "offload", "1 % taken out")
 
@@ -123,7 +123,7 @@ def _as_far(run: ackclock.Run, flow: int, found: Diagnosis, whole: dict[str, flo
     if (found.connection["captured_at"], found.connection["way"]) == (
         "server",
         "server",
-    ):  # it does not see what its client waits for first
+    ):  # the server does not see what its client waits for first
         unseen = max(whole["handshake"] - found.replay.seconds["handshake"], 0.0)
         life += unseen
     if sum(whole.values()) <= life:
@@ -164,7 +164,7 @@ def _flow(run: ackclock.Run, found: Diagnosis) -> Row:
 
 
 def _losses(run: ackclock.Run, found: Diagnosis, flow: int, again: dict[int, int]) -> Row:
-    """Those of the capture that the network did not drop, and the other way round, where a retransmission makes them visible."""
+    """Losses in the capture that the network did not make, and the other way round, if a retransmission makes them visible."""
     assert found.sent is not None
     mine = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("flow") == flow))
     sizes = {(n, which): size for n, which, size in mine.select("seg_no", "rexmit", "bytes").iter_rows()}

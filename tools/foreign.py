@@ -47,7 +47,7 @@ class Processor(NamedTuple):
         return Path(f"/usr/{self.name}-linux-gnu")
 
     def missing(self) -> list[str]:
-        """What is to be installed, as commands."""
+        """Commands that install what is missing."""
         lacks = []
         sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout
         if not (Path(sysroot.strip()) / "lib" / "rustlib" / self.target).is_dir():
@@ -64,7 +64,7 @@ PROCESSORS = (
 
 
 def jobs(drawn: int) -> list[tuple[str, int, str]]:
-    """What is played: a name, the seed, the scenario as the engine reads it."""
+    """Runs to play: a name, the seed, the scenario as the engine reads it."""
     import ackclock
     from ackclock._link import runs_in_page
 

@@ -41,7 +41,7 @@ COVERAGE = [
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
 ]
-"""What libFuzzer listens to: passes of LLVM, which need no nightly compiler. Not to operands of comparisons: they take two
+"""Coverage that libFuzzer listens to: passes of LLVM, which need no nightly compiler. Operands of comparisons are left out: they take two
 thirds of the time, and the inputs are drawn from lists, or are of words that the kept scripts hold."""
 
 

@@ -24,7 +24,7 @@ SECONDS = 20
 LEAST_QUEUE = 20
 
 WITHOUT = 5
-"""Of so many captures of a controller one is looked at without it among the candidates, too."""
+"""One of this many captures of a controller is also looked at without it among the candidates."""
 
 
 def drawn(seed: int, controller: str, number: int) -> ackclock.Scenario:

@@ -92,7 +92,7 @@ def drawn(seed: int, number: int) -> tuple[str, dict[str, Any], dict[str, Any], 
             program["receive_buffer"] = int(between(30_000, 200_000))
     elif kind == "short":
         program["total"] = int(between(0.2, 3) * pipe) + 30_000
-    if program["paced"]:  # as much as its pace makes in some seconds
+    if program["paced"]:  # bytes that the pace makes in some seconds
         writes = draw.uniform(3, 6) * 1e9 / program["pause"]
         program["total"] = int(writes * program["block"])
     slow = program["total"] * 8 / (rate * 1e6)
@@ -180,7 +180,7 @@ def made(
 
 
 def of_interface(data: bytes, number: int) -> bytes:
-    """Of a capture, what one interface saw, as its only one."""
+    """A capture with the packets of one interface alone."""
     out, at, interfaces = [], 0, 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)

@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "reference" / "linux-backend.md"
 BEGIN, END = "<!-- keys of the kernel: tools/kernel_keys.py -->\n", "<!-- end of the keys -->\n"
 
 TABLES = ("flows", "acks", "datagrams", "transactions", "fetches", "conversations")
-"""What hosts saw: the links' own tables may say what the scenario does."""
+"""Tables of what hosts saw; the links' own tables may repeat the scenario."""
 
 Changes = dict[str, Any]
 
@@ -170,7 +170,8 @@ def rows() -> list[Row]:
         Row(
             key=FLOW + "recovery",
             value="prr-rfc9937",
-            # it is the kernel's own rule where cwnd limits; packets that overtake end one recovery and begin the next in one ACK
+            # where cwnd limits, the kernel has this rule itself; packets that overtake end one recovery and begin the
+            # next in one ACK
             given={
                 LINK + "loss": {"kind": "bernoulli", "p": "5 %"},
                 LINK + "rate": "2 Mbit/s",
@@ -183,7 +184,7 @@ def rows() -> list[Row]:
         Row(key=FLOW + "start", value="100 ms"),
         Row(key=FLOW + "stagger", value="100 ms", given={FLOW + "count": 2}),
         Row(key=FLOW + "stop", value="500 ms"),
-        # what applications do
+        # workloads of applications
         Row(key=WORK + "bytes", value="50 kB", given=work("transfer", bytes="60 kB")),
         *(
             Row(key=WORK + key, value=value, given=work("fetch", bytes="20 kB", count=3, **more))
@@ -459,7 +460,7 @@ def rows() -> list[Row]:
             label="hosts.gro",
         ),
         Row(
-            key="hosts.1.gro_flush_timeout",  # of 1 us against 300: without it no interrupt may be put off
+            key="hosts.1.gro_flush_timeout",  # 1 us against 300: without it no interrupt may be put off
             value="300 us",
             given={**GRO, "hosts.1.gro_flush_timeout": "1 us", "hosts.1.napi_defer_hard_irqs": 5},
             network="qdisc",

@@ -71,7 +71,7 @@ def traces() -> list[tuple[str, str]]:
 
 
 def conformance() -> dict[str, object]:
-    """Of the test that controllers have to pass: what each rule asks, and the runs in closed loop with what their path holds, packets."""
+    """Rules of the test that controllers have to pass, in words, and its runs in closed loop, with the packets that their path holds."""
     from ackclock._agents import controllers
 
     paths = []
@@ -82,7 +82,7 @@ def conformance() -> dict[str, object]:
 
 
 def schema() -> dict[str, object]:
-    """What completes a scenario: by table its keys, by key one line, the tables that it may hold and the values that it may have."""
+    """Completions of a scenario: by table its keys, by key one line, the tables that it may hold and the values that it may have."""
     from ackclock.scenario import Scenario
 
     whole = Scenario.json_schema()
@@ -110,7 +110,7 @@ def offered(value: dict[str, Any]) -> list[object]:
 
 
 def digest(text: str) -> str:
-    """What a content-security policy calls a script or a style."""
+    """Name of a script or a style in a content-security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

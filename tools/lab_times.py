@@ -56,12 +56,12 @@ def cpu_ms(folder: str) -> float:
                 values = stat.read_text().rsplit(")", 1)[1].split()
                 ticks += int(values[11]) + int(values[12])
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     return ticks * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def measured() -> tuple[dict[str, float], float]:
-    """What the bounds are about; and CPU time for a keystroke, ms."""
+    """Times that have a bound; and CPU time for a keystroke, ms."""
     from browser import browser
 
     from ackclock.cli._lab import PAGE
@@ -76,7 +76,7 @@ def measured() -> tuple[dict[str, float], float]:
             tab.open(PAGE, width=1280)
             tab.wait("document.body.dataset.drawn !== undefined")
             openings.append(tab.run("performance.getEntriesByName('drawn')[0].startTime"))
-        tab.run(TYPES.replace("COUNT", "5"))  # what was never run is compiled first
+        tab.run(TYPES.replace("COUNT", "5"))  # code that was never run is compiled first
         before = cpu_ms(folder)
         keystrokes = tab.run(TYPES.replace("COUNT", str(KEYSTROKES)))
         cpu = (cpu_ms(folder) - before) / KEYSTROKES

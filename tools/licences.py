@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = "registry+https://github.com/rust-lang/crates.io-index"
 NATIVE_ONLY = ("quinn-proto", "ackclock-quinn", "ackclock-stack", "libloading")
-"""What the page must not have: stacks of others, and what loads them."""
+"""Packages that the page must not have: stacks of others, and their loaders."""
 
 
 def main() -> int:
@@ -45,7 +45,7 @@ def resolved(targets: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def judged(package: dict[str, Any], allow: set[str]) -> list[str]:
-    """What is wrong with a package."""
+    """Errors of a package."""
     name, source = f"{package['name']} {package['version']}", package["source"]
     found = [] if source in (None, REGISTRY) else [f"{name}: found the source {source}; allowed: the registry"]
     if not package["license"]:

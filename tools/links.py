@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def check(root: Path, path: Path, page: Page, pages: dict[Path, Page]) -> list[str]:
-    """What is wrong with a page, a line each."""
+    """Errors of a page, a line each."""
     wrong = [f"loads {url} from the network" for url in page.loads if urlsplit(url).netloc]
     for url in [*page.links, *page.loads]:
         parts = urlsplit(url)

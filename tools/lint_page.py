@@ -25,7 +25,7 @@ FILES = ("package.json", "package-lock.json", "eslint.config.mjs")
 LANGUAGE = "AbortController Blob CompressionStream DecompressionStream TextDecoder TextEncoder URL URLSearchParams WebAssembly Worker atob btoa clearTimeout performance setTimeout"
 PAGE = f"{LANGUAGE} Image InputEvent Option ReadableStream ResizeObserver XMLSerializer addEventListener cancelAnimationFrame devicePixelRatio document getComputedStyle history innerHeight innerWidth location matchMedia navigator requestAnimationFrame"
 WORKER = "TextDecoder TextEncoder WebAssembly listen performance post structuredClone"
-"""What scripts use of a browser; a worker keeps what `WORKER` of tools/lab.py keeps."""
+"""Names of a browser that scripts use; a worker keeps those that `WORKER` of tools/lab.py keeps."""
 
 DECLARED = re.compile(r"^(?:async )?(?:const|let|function\*?|class) (?:(\w+)|\{([^}]*)\})", re.MULTILINE)
 
@@ -74,7 +74,7 @@ def installed(npm: str) -> Path:
 
 
 def lint(root: Path, seen: dict[str, list[str]]) -> int:
-    """What ESLint says of web/ below `root`, printed; its exit code."""
+    """Print the findings of ESLint in web/ below `root`; returns its exit code."""
     node, npm = shutil.which("node"), shutil.which("npm")
     assert node is not None
     assert npm is not None

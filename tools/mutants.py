@@ -142,7 +142,7 @@ def python(lines: dict[str, set[int]], until: float, seed: int) -> tuple[int, li
         target = place / Path(name).relative_to("python")
         own = target.read_text(encoding="utf-8")
         try:
-            if name not in sound:  # what fails without a fault notices none
+            if name not in sound:  # a test that fails without a fault notices none
                 files = tests_of(name)
                 sound[name] = [file for file in files if passes([file], env, until)]
                 if left := len(files) - len(sound[name]):

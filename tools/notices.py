@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def packages() -> set[str]:
-    """What pip installs with the wheel, by name."""
+    """Packages that pip installs with the wheel, by name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {re.split(r"[><=!~ \[]", wanted)[0] for wanted in project["dependencies"]}
 

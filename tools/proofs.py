@@ -50,7 +50,7 @@ NEIGHBOURS: dict[str, dict[str, Any]] = {
     "no TLP": {"tlp": False},
     "no RACK": {"detection": "dupthresh"},
 }
-"""What differs from the path."""
+"""Changes to the path, by name."""
 
 
 def path(change: dict[str, Any]) -> Scenario:
@@ -90,7 +90,7 @@ def path(change: dict[str, Any]) -> Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """What is said of all cases."""
+    """A claim about all cases."""
 
     study: str
     id: str
@@ -135,7 +135,7 @@ def one_more_is_faster(cases: Sequence[prove.Cases]) -> Any:
 
 
 def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
-    """Of cases with one loss: that of the segment before costs more."""
+    """Cases with one loss in which a loss of the segment before costs more."""
     took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
     single = single[np.argsort(cases[0]["answers"][single])]
     broken = np.zeros(len(took), dtype=bool)
@@ -144,7 +144,7 @@ def earlier_costs_more(cases: Sequence[prove.Cases]) -> Any:
 
 
 def last_is_not_worst(cases: Sequence[prove.Cases]) -> Any:
-    """Of cases with one loss: it costs more than that of the last segment."""
+    """Cases with one loss that cost more than a loss of the last segment."""
     took, single = prove.numbers.times(cases[0]), cases[0].yes == 1
     last = took[single & (cases[0]["answers"] == cases[0]["answers"].max() // 2 + 1)]
     return single & (took > last.max())
@@ -170,7 +170,7 @@ def by_one(cases: Sequence[prove.Cases]) -> str:
 
 
 def singles(cases: Sequence[prove.Cases]) -> str:
-    """What a single loss costs by its place."""
+    """Costs of a single loss, by its place."""
     took, single = prove.numbers.times(cases[0]), np.flatnonzero(cases[0].yes == 1)
     single = single[np.argsort(cases[0]["answers"][single])]
     none = took[cases[0].yes == 0][0]
@@ -352,7 +352,7 @@ def cannot(sentence: Sentence) -> str:
 
 
 def replayed(sentence: Sentence) -> list[dict[str, Any]]:
-    """What the kernel does in worst, median and drawn cases of the path."""
+    """The kernel's results in worst, median and drawn cases of the path."""
     targets = [prove.Target(name=name, scenario=path(arm)) for name, arm in sentence.arms]
     made = prove.prove(targets, prove.Adversary(name="losses", first=10), jobs=os.cpu_count() or 1)
     rows = [prove.replay(made, target, cases, seed=1) for target, cases in zip(made.targets, made.cases, strict=True)]
@@ -391,18 +391,18 @@ def replay() -> None:
 
 
 def read() -> dict[str, Any]:
-    """What was written."""
+    """The record."""
     found: dict[str, Any] = json.loads(RECORD.read_text())
     return found
 
 
 def write(record: dict[str, Any]) -> None:
-    """Keep it."""
+    """Keep the record."""
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def verdict(paths: dict[str, Any]) -> str:
-    """Of a sentence, in words."""
+    """Verdict on a sentence, in words."""
     broken = {name: found for name, found in paths.items() if not found["holds"]}
     where = "; ".join(
         f"{name}: {found['simplest']}, {found['broken']:,} case{'s' * (found['broken'] > 1)}"
@@ -422,7 +422,7 @@ def verdict(paths: dict[str, Any]) -> str:
 
 
 def kernel(sentence: Sentence, one: dict[str, Any]) -> str:
-    """What the kernel did, in words."""
+    """The kernel's results, in words."""
     if reason := cannot(sentence):
         return reason
     rows = one.get("kernel")

@@ -66,7 +66,7 @@ def found(folders: list[Path]) -> Iterator[tuple[str, str, Path]]:
 
 
 def told(file: Path) -> tuple[str, str]:
-    """What became of it (`refused`, `small`, `concluded`, `no conclusion`), and the answer or the reason."""
+    """Outcome for a file (`refused`, `small`, `concluded`, `no conclusion`), and the answer or the reason."""
     try:
         one = diagnose(file)
     except InputError as error:

@@ -46,7 +46,7 @@ def unlisted(module: ModuleType, pages: str) -> list[str]:
 
 
 def check(module: ModuleType) -> Iterator[str]:
-    """What is missing in a module, a line each."""
+    """Gaps of a module, a line each."""
     if not (module.__doc__ or "").strip():
         yield f"{module.__name__}: no docstring"
     for name in module.__all__:
@@ -60,7 +60,7 @@ def check(module: ModuleType) -> Iterator[str]:
 
 def check_class(place: str, value: type) -> Iterator[str]:
     doc = value.__dict__.get("__doc__") or ""
-    generated = doc.startswith(f"{value.__name__}(")  # what `dataclass` writes
+    generated = doc.startswith(f"{value.__name__}(")  # dataclass writes such a text
     if not doc.strip() or generated:
         yield f"{place}: no docstring"
         return

@@ -160,7 +160,7 @@ def link(a: int, b: int, kind: Kind) -> None:
 
 
 def told(sock: socket.socket) -> dict[str, Any]:
-    """What the kernel says of a connection."""
+    """State of a connection, as the kernel tells it."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     values = struct.unpack_from(FORMAT, raw)
     return {
@@ -196,7 +196,7 @@ def serve(kind: Kind, port: int, journal: Path) -> None:
     block = bytes(max(kind.block, kind.answer))
     left, due, begins = kind.total, 0.0, time.monotonic()
     now_left = 0
-    """Of the block that is being written."""
+    """Bytes left of the block that is being written."""
     asked = not kind.answer
     sample, full = begins, False
     while left or now_left:

@@ -24,7 +24,7 @@ DEFINES = [
     ("TFO_COOKIE", "3021b9d889017eeb"),
     ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
 ]
-"""What the kernel's own runner of them defines for IPv4."""
+"""Definitions of the kernel's own runner, for IPv4."""
 
 
 def scripts() -> Path:

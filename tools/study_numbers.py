@@ -105,7 +105,7 @@ def sentences(match: re.Match[str]) -> str:
 
 
 def changed(match: re.Match[str]) -> str:
-    """What is judged otherwise than in an earlier version."""
+    """Verdicts that differ from those of an earlier version."""
     study = studies.get(match[1])
     if study.before is None:
         raise InputError(

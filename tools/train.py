@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def asked(flag: str, folder: str, host: str) -> dict[str, str]:
-    """What Cargo is asked for. With a target, names of functions are the same in both builds, and programs that run during the build do not count."""
+    """Environment for Cargo. With a target, names of functions are the same in both builds, and programs that run during the build do not count."""
     return {
         "RUSTFLAGS": f"{os.environ.get('RUSTFLAGS', '')} {flag}".strip(),
         "CARGO_TARGET_DIR": str(FOLDER / folder),

@@ -75,7 +75,7 @@ ALONE, BESIDE = 100, 40
 
 
 class Page:
-    """What is written, and who makes runs."""
+    """Lines of the page, and the executor of its runs."""
 
     def __init__(self, folder: Path, kernel: bool) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class Page:
         self.began = time.process_time()
 
     def searched(self, wanted: attack.Attack, name: str, *, simplify: bool = True) -> attack.Found:
-        """What comes of it; from its journal, if it was made before by this engine."""
+        """Result of an attack; from its journal, if this engine has made it before."""
         place = self.folder / engine_identity() / name
         place.mkdir(parents=True, exist_ok=True)
         found = attack.run(wanted, self.executor, folder=place, simplify=simplify)
@@ -193,7 +193,7 @@ def _environment(found: attack.Found) -> str:
 
 
 def controllers() -> list[str]:
-    """Those that run over TCP."""
+    """Controllers that run over TCP."""
     return [name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc-", "quinn:"))]
 
 

@@ -102,7 +102,7 @@ sweep = Branch(
         "plot": "_sweep:plot",
     }
 )
-commands.add("arena", arena, help="Controllers of anybody, scored on scenarios that none of them has seen.")
+commands.add("arena", arena, help="Controllers from any source, scored on scenarios that none of them has seen.")
 commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
 commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
 commands.add("stack", stack, help="Transport stacks that others have written, in libraries.")

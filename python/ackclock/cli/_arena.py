@@ -231,7 +231,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # it can be read; it is run in a process of its own
+            described(resolved(name), {})  # only reads it; the class is run in a process of its own
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")

@@ -31,7 +31,7 @@ def check(
 
 
 def wrong(file: str) -> list[ScenarioError]:
-    """What is wrong with a file, in the order of its lines."""
+    """Errors of a file, in the order of its lines."""
     from ackclock.scenario import load
 
     try:

@@ -23,7 +23,7 @@ DEEPEST = 12
 
 
 def complete(context: Any, parameter: Any, begun: str) -> list[Any]:
-    """What may stand for a parameter; nothing lets the shell complete names of files.
+    """Completions of a parameter; none lets the shell complete names of files.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _forms(schema: Mapping[str, Any], kinds: Mapping[str, Any], held: Any) -> Iterator[Mapping[str, Any]]:
-    """What a value may be; of a table that has kinds, the kind that is held, or none."""
+    """Schemas that a value may follow; for a table that has kinds, that of the kind that is held, or none."""
     if "$ref" in schema:
         yield from _forms(kinds[schema["$ref"].rpartition("/")[2]], kinds, held)
     elif "anyOf" in schema:

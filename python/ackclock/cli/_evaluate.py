@@ -276,7 +276,7 @@ def _plan(controller: str, asked: Options) -> Plan:
 
 
 def _stem(controller: str) -> str:
-    """What its folder is called: the file of a class, a bug with its zoo."""
+    """Name of a controller's folder: the file of a class, a bug with its zoo."""
     head, _, bug = controller.partition(":")
     return (
         f"{head}-{bug}" if head == "zoo" else Path(head).name.removesuffix(".py").removesuffix(".c").removesuffix(".rs")
@@ -345,7 +345,7 @@ PREFIXES = {
     "kernel:": "a name that begins with kernel: with --backend linux only",
     "custom:": "FILE.py:CLASS, FILE.c or FILE.rs; names that begin with custom: are those of ackclock.run",
 }
-"""Of names that a scenario may hold, but that no simulated candidate has."""
+"""Beginnings of names that a scenario may hold and no simulated candidate has, and the names allowed instead."""
 
 
 def in_kernel(controller: str, options: Mapping[str, Any], what: str) -> str:
@@ -380,7 +380,7 @@ LARGEST_STATEMENT = 2**20
 
 
 def _statements(path: Path | None) -> dict[str, str]:
-    """What the author says, section by section."""
+    """Statements of the author, section by section."""
     from ackclock.evaluate.rows.text import STATEMENTS
     from ackclock.scenario._toml import read_toml
 

@@ -116,7 +116,7 @@ def _handler(page: bytes) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             host = self.headers.get("Host", "")
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d+)?", host):
-                # a name of somebody else's that leads here
+                # another site's name that leads to this address
                 self.send_error(421, explain=f"found host {html.escape(host[:100])}; allowed: 127.0.0.1")
             elif self.path != "/":
                 self.send_error(404)

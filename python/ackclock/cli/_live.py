@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ackclock.scenario import Scenario
 
 DURATION = "10 min"
-"""Of a run whose scenario says nothing; it is over before when its programs are."""
+"""Duration of a run whose scenario gives none; the run ends earlier when its programs end."""
 
 LONGEST = 65_536
 """Bytes of a program's output that are shown."""
@@ -232,7 +232,7 @@ def _parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _show(result: Live) -> None:
-    """What programs printed, what became of them, and of the links."""
+    """Show the output of programs, how they ended, and the links."""
     from ackclock.cli._sheet import Sheet
     from ackclock.cli._tables import tables
     from ackclock.text import NONE, seconds
@@ -271,7 +271,7 @@ def _said(result: Live) -> str:
 
 
 def _print(one: Ended) -> None:
-    """What a program printed, with what controls a terminal shown as text; its bytes are in the run's folder."""
+    """Print the output of a program, with control characters shown as text; the bytes are in the run's folder."""
     for kind, text in (("stdout", one.stdout), ("stderr", one.stderr)):
         tell = _terminal.say if kind == "stdout" else _terminal.complain
         if cut := text[:LONGEST].decode(errors="replace").removesuffix("\n"):

@@ -1,4 +1,4 @@
-"""What the command `ackclock` does from beginning to end: streams, signals, what goes wrong in one line."""
+"""The command `ackclock` from beginning to end: streams, signals, errors in one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         if (code := _wall.ran()) and (sys.stdout is not stdout or stdout.closed):
             return _fail(f"{code}: found that it took standard output away; allowed: code that leaves it as it is", 2)
         stdout.flush()
-        if result == INTERRUPTED:  # what typer makes of KeyboardInterrupt
+        if result == INTERRUPTED:  # typer makes this of KeyboardInterrupt
             return _interrupted()
         return result if isinstance(result, int) else 0
     except AckclockError as error:
@@ -57,7 +57,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (0, None) and not _wall.ran():
-            return 0  # what the shell asked for is said
+            return 0  # the shell's question is answered
         if isinstance(error, SystemExit) and not _reader_gone():
             return _unforeseen(error)
         # The reader (`| head`) has gone, which typer and rich turn into SystemExit; keep the interpreter from complaining about it at exit.
@@ -73,7 +73,7 @@ def carry_out(argv: Sequence[str] | None = None) -> int:
         return _fail("out of memory", 3)
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed; run `make setup`", 3)
-    except BaseException as error:  # of own code: GeneratorExit, and classes of its own
+    except BaseException as error:  # from own code: GeneratorExit, and classes of its own
         return _unforeseen(error)
     finally:
         _files.end()
@@ -89,7 +89,7 @@ def _habits(words: list[str]) -> list[str]:
 def _unforeseen(error: BaseException) -> int:
     if type(error).__name__ == "Abort":
         return _interrupted()
-    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # what SQLite makes of KeyboardInterrupt
+    if type(error).__module__ == "sqlite3" and str(error) == "interrupted":  # SQLite makes this of KeyboardInterrupt
         return _interrupted()
     if hasattr(error, "format_message"):
         from ackclock.cli._usage import explain
@@ -125,7 +125,7 @@ def _in_a_study(error: BaseException) -> str:
 
 def _fail(message: str, code: int) -> int:
     message = shown(message)
-    if len(message) > LONGEST:  # a name of somebody's fills it
+    if len(message) > LONGEST:  # a long name from outside fills it
         message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
     try:
         sys.stderr.write(f"ackclock: {message}\n")

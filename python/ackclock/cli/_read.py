@@ -209,7 +209,7 @@ def _why(found: Capture) -> str:
 
 
 def warnings(found: Capture) -> list[str]:
-    """What has to be known before any number is believed."""
+    """Facts to know before any number is believed."""
     from ackclock.formats.capture import MOST_MISSED
 
     facts = found.facts

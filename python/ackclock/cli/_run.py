@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 BACKENDS = ("sim", "linux")
 
 MOST_PARTS = 100
-"""Of a dotted key."""
+"""Greatest number of parts of a dotted key."""
 
 
 def run(
@@ -228,7 +228,7 @@ def run(
 
 
 def limited(scenario: Scenario) -> Scenario:
-    """The same scenario, whose flows tell what held them back; that changes nothing in the run."""
+    """A scenario whose flows record what held them back; the run stays the same."""
     from ackclock import units
 
     if units.whole(scenario.record.limits_interval, units.DURATION):
@@ -279,7 +279,7 @@ def _check_drawings(report: Path | None, plots: Sequence[str], width: str) -> li
 
 
 def _read_beside(beside: Sequence[str], *, drawn: bool) -> list[Measured]:
-    """What was measured elsewhere, before anything runs."""
+    """Measurements from elsewhere, read before anything runs."""
     if not beside:
         return []
     if not drawn:

@@ -50,7 +50,7 @@ class Sheet:
         return "; ".join(self.remarks)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The same for a terminal: where its columns do not fit, several tables below each other, each with the names of its rows."""
+        """The sheet for a terminal: where its columns do not fit, several tables below each other, each with the names of its rows."""
         if not self.narrow:
             yield self._table(range(1, len(self.heads)), named=0, title=self.title, caption=self.caption)
             return
@@ -119,7 +119,7 @@ def _two(head: str) -> str:
 
 
 def plain(parts: Sequence[Any], width: int) -> str | None:
-    """What rich would print of these parts where the output is no terminal; None where only rich knows."""
+    """Text that rich would print of these parts where the output is no terminal; None where only rich knows."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, Sheet):

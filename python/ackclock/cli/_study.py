@@ -49,7 +49,7 @@ def names(
     for name in (*studies.names(), *studies.installed()):
         try:
             found[name] = studies.get(name).title
-        except InputError as error:  # of one package; the others are there
+        except InputError as error:  # an error of one package; the others are there
             _terminal.warn(f"ackclock: {error}")
     if as_json:
         _terminal.show_json([{"name": name, "title": title} for name, title in found.items()])
@@ -267,7 +267,7 @@ def _run_one(name: str, options: Options) -> int:
 
 
 def specification_line(curve: Curve) -> str:
-    """What became of a claim under other readings, in a sentence."""
+    """Verdicts of a claim under other readings, in a sentence."""
     from ackclock.study.specification import told
 
     return told(curve)
@@ -434,7 +434,7 @@ def _registered(found: Study, file: Path | None) -> str:
 
 
 def _with_kernel(result: StudyResult, options: Options, progress: _terminal.Progress) -> StudyResult:
-    """What the kernel finds beside it, if that was asked for and the study has a part for it."""
+    """The result with the kernel's beside it, if that was asked for and the study has a part for the kernel."""
     if not options.kernel or result.study.kernel is None:
         return result
     part = result.study.kernel()

@@ -295,7 +295,7 @@ def export(
 
 
 ROWS = ("runs", "flows", "groups")
-"""What an exported table has a row for."""
+"""Things of which an exported table has a row each."""
 
 
 def plot(
@@ -558,7 +558,7 @@ def reached(results: Results, precision: Precision) -> str:
 
 
 def told_same(results: Results) -> list[str]:
-    """What to say of cells whose seeds do not matter."""
+    """A remark on cells whose seeds do not matter."""
     from ackclock.sweep.measures import SAME
 
     same, cells = len(results.same), results.runs["cell"].n_unique()

@@ -1,4 +1,4 @@
-"""What the terminal shows of a run: a table for each kind of result."""
+"""Tables that the terminal shows of a run: one for each kind of result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOMY = 100
 
 
 def tables(result: Run) -> list[Sheet]:
-    """What the terminal shows of a run."""
+    """Tables that the terminal shows of a run."""
     # as plain rows: polars takes longer to import than a short run takes
     found = [_flows(result)]
     for name, make in (
@@ -38,7 +38,7 @@ def tables(result: Run) -> list[Sheet]:
             found.append(make(result, rows))
     found.append(_links(result))
     if result.rows("fetches") and len(result.rows("flows")) > TOLD:
-        found.sort(key=lambda sheet: sheet.title != "fetches")  # of many that fetch, what matters is how long they took
+        found.sort(key=lambda sheet: sheet.title != "fetches")  # for many fetches, their duration comes first
     return found
 
 
@@ -69,7 +69,7 @@ def _flows(result: Run) -> Sheet:
 
 
 def _limits(flows: list[dict[str, Any]], labels: Sequence[str]) -> list[str]:
-    """What held each flow back, where there are few."""
+    """Causes that held each flow back, if there are few flows."""
     from ackclock._results.limits import held, sentence
 
     said = []

@@ -1,4 +1,4 @@
-"""What goes to the terminal and to the disk: tables, progress, and whether a folder can be written at all."""
+"""Output to the terminal and to the disk: tables, progress, and whether a folder can be written at all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def _harmless(console: Console, part: RenderableType) -> RenderableType:
-    """The same with names shown as text; what moves the terminal comes from rich's own styles alone."""
+    """A part with names shown as text; only rich's own styles may control the terminal."""
     from rich.segment import Segment, Segments
     from rich.text import Text
 
@@ -104,7 +104,7 @@ def _console(*, stderr: bool = False, width: int | None = None) -> Console:
     from rich.console import Console
 
     # rich keeps bold and dim under NO_COLOR; no-color.org asks for no escapes at all.
-    # What stands in brackets is a name of somebody's, no markup.
+    # Text in brackets is a name from outside, no markup.
     return Console(
         stderr=stderr,
         width=width,
@@ -220,7 +220,7 @@ def _clock(doing: Callable[[], str] | None) -> Iterator[Callable[[], None]]:
 
 
 def _wait(done: Future[Any], tick: Callable[[], None] = lambda: None) -> None:
-    # In slices, because the signal may reach another thread, and then wakes nobody here. Not by joining the thread: an
+    # In slices, because the signal may reach another thread, and then does not wake this one. Not by joining the thread: an
     # interrupted join takes it for ended (Python 3.11).
     while not done.done():
         futures.wait([done], timeout=0.1)
@@ -270,7 +270,7 @@ def writable_folder(folder: Path) -> None:
 
 
 def own_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse an --out that cannot be written, or in which something would be replaced that nobody of us has written; before anything runs.
+    """Refuse, before anything runs, an --out that cannot be written, or in which a file would be replaced that no command of ackclock has written.
 
     Parameters
     ----------

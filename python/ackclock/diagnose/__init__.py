@@ -92,24 +92,24 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis:
-    """What a capture tells of one direction of a connection.
+    """Diagnosis of one direction of a connection, from a capture.
 
     Parameters
     ----------
     connection
-        Its row of `ackclock.formats.Capture.connections`.
+        Row of the connection in `ackclock.formats.Capture.connections`.
     at
         Where it was captured, seen from the data: `sender`, `receiver`, `between` or `unknown`.
     missed
         Share of the data that the capture itself has missed.
     refused
-        Why there are no conclusions; empty if there are.
+        Reason why there are no conclusions; empty if there are some.
     causes
-        What held the sender back, the longest first; empty if refused.
+        Causes that held the sender back, the longest first; empty if refused.
     idle_s
         Time with nothing to send and nothing outstanding, s.
     path
-        What is known of the path; None if refused.
+        Findings about the path; None if refused.
     sentence
         The answer in one sentence.
     mss
@@ -117,15 +117,15 @@ class Diagnosis:
     replay
         The sender as it is read from the capture, instant by instant; None if refused.
     sent
-        Its transmissions, and which were lost; None if refused.
+        The sender's transmissions, and which were lost; None if refused.
     notes
-        What the capture does not tell, or tells only roughly.
+        Facts that the capture does not tell, or tells only roughly.
     answer
-        Where the limit is, what would change it, how sure that is; None if nothing is told at all.
+        Place of the limit, the change that would move it, and how sure that is; None if nothing is told at all.
     policer
         On the path, if the losses show one.
     early_bytes
-        What was in flight when slow start ended, if that was early and nothing was lost.
+        Bytes in flight when slow start ended, if that was early and nothing was lost.
     """
 
     connection: dict[str, Any]
@@ -178,7 +178,7 @@ class Diagnosis:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def limits(self, intervals: int = 200) -> pl.DataFrame:
-        """What held the sender back over time, as table `limits` of a run has it.
+        """Time by cause, interval by interval, in the form of table `limits` of a run.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Diagnosis:
         return pl.DataFrame({"t_s": edges[1:], **columns}).insert_column(1, flow)
 
     def summary(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """Diagnosis as plain values, for JSON."""
         from dataclasses import asdict
 
         return {
@@ -434,7 +434,7 @@ def _closed(played: Replay) -> bool:
 
 
 def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: bool = False) -> str:
-    """What stands behind the first cause."""
+    """Explanation of the first cause."""
     if not causes:
         return ""
     least = "" if path.identified else "at least "

@@ -1,7 +1,7 @@
-"""What if: a fitted scenario with one value changed, over the same seeds, beside the error of its fit.
+"""Changes to a fitted scenario, one value at a time, over the same seeds, beside the error of the fit.
 
-What concerns the path is changed in the model of the path. What concerns the sender alone is changed in the one of the two that fits
-better: the mirror loses what the capture has lost, whoever sends, and its application writes when the capture's did.
+Changes to the path are made in the model of the path, changes to the sender alone in that of the two models which fits better: the
+mirror loses the segments that the capture has lost, with any sender, and its application writes when the capture's did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES", "NOW", "Outcome", "what_if"]
 
 NOW = "as it is"
-"""What stands in place of a change in the first row of a model."""
+"""Name of the first row of a model, which has no change."""
 
 FASTER = 10
 """Where the capture tells only a bound of the rate, each change also runs over a path of so many times the rate and the queue."""
@@ -35,7 +35,7 @@ SEEN = 0.1
 """Share of the time in which the application was seen to wait, from which on the mirror, which repeats its writes, tells what a sender would do."""
 
 SAME = 0.05
-"""Of the time of the transfer: by which the change over both paths may differ."""
+"""Part of the transfer's time by which the effects over both paths may differ."""
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("congestion control reno", {"flows.0.congestion_control": "reno"}),
@@ -56,7 +56,7 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What a change does.
+    """Effect of a change.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class Outcome:
     tells
         The change is larger than the error of the fit, and goes one way with every seed; where the rate is a bound, over a faster path as well.
     unknown
-        The rate is a bound, and over a faster path the change would do something else: nobody knows.
+        The rate is a bound, and over a faster path the effect would be another: it is not known.
     model, error
-        Which model it was: `path` or `mirror`; and its error in the time of the transfer, as a part of it.
+        Model that was run: `path` or `mirror`; and its error in the time of the transfer, as a part of it.
     """
 
     name: str
@@ -168,7 +168,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
 
 def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
-    """What holds over the slowest path and over a faster one; where they differ, nobody knows."""
+    """Outcome that holds over the slowest path and over a faster one; unknown where they differ."""
     if other is None:
         return one
     if one.change is None or other.change is None:

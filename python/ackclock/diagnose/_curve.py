@@ -1,4 +1,4 @@
-"""What was in flight behind each part of the data, and which transmissions were lost: what a controller is told by.
+"""Bytes in flight behind each part of the data, and transmissions that were lost: the marks by which a controller is recognised.
 
 Both are by position in the data, not by time: a mirrored run loses the same segments, so both stay abreast however long they run.
 """
@@ -24,7 +24,7 @@ ECE, CWR, AE = 0x40, 0x80, 0x100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sent:
-    """What a capture shows of its sender's transmissions.
+    """The sender's transmissions, as a capture shows them.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ class Sent:
     lost
         Segments, counted from 1 as if all were full, and which of their transmissions was lost; 0 is the first.
     lost_at
-        The same, by the offset of their first byte, counted from 1.
+        Lost segments by the offset of their first byte, counted from 1.
     lost_in_order
-        The same segments, counted in the order in which they left first.
+        Lost segments, counted in the order in which they left first.
     lost_acks
         Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
     acks
-        How many came.
+        ACKs that came.
     first_flight
         Bytes that left before the first ACK of data came.
     ecn
-        What its SYN asks for: `off`, `ask` or `accecn`.
+        ECN that the sender's SYN asks for: `off`, `ask` or `accecn`.
     marks
         ACKs that tell of a mark.
     large
@@ -127,7 +127,7 @@ NEIGHBOURS = 4
 """ACKs on either side, of which one in four tells how many segments one stands for."""
 
 MOST_ACKS = 200_000
-"""Of which lost ones are looked for."""
+"""Greatest number of ACKs among which lost ones are looked for."""
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
@@ -174,8 +174,8 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
 
 
 def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
-    """What an ACK tells of as a rule while something is missing: more than one segment where the receiver tells of several at a time (Linux
-    waits for up to 1 ms), which many of its neighbours do then.
+    """Usual news of an ACK while something is missing: more than one segment if the receiver reports several at a time (Linux waits for up
+    to 1 ms), which many neighbours of the ACK show then.
     """
     made = []
     for i in range(len(steps)):
@@ -185,7 +185,7 @@ def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
 
 
 class Known:
-    """What the blocks have told of, apart."""
+    """Ranges that the blocks have told of, apart from each other."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -282,7 +282,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
 
 
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
-    """The same of a run with the trace of its flow.
+    """Curve of a run that has the trace of its flow.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ TRIPS = 3
 
 
 def early_end(played: Replay, path: Path, mss: int) -> int | None:
-    """What was in flight, bytes, when slow start ended; None unless that was early and without a loss.
+    """Bytes in flight when slow start ended; None unless that was early and without a loss.
 
     Parameters
     ----------

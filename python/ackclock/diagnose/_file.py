@@ -1,4 +1,4 @@
-"""What a capture is, asked before anything is told from it: whether the scale of windows is known, whether its clock ran back, whether packets are in it twice."""
+"""Questions to a capture before conclusions are drawn: whether the scale of windows is known, its clock ran back, packets are in it twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_STEP_S = 1e-3
 """A clock that runs back by less has read two processors."""
 
 UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
-"""Of windows whose scale nothing tells: they hold nobody back; and the largest there is (RFC 7323)."""
+"""Shift for windows of unknown scale, which then hold no sender back; and the largest shift (RFC 7323)."""
 
 AT_EDGE = 0.3
 """Share of data that reaches the end of the window, from which on the least scale that allows it is the scale."""
@@ -27,7 +27,7 @@ AT_EDGE = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the file is.
+    """Answers about the file.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Asked:
     window
         Whether the receiver's window is known: `known`, `inferred` from what was in flight, `unknown`.
     notes
-        What a reader has to know.
+        Facts that a reader has to know.
     refused
-        Why nothing can be told; empty if something can.
+        Reason why there can be no conclusions; empty if there can.
     """
 
     packets: pl.DataFrame

@@ -39,7 +39,7 @@ SEEDS = 8
 ACK_BYTES = 52
 
 MOST_BYTES = 2 * 10**9
-"""Of a transfer that is run."""
+"""Greatest transfer that is run, bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +105,7 @@ class Fit:
         return ""
 
     def summary(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """Fit as plain values, for JSON."""
         from dataclasses import asdict
 
         return {
@@ -181,13 +181,13 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
 
 
 def _whole_rate(bps: float) -> int:
-    """To four digits: nobody's link has more, and the estimate neither."""
+    """A rate to four digits: no link's rate has more, and neither has the estimate."""
     step = int(10 ** max(len(str(int(bps))) - 4, 0))
     return max(round(bps / step) * step, 1000)
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Its length where losses tell of it; else twice what stood in it at most."""
+    """Queue of the model: of the length that losses tell, else twice the longest queue seen."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)

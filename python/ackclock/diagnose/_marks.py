@@ -50,9 +50,9 @@ class Marks:
     trip: float
     reordered: bool = False
     lost: dict[int, float] = field(default_factory=dict)
-    """Offset of what is taken for lost and was not sent again since -> since when."""
+    """Offset of each segment that is taken for lost and was not sent again -> since when."""
     newest: tuple[float, float] = (float("-inf"), 0.0)
-    """Of what has come, as far as the sender knows: when it left, and its place among all that did."""
+    """Latest departure among the segments that have come, as far as the sender knows: time, and place among all departures."""
     una: int = 1
     _next: int = 0
     _nxt: int = 1
@@ -67,7 +67,7 @@ class Marks:
     """Offsets that are told to have come behind a hole."""
     _order: list[tuple[float, float, int]] = field(default_factory=list)
     _waits: dict[int, float] = field(default_factory=dict)
-    """Offset of what RACK waits for -> until when."""
+    """Offset of each segment that RACK waits for -> until when."""
 
     def left(self, start: int, length: int, t: float, at: float) -> None:
         """A segment left, for the first time or again."""

@@ -77,7 +77,7 @@ def mirrored(
     link = scenario.network.bottleneck
     hand = found.connection["handshake_rtt_s"]
     assert link is not None
-    if hand is not None and hand == hand:  # its packets are small and meet no queue of their own
+    if hand is not None and hand == hand:  # packets of a handshake are small and meet no queue of their own
         delay = int((hand - 16 * SYN_BYTES / units.whole(link.rate, units.RATE)) / 2 * 1e9)
         if 0 < delay < units.whole(link.delay, units.DURATION):
             values["network.bottleneck.delay"] = f"{delay} ns"

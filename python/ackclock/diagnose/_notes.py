@@ -1,4 +1,4 @@
-"""What a diagnosis cannot know, said beside what it says."""
+"""Limits of a diagnosis, told beside it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["ANY", "BOTH", "BUFFERED", "EITHER", "label", "notes", "together"]
 
 BOTH = "pacing or the congestion window"
-"""What held a paced sender back: which of the two, a capture does not show."""
+"""Cause that held a paced sender back; a capture does not show which of the two."""
 
 ANY = "pacing, the congestion window or a queue in the sender's host"
-"""The same where no queue stood on the path: what leaves a queue in the host leaves at a pace, too."""
+"""Cause that held a paced sender back while no queue stood on the path: packets from a queue in the host leave at a pace, too."""
 EITHER = "the congestion window or the send buffer"
-"""What held a sender back that has as much in flight in every round trip."""
+"""Cause that held back a sender that has as much in flight in every round trip."""
 
 BUFFERED = "the application or its send buffer"
-"""What held a sender back whose application writes behind ACKs, up to the same amount in flight."""
+"""Cause that held back a sender whose application writes behind ACKs, up to the same amount in flight."""
 
 WORTH_TELLING = 0.01
 """Share of the time: as near as causes are told otherwise."""
@@ -33,7 +33,7 @@ WORTH_TELLING = 0.01
 def together(
     seconds: Mapping[str, float], paced: bool, unqueued: bool = False, level: bool = False
 ) -> dict[str, float]:
-    """The same with the time of the congestion window under `pacing`, where the sender paces, and that of the host's queue where it may be one.
+    """Times by cause, with that of the congestion window under `pacing` if the sender paces, and that of the host's queue too if it may be one.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What was lost on the way to a capture at the receiver, by the identification of IP headers.
+"""Losses on the way to a capture at the receiver, from the identification of IP headers.
 
 Linux counts there what each end of a connection sends, repairs too. So the packets stand in the order in which they left, and a gap
-between two is what was lost between them: new data where the next packet is further on, else repairs, or the end of a flight whose repair
+between two is a loss between them: new data where the next packet is further on, else repairs, or the end of a flight whose repair
 comes next.
 """
 
@@ -102,7 +102,7 @@ def _parts(row: Row, mss: int) -> int:
 
 @dataclass(slots=True)
 class Departed:
-    """All that left: its order, how many repairs did not come, and of how many packets that did not come the capture does not tell what they were."""
+    """All packets that left, in order; the number of repairs that did not come; and the number of missing packets of unknown content."""
 
     made: list[Departure]
     repairs: int
@@ -119,16 +119,16 @@ class _Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Sender:
-    """What has left, as far as the numbers tell."""
+    """The sender's departures, as far as the numbers tell."""
 
     server: bool
     mss: int
     end: int
-    """Of the data that came in the whole capture."""
+    """End of the data that came in the whole capture."""
     trip: float
     marks: Marks
     comes: dict[int, list[float]]
-    """Offset of a segment -> when what came of it left."""
+    """Offset of a segment -> departures of its transmissions that came."""
     made: list[Departure] = field(default_factory=list)
     nxt: int = 1
     missing: list[int] = field(default_factory=list)
@@ -136,13 +136,13 @@ class _Sender:
     new: int = 0
     """Segments of new data that do not come before the next that does."""
     to: int = 1
-    """Offset of that one."""
+    """Offset of that next segment."""
     others: int = 0
-    """What else does not come until then: repairs, or the end of a flight if what comes is a repair itself."""
+    """Other packets that do not come until then: repairs, or the end of a flight if the next packet is a repair itself."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
     told: dict[float, float] = field(default_factory=dict)
-    """The same without what blocks had told of."""
+    """Bytes that each ACK acknowledges, less those that blocks had told of."""
     edges: dict[float, float] = field(default_factory=dict)
     """When ACKs were heard -> the end of the receiver's window then."""
     left_at: Counter[float] = field(default_factory=Counter)
@@ -202,11 +202,11 @@ class _Sender:
         return max(round(min(room, count + then - since - 1, count)), 0)
 
     def burst(self, before: float, count: int) -> int:
-        """The same where the next ACK is the one that released what came next: a full queue drops the end of what an ACK has released."""
+        """Missing packets of the ACK before, if the next ACK released the packet that came next: a full queue drops the end of a burst."""
         return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
 
     def at_once(self, heard: list[float], count: int) -> list[float]:
-        """The same where no ACK released the other: each ACK released what it acknowledges, as long as there was something, the first what is left."""
+        """Departures if no ACK released both packets: each ACK released as much as it acknowledges, while there was data, the first the rest."""
         made: list[float] = []
         for t in heard:
             room = max(round(self.told.get(t, 0.0) / self.mss), 1) - self.left_at[t]
@@ -299,7 +299,7 @@ def departures(
         pushed = bool(row[7] & PSH) if row[4] else pushed
         start, length = row[3], row[4]
         shakes = shakes or row[2] == "syn"
-        if pending and shakes and length and row[2] != "syn":  # its ACK of the SYN-ACK had no data
+        if pending and shakes and length and row[2] != "syn":  # the ACK of the SYN-ACK had no data
             found.lost(replace(pending.pop(0), t=t), start, 0, row, "ack")
         shakes = shakes and (row[2] == "syn")
         if length and row[2] != "syn":
@@ -421,7 +421,7 @@ def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, w
 
 
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
-    """What did not come between two packets with data: repairs that were due come first."""
+    """Assign the packets that did not come between two with data: repairs that were due come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
         must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
@@ -440,7 +440,7 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
 
 
 def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
-    """What comes is new data, or the first repair of the end of a flight, which had left behind what came last."""
+    """End a flight: the packet that comes is new data, or the first repair of that end, which had left after the packet that came last."""
     start, t = row[3], now.t
     again = (
         found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None

@@ -118,7 +118,7 @@ def _causes(found: Diagnosis) -> list[Section]:
 
 
 def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
-    """What was lost to a cause, as text."""
+    """Bytes lost to a cause, as text."""
     if lost_bytes is None or found.path is None:
         return NONE
     return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
@@ -193,7 +193,7 @@ def candidate_cells(one: Any) -> tuple[str, str, str]:
 
 def _flights(identity: Identity) -> Live:
     first = identity.candidates[0].name
-    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # of others the beginning ran
+    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # others ran in part
     beside = [name for name in whole if name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")

@@ -1,8 +1,8 @@
-"""What passed the bottleneck, packet by packet, and how long each had waited there.
+"""Packets that passed the bottleneck, and how long each had waited there.
 
 An ACK comes late or not, never early: the receiver holds some back (RFC 5681), or tells of several segments behind a hole at a time. But a packet has left
 the bottleneck before those behind it, by as much as these take there. So of all ACKs that follow within some round trips, the one that came with the least
-delay tells when. What was lost would have left behind the packet before it.
+delay tells when. A lost packet would have left behind the one before it.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Waits:
 
 @dataclass(slots=True)
 class Passed:
-    """What left, in its order, repairs too, and when an ACK told that it had come."""
+    """Departures in order, repairs included, and when an ACK told that each had come."""
 
     left: array[float] = field(default_factory=lambda: array("d"))
     size: array[int] = field(default_factory=lambda: array("l"))
     told: array[float] = field(default_factory=lambda: array("d"))
-    """-1 of what did not come, as far as anything tells."""
+    """Time of that ACK; -1 for packets that did not come, as far as the capture tells."""
     place: array[int] = field(default_factory=lambda: array("q"))
     """Bytes that had come with it, in the order in which they left."""
     lost: array[int] = field(default_factory=lambda: array("l"))
@@ -85,7 +85,7 @@ class Passed:
         return len(self.left) - 1
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
-        """These have come, and so many bytes with them."""
+        """Packets have come, and `delivered` bytes with them."""
         for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]

@@ -1,4 +1,4 @@
-"""What a connection's packets tell of its path: base RTT, the rate of the bottleneck or a bound of it, the queue, losses by kind."""
+"""Estimates of a path from a connection's packets: base RTT, the rate of the bottleneck or a bound of it, the queue, losses by kind."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LEAST_PACKETS, STRETCH = 100, 20
 """Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
 
 HALF, TIGHT = 0.5, 2e-3
-"""Of the pieces, by bytes: those that agree best, and how far apart they are where they tell the rate."""
+"""Share of the pieces, by bytes, that agree best; and their greatest distance if they tell the rate."""
 
 AGREE = 0.06
 """How far apart the half may be that agrees best: beyond it the pieces tell no rate, and what the transfer itself carried is a lower bound."""
 
 PLACE = 0.7
-"""Of the pieces, by bytes, from the slowest on, where they do not agree to `TIGHT`."""
+"""Share of the pieces, by bytes, from the slowest on, that is taken if they do not agree to `TIGHT`."""
 
 OPEN = 0.5
 """Part of the largest window so far: below it the receiver's application sets the pace, not the path."""
@@ -118,7 +118,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # it shows as much of those by chance
+        if blurred and (found.paced or random + between > full):  # chance alone shows as much of those
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -140,7 +140,7 @@ def estimate(
 
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
-    """What was delivered in pieces of time in which a queue stood; without such, the most of any round trip.
+    """Rate of delivery in pieces of time in which a queue stood; without such pieces, the most of any round trip.
 
     Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
     and then together show more. Where half of them, by bytes, agree, these have the rate; else `PLACE` of them show at most so much.

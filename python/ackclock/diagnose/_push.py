@@ -1,8 +1,8 @@
-"""What PSH means in a capture: the end of a write, or nothing.
+"""Meaning of PSH in a capture: the end of a write, or nothing.
 
 Linux marks the last segment of a write, one whenever half the largest window was written since the last mark (`forced_push`), and the last segment of every
-packet of several segments (`__tcp_transmit_skb`). Other stacks, ours among them, mark what nothing follows. Which of them it is, the capture tells: where bursts
-that a window or a pace has ended are marked as well, the mark tells nothing. A segment that is not full ends what was written in any case.
+packet of several segments (`__tcp_transmit_skb`). Other stacks, ours among them, mark segments that nothing follows. The capture shows which
+stack it is: where bursts that a window or a pace has ended are marked as well, the mark tells nothing. A segment that is not full ends what was written in any case.
 """
 
 from __future__ import annotations

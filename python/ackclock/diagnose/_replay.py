@@ -36,16 +36,16 @@ SLICE = 50_000
 """Rows that are plain values at a time."""
 
 UNKNOWN = (0.0, 2, 0, 0)
-"""Of what did not leave as one packet."""
+"""Entry of `sent_at` for bytes that did not leave as one packet; it counts as sent twice."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Replay:
-    """What a replay has found; times are seconds from the first packet of the capture."""
+    """Result of a replay; times are seconds from the first packet of the capture."""
 
     instants: list[Instant]
     causes: list[str]
-    """Of the time behind each instant but the last."""
+    """Cause of the time behind each instant but the last."""
     seconds: dict[str, float]
     carried: dict[str, int]
     """Bytes that arrived while each cause held."""
@@ -54,7 +54,7 @@ class Replay:
     timeouts: int = 0
     paced: bool = False
     level: bool = False
-    """Not paced, and as much in flight in every round trip."""
+    """The sender does not pace, and has as much in flight in every round trip."""
     buffered: bool = False
     """The application may have waited for room in the send buffer."""
     small: bool = False
@@ -312,7 +312,7 @@ class _Sender:
             self._comes(t, self.una, ack)
             covered = sum(min(b, ack) - a for a, b in self.sacked if a < ack)
             now.acked += ack - self.una - covered
-            told = any(a < ack <= b for a, b in self.sacked)  # it had arrived long ago
+            told = any(a < ack <= b for a, b in self.sacked)  # the segment had arrived long ago
             self.sacked = [(max(a, ack), b) for a, b in self.sacked if b > ack]
             self.sacked_bytes = sum(b - a for a, b in self.sacked)
             if kind == UNSEEN:

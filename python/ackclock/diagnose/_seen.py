@@ -1,4 +1,4 @@
-"""What any capture tells, wherever it was taken: what is said of one from which a sender's waits cannot be read."""
+"""Facts that any capture tells, wherever it was taken: the answer where a sender's waits cannot be read."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def seen(
 
 
 def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...], Answer]:
-    """The same of a capture that lacks packets: long silences behind an ACK of all that was sent, and a window that was shut, show all the same.
+    """Facts and answer for a capture that lacks packets: long silences behind an ACK of all data, and a window that was shut, show nevertheless.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
             made.append((last, 1, at, one.row))
     if not any(
         row[7] & FIN for row in own
-    ):  # what left behind the last packet did not come any more before the capture ended
+    ):  # data that left behind the last packet did not come before the capture ended
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -152,7 +152,7 @@ def _by_holes(
         left = max(begins if heard is None else heard, last)
         before, last = last, left
         if kind == "late":
-            continue  # its hole stands for it
+            continue  # the hole stands for the late packet
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
             # more was written than had come, and no ACK released it: it had left before, was lost, and a timer sent it again
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
@@ -196,7 +196,7 @@ def _beside(
     times: dict[int, list[tuple[float, float]]],
     trip: float,
 ) -> tuple[list[float], bool]:
-    """The same ticks on the clock of the ACKs, and whether ACKs tell where a tick ends.
+    """Beginnings of the ticks on the clock of the ACKs, and whether ACKs tell where a tick ends.
 
     No packet leaves before the ACK that it echoes, so none of these comes behind the end of the tick in which the packet left. Where many packets leave
     with their ACKs, the latest of these comes just before that end. What came over the path tells the beginning less well: all may have stood in a queue.
@@ -213,7 +213,7 @@ def _beside(
 
 
 class _Acks:
-    """What the receiver sent, by its timestamps."""
+    """Packets of the receiver, by its timestamps."""
 
     def __init__(self, rows: list[tuple[Any, ...]], server: bool) -> None:
         self.all: list[tuple[float, tuple[Any, ...]]] = []

@@ -1,4 +1,4 @@
-"""What a sender must have sent although the capture does not show it.
+"""Transmissions that a sender must have made although the capture does not show them.
 
 Where SACK tells that three segments have come behind a hole, a sender repairs it at once (RFC 6675, RFC 8985). If the capture shows that
 repair only later, or not at all, there was another one before: lost on the way to a capture at the receiver, or missed by the capture.
@@ -128,12 +128,12 @@ def _due(
         if una < high or not sacked or kind == "syn":
             continue
         if more:
-            continue  # of the same ACK
+            continue  # a further block of this ACK
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
         if bisect_left(repairs.get(una, []), t + wait) or (receiver and una not in repairs):
-            continue  # it is due, or on its way
+            continue  # the repair is due, or on its way
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0)))
         high = nxt
     return made
@@ -193,7 +193,7 @@ def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) ->
     steps: list[int] = []
     reached: list[
         tuple[int, int]
-    ] = []  # of ACKs: row, what it acknowledges; with one more segment where it tells of a hole
+    ] = []  # for each ACK: row, and end of its data; one segment more if it tells of a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
     short = False  # the last packet: then there was no more to send

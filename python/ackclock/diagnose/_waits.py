@@ -1,7 +1,7 @@
-"""What each wait of a sender waited for, by how it ended.
+"""Causes of a sender's waits, by how each wait ended.
 
 The rule is the sender's own. Where an ACK comes and releases data, the window had stopped it; where new data leaves without an ACK, the application or pacing had.
-So the cause of a wait shows when it ends, and what says nothing gets the cause of what follows.
+So the cause of a wait shows when it ends, and a wait whose end says nothing gets the cause of the next one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ EVEN = 3
 
 @dataclass(slots=True)
 class Instant:
-    """What happens at one time, and how things stand behind it."""
+    """Events of one time, and the state behind them."""
 
     t: float
     acked: int = 0
@@ -69,7 +69,7 @@ class Instant:
     pushed: bool = False
     """The last packet of new data ends what was written, or is short."""
     expired: bool = False
-    """The retransmission timer has."""
+    """The retransmission timer has expired."""
     probe: bool = False
     una: int = 1
     nxt: int = 1
@@ -164,14 +164,17 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             waited = then.t - sent_at[i]
             while waits and waits[-1][0] >= i:
                 waits.pop()
-            pace = max(usual, LONGER * waits[-1][1]) if waits else usual  # it changes: what came just before tells more
+            pace = (
+                max(usual, LONGER * waits[-1][1]) if waits else usual
+            )  # the pace changes: the packets just before tell more
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = often and ended[i] and then.pushed and not full
-            # it waited for the ACK of another small one, or for an answer that came with one: ACKs before that had made room; or nothing was left behind it as
-            # nothing was before, while a window that holds a program back keeps more than it lets leave
+            # the segment waited for the ACK of another small one, or for an answer that came with one: ACKs before that
+            # had made room. Or nothing was left behind it, as before it, while a window that holds a program back keeps
+            # more than it lets leave.
             follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
@@ -297,8 +300,8 @@ def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
-    """Of the last packet with new data: whether it ended what was written, and when it left; where the last that did so ends; and what was
-    in flight with it, if no repair has made the window smaller since.
+    """Last packet with new data, for each instant: whether it ended a write, and when it left; the end of the last one that ended a write; and
+    the bytes in flight with it, if no repair has made the window smaller since.
     """
     ended, left, ends, flights = [], [], [], []
     pushed, at, end, flight = True, 0.0, 0, 0

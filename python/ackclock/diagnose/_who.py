@@ -33,13 +33,13 @@ CELLS = 200
 SEGMENTS_PER_CELL = 8
 
 LEAST_SEGMENTS = 400
-"""Of a transfer, below which its flight says too little."""
+"""Segments of a transfer, below which its flight says too little."""
 
 MOST_BYTES = 60_000_000
-"""What is compared: the beginning of a longer transfer."""
+"""Bytes that are compared: the beginning of a longer transfer."""
 
 RATE_OFF, DELAY_OFF = 3e-4, 1e-3
-"""By which part the fitted rate and delay may be wrong."""
+"""Parts by which the fitted rate and delay may be wrong."""
 
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
 """The paths that a candidate in the race runs over: how many times `RATE_OFF` and `DELAY_OFF` beside the fitted one."""
@@ -53,8 +53,8 @@ IN_RACE = 4.0
 CLEARLY = 0.1
 
 FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
-"""The same of a first look at the beginning of the data, that part of it: who is so far off there is not run to the end. Wider, because
-who draws lots may begin unlike itself."""
+"""Part of the data for a first look, and the bounds there: a candidate beyond them is not run to the end. They are wider, because a
+controller that draws random numbers may begin unlike itself."""
 
 FIRST_OFF = 3
 """Runs after which a candidate is left that is `HOPELESS` times less likely than the best."""
@@ -62,7 +62,8 @@ FIRST_OFF = 3
 HOPELESS = 1e6
 
 NAMED = 0.1
-"""Part by which the flight of the best may be off, beyond which nobody is named: a host that paces, cuts or wakes otherwise than ours looks like another."""
+"""Part by which the flight of the best may be off; beyond it no controller is named: a host that paces, cuts or wakes in its own way
+looks like another controller."""
 
 FAR = 1.5
 """How many times as far from its own runs as these are from each other a capture may be."""
@@ -106,23 +107,23 @@ class Identity:
     Parameters
     ----------
     names
-        The best one; with it those whose runs are the same to the last segment here, which nobody can tell from it.
+        The best one, and those whose runs are equal to it to the last segment, so that no capture can tell them apart.
     others
         Those that the capture does not decide against either.
     refused
-        Why nothing is said; empty if something is.
+        Reason why there is no answer; empty if there is one.
     nearest
-        The nearest, which is named in the answer "none of these".
+        The nearest candidate, which is named in the answer "none of these".
     candidates
-        All that ran, the likeliest first.
+        Candidates that ran, the likeliest first.
     left_out
-        Names, and why they did not run.
+        Names of others, and why they did not run.
     curves
         Flight in segments over parts of the data: the capture's (""), and those of the candidates.
     scenario
         The mirrored scenario of the best.
     whole_bytes
-        Of the data that was compared.
+        Size of the data that was compared.
     """
 
     names: tuple[str, ...] = ()
@@ -155,7 +156,7 @@ class Identity:
         return said + "."
 
     def summary(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """Identity as plain values, for JSON."""
         from dataclasses import asdict
 
         return {
@@ -234,7 +235,7 @@ def identify(
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
-    """Those that are at most so many times as far as the nearest, or not clearly off."""
+    """Candidates that are at most `times` as far as the nearest, or not clearly off."""
     most = max(times * min(near.values()), clearly)
     return [name for name, off in near.items() if off <= most]
 
@@ -274,7 +275,7 @@ def _compared(found: Diagnosis) -> int:
 
 
 def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
-    """Those whose SYN looks like the capture's. One that needs exact marks lets its SYN be marked too (ECT), unless a router has cleared that."""
+    """Candidates whose SYN looks like the capture's. One that needs exact marks lets its SYN be marked too (ECT), unless a router has cleared that."""
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
     ect, as_sent = found.connection["syn_ect"], found.at == "sender"
     fitting, left_out = [], []
