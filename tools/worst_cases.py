@@ -247,7 +247,7 @@ def pairs(page: Page) -> None:
 
 
 def beside(page: Page) -> None:
-    """How much less each leaves to each than another of its kind does."""
+    """Harm of each controller to each other one: how much less it leaves than a flow of the victim's own kind would."""
     names = controllers()
     rows = []
     for name in names:

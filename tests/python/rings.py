@@ -74,7 +74,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what a phase of a test has cost; of the beginning, what its fixtures have."""
+    """Note the cost of a test, and that of its fixtures apart."""
     told = dict(report.user_properties)
     if report.when != "teardown" and told:  # of a worker that has crashed nothing is known
         what = report.nodeid if report.when == "call" else f"fixtures of {report.nodeid}"

@@ -303,7 +303,7 @@ pub struct Config {
     pub dsack: bool,
     /// Use of ECN.
     pub ecn: EcnUse,
-    /// How, if it is accurate.
+    /// Rules of accurate ECN, where it is used.
     pub accecn: AccEcnRules,
     /// ECN-capable packets carry ECT(1) (RFC 9331) and not ECT(0).
     pub ect1: bool,

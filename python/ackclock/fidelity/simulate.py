@@ -56,7 +56,7 @@ def sharing() -> Values:
     """Two cubic flows on n2; the second starts as much later as it did for each seed of the data."""
     values: Values = {name: [] for name in (reference.AGGREGATE, reference.FIRST_SHARE, reference.RETRANSMISSIONS)}
     for late_us in reference.second_starts_us():
-        # The second flow connects that much after the first one is connected: the zero of the kernel's time.
+        # The second flow connects `late_us` after the first one is connected, which is time 0 in the kernel's data.
         second_us = path.N2.handshake_ns // 1000 + late_us
         scenario = path.bulk(path.N2, "cubic", seconds=SHARING_SECONDS, starts_us=(0, second_us))
         flows = run(scenario).flows

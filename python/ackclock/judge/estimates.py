@@ -74,7 +74,7 @@ def heavy(influence: Array) -> bool:
 
     Notes
     -----
-    Of exponential backoffs that outlast a loss each doubles the wait with a probability of more than a half: the mean has no finite value, and an
+    Exponential backoffs that outlast a loss each double the wait with a probability of more than a half: the mean has no finite value, and an
     interval of Student's t covers it in half of the cases.
 
     Differences of two scales, such as of a timeout in one pair of a hundred beside some packets' time in the others, look alike where the one ends

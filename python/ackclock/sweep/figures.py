@@ -200,7 +200,7 @@ AFTER = "run.goodput_bps"
 
 
 def _after(seen: View, results: Results, prepared: Callable[[View], View]) -> View:
-    """With the goodput after the warm-up, as the delays beside it are; as it is without a warm-up, or where neither was kept."""
+    """The view with the goodput after the warm-up, to match the delays beside it; unchanged without a warm-up, or if neither was kept."""
     if not warmed_up(results.sweep) or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
         return seen
     other = prepared(view(results, AFTER)).runs.select("cell", "seed", AFTER)

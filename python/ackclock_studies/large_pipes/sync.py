@@ -45,17 +45,17 @@ class Together:
     Parameters
     ----------
     flows
-        Of FAST.
+        Number of FAST flows.
     queue
-        In units of N alpha, what they mean to keep there.
+        Size of the queue, in units of N alpha: the packets that the flows mean to keep there.
     crossed
         Whether two flows of NewReno are among them.
     alone
-        Without other users, starts drawn: what is seen then comes from the flows themselves.
+        Without other users, starts drawn: all effects then come from the flows themselves.
     by_rate
         alpha is 8, 20 or 200 by the rate of a flow.
     sender
-        Who sends; others than FAST are for comparison.
+        Controller of the flows; others than FAST are for comparison.
     """
 
     flows: int

@@ -19,7 +19,7 @@ RATE, MSS, BASE = 8e6, 1000, 0.1
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:
-    """When each left, and when the ACK of it came; ACKs of one time are one."""
+    """Packets by the times at which each left and its ACK came; ACKs of one time are one."""
     made = Passed()
     for left, _ in packets:
         made.add(left, size)
@@ -142,7 +142,7 @@ def test_the_rate_behind_acks_that_come_together(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("lossy", 37), ("transfers", 5), ("transfers", 48)])
 def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number):
-    """At the receiver: the end of a burst, and the end of a transfer. 1.1 to 4.1 % of the time were told of another cause."""
+    """Captures at the receiver lose the end of a burst or of a transfer. 1.1 to 4.1 % of the time once went to another cause."""
     one = scenario(kind, number).set("record.limits_interval", "5 ms")
     path = tmp_path / "transfer.pcapng"
     run = ackclock.run(one, pcap=path, pcap_at="receiver", snaplen=96, seed=9203)

@@ -1,4 +1,4 @@
-"""What the engine does for speed alone changes nothing: digests, tables and captures, of all kinds of scenarios, with none of its
+"""Shortcuts of the engine, which exist for speed alone, change nothing: digests, tables and captures, of all kinds of scenarios, with none of its
 shortcuts and with each one alone."""
 
 from __future__ import annotations

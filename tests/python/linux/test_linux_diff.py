@@ -172,7 +172,7 @@ def test_drawn_families_are_judged_the_same_with_any_number_of_guests(kernel: li
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_bbr_draws_the_phases_that_the_kernels_does(kernel: linux.Kernel, seed: int) -> None:
-    """It draws at the end of Drain and of each ProbeRTT, ten seconds apart."""
+    """BBR draws a phase at the end of Drain and of each ProbeRTT, ten seconds apart."""
     result = compare(bulk(N1, "bbr", seconds=25), seed=seed)
     assert result.divergence is None, result.divergence
 

@@ -80,7 +80,7 @@ def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are made; the limit is the file's or the command's, and none of what the sweep is."""
+    """The other runs are made. The limit comes from the file or the command, and is no part of the sweep's identity."""
     file, store = tmp_path / "k.toml", tmp_path / "k.sweep"
     file.write_text('time_limit = "300 ms"\n' + SWEEP.replace("seeds = 8", "seeds = 1") + AXIS)
     sweep = [str(file), "--out", str(store), "--jobs", "1"]

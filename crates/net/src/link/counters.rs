@@ -19,7 +19,7 @@ pub struct Counters {
     pub dropped_loss: u64,
     /// Packets dropped by the queue: when it was full, or by its own rule.
     pub dropped_queue: u64,
-    /// Packets dropped before the counting began, by either.
+    /// Packets that loss model or queue dropped before the counting began.
     pub dropped_before: u64,
     /// Packets taken from the far end.
     pub delivered: u64,

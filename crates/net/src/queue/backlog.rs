@@ -22,7 +22,7 @@ struct Run {
 }
 
 impl Run {
-    /// From the start of the last one to that of the next.
+    /// Time between the start of the last transmission and that of the next one.
     #[inline]
     fn gap(&self, start: Time) -> Span {
         Span(start.0 - self.last.0)

@@ -50,9 +50,9 @@ impl Connection {
             || (seg.seq < self.receiver.next() && self.is_repeated(now, seg))
     }
 
-    /// PAWS (RFC 7323 §5.3 R1): the timestamp is older than the latest one, as that of a segment is that was overtaken by its own
-    /// retransmission. What brings nothing but the ACK and window that are known passes (Linux `tcp_disordered_ack_check`), and of
-    /// numbers that were received before there is no answer.
+    /// PAWS (RFC 7323 §5.3 R1): the timestamp is older than the latest one, as if the segment's own retransmission had overtaken it.
+    /// A segment that repeats only the known ACK and window passes (Linux `tcp_disordered_ack_check`); data that was received before
+    /// is not answered.
     fn is_overtaken(&mut self, now: Time, seg: &Segment) -> bool {
         let rcv_nxt = self.receiver.next();
         let plain = seg.seq_len() == 0;
