@@ -9,7 +9,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -362,10 +362,11 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """The first of these that was sampled."""
+        """The first of these that was sampled, and has values."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
-                return str(self.plot(what)._repr_html_())
+                with suppress(InputError):
+                    return str(self.plot(what)._repr_html_())
         return ""
 
     def _has_rows(self, name: str) -> bool:

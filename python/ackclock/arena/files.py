@@ -320,7 +320,7 @@ def pareto(table: Table) -> Figure:
     return Figure(
         name="pareto",
         title=f"{along.capitalize()} against {across}, over all draws in which they count",
-        caption="Better is up and to the right. The line joins entries that nobody beats in both.",
+        caption="Better is up and to the right. The line joins entries that no other entry beats in both.",
         draw=draw,
         data={"pareto": data},
     )

@@ -172,8 +172,8 @@ def page(found: Found, parted: Parting, confirmed: Confirmed | None) -> report.P
         conclusion=conclusion(found),
         summary=(
             f"An adversary may choose an environment within a budget: {_about(found)}. Each environment is simulated with the target "
-            "and with each reference. The score is what the target lacks of what a reference gets there, so an environment in which "
-            "nobody gets anything scores 0."
+            "and with each reference. The score is how much less the target gets than a reference, so an environment in which "
+            "neither gets anything scores 0."
         ),
         sections=tuple(sections),
         scenarios={"worst.toml": found.runs.scenario(found.worst).to_toml()},

@@ -2,7 +2,7 @@
 
     python tools/coverage.py
 
-prints the tables of `docs/studies/tolerance.md`. Data are drawn as the studies' are: pairs of times under common losses, counts of rare events, ties, tails.
+records the table of the book of numbers (`interval-coverage`). Data are drawn as the studies' are: pairs of times under common losses, counts of rare events, ties, tails.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def readme(study: Study, plan: str) -> str:
 
 {study.title.rstrip(".")}{"" if study.title.endswith(("?", "!")) else "."} {" ".join(study.summary.split())}
 
-It repeats:
+Publications that it repeats:
 
 {cited}
 ## Run it
@@ -265,6 +265,6 @@ This artefact was written with {pinned}.
 | | complete | {whole} |
 | | exercisable | `reproduce.sh`; `ackclock study run {asked(study)} --seeds N`, `--readings` |
 | reusable | can be extended | `ackclock study new`; every cell is a scenario file in the report |
-| available | an archive with a permanent identifier | to be deposited by whoever publishes it |
-| results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, by somebody else |
+| available | an archive with a permanent identifier | to be deposited by its publisher |
+| results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, run by others |
 """

@@ -93,6 +93,29 @@ def test_a_planted_long_page_is_found(prose, tmp_path):
     assert prose.check_pages(tmp_path, names, {"README.md": 950, "docs/how-to/planted.md": 1501}) == []
 
 
+def test_words_of_programs_are_not_counted_as_written_by_hand(prose, tmp_path):
+    pages = {
+        "docs/how-to/planted.md": "five words are by hand\n",
+        "docs/studies/planted.md": "two words\n\n<!-- verdicts prr -->\n\n| a | b |\n\n<!-- . -->\n",
+        "docs/planted.md": "# Made\n\n<!-- written by tools/a.py -->\n\nA sentence.\n\n| a | b |\n",
+        "docs/reference/scenario.md": "of the schema\n",
+        "docs/decisions/0001-planted.md": "a record\n",
+        "examples/planted.md": "no page\n",
+    }
+    for name, text in pages.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = prose.words_by_page(tmp_path, pages)
+    assert {name: hand for name, (hand, _) in found.items()} == {
+        "docs/how-to/planted.md": 5,
+        "docs/studies/planted.md": 2,
+        "docs/planted.md": 9,
+    }
+    assert prose.check_book(found, 16) == []
+    [said] = prose.check_book(found, 15)
+    assert said.startswith("documents: 16 words written by hand; allowed: 15")
+
+
 def test_a_planted_area_of_a_release_is_found(prose):
     text = "# Changelog\n\n## 0.9.0 (2026-01-01)\n\n### New\n\n" + "- One.\n" * 16 + "\n### Fixed\n\n" + "- One.\n" * 15
     assert prose.check_changelog(text, {}) == ["CHANGELOG.md: 0.9.0 New has 16 lines; allowed: 15"]
