@@ -105,7 +105,7 @@ def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
 
 
 def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, float]:
-    """How long a queue stood on the path, s, and the rate of payload at which data came steadily meanwhile, bit/s, 0 if it did not.
+    """Time in which a queue stood on the path, s, and the rate of payload at which data came steadily meanwhile, bit/s, 0 if it did not.
 
     A packet that does not echo the timestamp of an ACK left before that ACK was heard. Where such a packet comes later than a round trip behind that ACK, both
     together were that much longer on their way than over the empty path, whatever the sender waited for.
@@ -164,7 +164,7 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
-    """How long the receiver waited, s, before it acknowledged two segments and more of which nothing more came, and how often.
+    """Time in which two segments and more lay at the receiver and nothing more came before it acknowledged them, s, and the number of such waits.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tup
 
 
 def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Flights:
-    """What the sender had heard when it was silent between flights.
+    """Silences of the sender between flights, by the ACKs that it had heard.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Fl
         From an ACK to what it releases, s.
     """
     found = Flights()
-    times: list[float] = []  # of ACKs of something new: when, what, and the window
+    times: list[float] = []  # times of ACKs of something new
     acks: list[tuple[int, int]] = []
-    said: list[float] = []  # of data of the receiver
+    said: list[float] = []  # times of data of the receiver
     nxt = una = 1
     before: float | None = None
     ended = False
