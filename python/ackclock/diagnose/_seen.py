@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ackclock.diagnose._answer import Answer
+from ackclock.diagnose._trips import flights, late, queued, trips
 from ackclock.text import rate as told_rate
 from ackclock.text import seconds as told_seconds
 from ackclock.text import share
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
+
+    from ackclock.diagnose._trips import Trips
 
 __all__ = ["beyond", "seen", "without_some"]
 
@@ -49,6 +52,9 @@ TIMER_S = 1.0
 
 AGAIN = 3
 """Times that the same segment is sent again without an answer, from which on nothing came through."""
+
+FLIGHTS, HELD = 5, 3
+"""Silences between flights that an ACK ended, from which on they tell; and how many times longer they are than others."""
 
 SHUT = 0.5
 """Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
@@ -160,6 +166,10 @@ def seen(
             else "a program that writes sooner or more",
             sure="sure" if quiet > SURE * life else "likely",
         )
+    passes = trips(packets, server=server)
+    where = None if passes is None else _waits(packets, row, passes, life, server=server, mss=mss)
+    if where is not None:
+        return tuple(made), where
     pace = _pace(own, mss=mss, trip=row["handshake_rtt_s"])
     if pace is not None and row["most_window"] > 2 * pace / 8 * row["handshake_rtt_s"]:
         return tuple(made), Answer(
@@ -176,6 +186,9 @@ def seen(
             helps="a higher initial window, or a shorter way",
             sure="likely",
         )
+    where = None if passes is None or holes else _flown(packets, row, passes, life, server=server, mss=mss)
+    if where is not None:
+        return tuple(made), where
     if idle > SHUT * life:
         what = f"no data came for {share(idle / life)} of the time; whether the {sender} had none or waited does not show here"
         return tuple(made), Answer(
@@ -189,6 +202,56 @@ def seen(
         what="what the sender waited for does not show in this capture",
         helps="a capture at the sender tells",
         sure="not told",
+    )
+
+
+def _waits(
+    packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
+) -> Answer | None:
+    """The answer where ACKs came late, or a queue stood on the path."""
+    receiver = "client" if server else "server"
+    waited, times = late(packets, server=server, mss=mss, passes=passes)
+    if waited > LIKELY * life:
+        return Answer(
+            where=receiver,
+            what=f"it acknowledged late: two segments and more lay there, and nothing came, for {share(waited / life)} of the time (waits: {times:,})",
+            helps=f"a look at what kept the {receiver} or its network card busy: the sender waited for its ACK",
+            sure="likely",
+        )
+    stood, rate = queued(packets, server=server, back=passes.back) if row["timestamps"] else (0.0, 0.0)
+    if rate and stood > SURE * life:
+        return Answer(
+            where="network",
+            what=f"a queue stood on the path for {share(stood / life)} of the time, and data came out of it at {told_rate(rate)} of payload",
+            helps="nothing at either end would make it faster",
+            sure="likely",
+        )
+    return None
+
+
+def _flown(
+    packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
+) -> Answer | None:
+    """The answer where flight follows flight with a silence between that an ACK ends."""
+    sender, receiver = ("server", "client") if server else ("client", "server")
+    found = flights(packets, server=server, mss=mss, back=passes.back)
+    if row["lost"] or len(found.sizes) < FLIGHTS or found.held < HELD * (found.free + found.asked + found.full):
+        return None
+    if found.held < LIKELY * life:
+        return None
+    how = f"it sent flights of {min(found.sizes):,} to {max(found.sizes):,} bytes, and was silent for {share(found.held / life)} of the time until ACKs of each had come back"
+    if found.short > found.held / 2:
+        return Answer(
+            where=sender,
+            what=f"{how}; most ended in a short segment, so its program or its send buffer gave no more at a time",
+            helps="a program that writes sooner or more, or a larger send buffer (notsent and sndbuf_limited of ss -ti there tell which)",
+            sure="likely",
+        )
+    return Answer(
+        where=sender,
+        what=f"{how}; nothing was lost, and the {receiver}'s window had room",
+        helps=f"a larger window at the {sender} (initial window, congestion control, send buffer: ss -ti there tells which), or a shorter way",
+        sure="likely",
     )
 
 

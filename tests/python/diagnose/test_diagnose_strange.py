@@ -397,14 +397,16 @@ def test_a_time_in_which_all_is_acknowledged_is_the_applications_wherever_it_is_
     assert any("in 3 pauses" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("every", "where"), [(1e-3, "network"), (0, "not told")])
-def test_data_that_comes_steadily_has_passed_a_bottleneck(tmp_path, every, where):
-    """A segment a millisecond, 500 of them; or 500 in bursts of 20."""
+@pytest.mark.parametrize(
+    ("every", "apart", "where"), [(1e-3, 0, "network"), (0, 0.02, "server"), (0, 0.035, "not told")]
+)
+def test_data_that_comes_steadily_has_passed_a_bottleneck(tmp_path, every, apart, where):
+    """A segment a millisecond, 500 of them; or 500 in bursts of 20, one in each round trip, or later than that."""
     made, trip = Hand(), 0.02
     of_receiver(made, trip)
     made.add(0.03, 1, 1, 1, 100, 65535, ACK | PSH)
     for n in range(500):
-        at = 0.05 + (n * every or n // 20 * 0.02 + n % 20 * 1e-5)
+        at = 0.05 + (n * every or n // 20 * apart + n % 20 * 1e-5)
         made.add(at, 0, 1 + 1460 * n, 101, 1460, 65535, ACK, ttl=50)
         made.add(at + 5e-6, 1, 101, 1 + 1460 * (n + 1), 0, 65535, ACK)
     found = diagnose(made.write(tmp_path / "steady.pcap"))

@@ -1,0 +1,261 @@
+"""Round trips as any place shows them: a queue on the path, flights with silence between them, ACKs that come late.
+
+No time at the sender is needed. How long an answer takes to pass by is known from the handshake, and what the sender cannot have heard yet, it cannot have
+answered.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Flights", "Trips", "flights", "late", "queued", "trips"]
+
+SILENT = 0.3
+"""Part of the sender's round trip, from which on a time without data lies between two flights."""
+
+EARLY, LATER = 0.85, 1.25
+"""Parts of the sender's round trip between which an ACK has passed before what it released."""
+
+LATE_S, LATE_TRIPS = 0.03, 3
+"""An ACK of two segments and more is late behind so long a time, and so many round trips: a delayed one waits for the second segment only (RFC 9293)."""
+
+STANDS, LEAST_QUEUE_S = 0.25, 2e-3
+"""A queue stands where data takes so much longer than over the empty path: a part of the round trip, and at least so long."""
+
+STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
+"""Share of the time with a queue in which data came at one rate, how near that is, in how many pieces at least, of at most how long."""
+
+WRAP = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trips:
+    """Round trips to both sides of the place, s.
+
+    Parameters
+    ----------
+    back
+        From an ACK to what it releases at the sender, at least.
+    ahead
+        From data to its ACK, at least.
+    """
+
+    back: float
+    ahead: float
+
+
+@dataclass(kw_only=True, slots=True)
+class Flights:
+    """Times between flights, s.
+
+    Parameters
+    ----------
+    held
+        No ACK came to the sender, and one did when the next flight left, while the receiver's window had room.
+    short
+        Part of `held` behind flights that end in a short segment: nothing more was written then.
+    full
+        The same, with no room.
+    free
+        ACKs came, and nothing left.
+    asked
+        The receiver had sent data that the next flight may answer.
+    sizes
+        Bytes in flight in each time that was held.
+    """
+
+    held: float = 0.0
+    short: float = 0.0
+    full: float = 0.0
+    free: float = 0.0
+    asked: float = 0.0
+    sizes: list[int] = field(default_factory=list)
+
+
+def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
+    """Round trips of the handshake; None if it was not seen whole.
+
+    Parameters
+    ----------
+    packets
+        Of `ackclock.formats.read_capture`.
+    server
+        Whether the data is the server's.
+    """
+    syn = answer = done = None
+    for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(64).iter_rows():
+        if kind == "syn" and not from_server and answer is None:
+            syn = t
+        elif kind == "syn" and from_server and syn is not None and answer is None:
+            answer = t
+        elif answer is not None and not from_server and kind != "syn":
+            done = t
+            break
+    if syn is None or answer is None or done is None:
+        return None
+    back, ahead = answer - syn, done - answer
+    return Trips(back=back, ahead=ahead) if server else Trips(back=ahead, ahead=back)
+
+
+def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, float]:
+    """Time in which a queue stood on the path, s, and the rate of payload at which data came steadily meanwhile, bit/s, 0 if it did not.
+
+    A packet that does not echo the timestamp of an ACK left before that ACK was heard. Where such a packet comes later than a round trip behind that ACK, both
+    together were that much longer on their way than over the empty path, whatever the sender waited for.
+
+    Parameters
+    ----------
+    packets, server
+        As of `trips`.
+    back
+        From an ACK to what it releases, at least, s.
+    """
+    said: list[int] = []  # timestamps of the receiver, each with the times of its first and last packet
+    first: list[float] = []
+    last: list[float] = []
+    data: list[tuple[float, int, int]] = []
+    origin = None
+    rows = packets.select("t_s", "from_server", "kind", "length", "timestamp", "echo")
+    for t, from_server, kind, length, stamp, echo in rows.iter_rows():
+        if kind in ("sack", "dsack", "syn"):
+            continue
+        if from_server == server:
+            if length and echo and origin is not None:
+                data.append((t, (echo - origin) % WRAP, length))
+        elif stamp:
+            origin = stamp if origin is None else origin
+            value = (stamp - origin) % WRAP
+            if not said or said[-1] < value < WRAP // 2:
+                said.append(value)
+                first.append(t)
+                last.append(t)
+            elif said[-1] == value:
+                last[-1] = t
+    known = {value: at for at, value in enumerate(said)}
+    least = min((t - last[known[echo]] for t, echo, _ in data if echo in known and t > last[known[echo]]), default=back)
+    base = max(back, least)
+    stood, spent, came = 0.0, 0.0, 0
+    piece = min(max(4 * base, 10 * LEAST_QUEUE_S), LONGEST_PIECE_S)
+    rates: list[float] = []
+    for before, now in pairwise(data):
+        t, echo, length = now
+        after = bisect_right(said, echo)
+        extra = t - first[after] - base if after < len(said) else 0.0
+        if extra < max(STANDS * base, LEAST_QUEUE_S) or t - before[0] > piece:
+            continue
+        stood += t - before[0]
+        spent += t - before[0]
+        came += length
+        if spent >= piece:
+            rates.append(8 * came / spent)
+            spent, came = 0.0, 0
+    if len(rates) < PIECES:
+        return stood, 0.0
+    usual = median(rates)
+    near = sum(abs(rate - usual) <= NEAR * usual for rate in rates)
+    return stood, usual if near >= STEADY * len(rates) else 0.0
+
+
+def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
+    """Time in which two segments and more lay at the receiver and nothing more came before it acknowledged them, s, and the number of such waits.
+
+    Parameters
+    ----------
+    packets, server
+        As of `trips`.
+    mss
+        Payload of a full segment, bytes.
+    passes
+        Round trips of the handshake.
+    """
+    una = nxt = 1
+    left, spent, times = None, 0.0, 0
+    least = max(LATE_S, LATE_TRIPS * (passes.back + passes.ahead))
+    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
+    for t, from_server, kind, seq, length, ack in rows.iter_rows():
+        if kind in ("sack", "dsack", "syn"):
+            continue
+        if from_server == server:
+            if length and kind != "probe":
+                nxt = max(nxt, seq + length)
+                left = t
+        elif ack is not None and ack == ack and ack > una:
+            if left is not None and nxt - una >= 2 * mss and t - left - passes.ahead > least:
+                spent += t - left - passes.ahead
+                times += 1
+            una, left = int(ack), None
+    return spent, times
+
+
+def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Flights:
+    """Silences of the sender between flights, by the ACKs that it had heard.
+
+    Parameters
+    ----------
+    packets, server, mss
+        As of `late`.
+    back
+        From an ACK to what it releases, s.
+    """
+    found = Flights()
+    times: list[float] = []  # times of ACKs of something new
+    acks: list[tuple[int, int]] = []
+    said: list[float] = []  # times of data of the receiver
+    nxt = una = 1
+    before: float | None = None
+    ended = False
+    rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack", "window")
+    for t, from_server, kind, seq, length, ack, window in rows.iter_rows():
+        if kind in ("sack", "dsack", "syn", "probe"):
+            continue
+        if from_server != server:
+            if length:
+                said.append(t)
+            if ack is not None and ack == ack and ack > una:
+                una = int(ack)
+                times.append(t)
+                acks.append((una, int(window)))
+        elif length and seq + length > nxt:
+            if before is not None and t - before >= SILENT * back:
+                held = found.held
+                _between(found, t, before, nxt, times, acks, said, back, mss)
+                found.short += found.held - held if ended else 0.0
+            nxt, before, ended = seq + length, t, length % mss != 0
+    return found
+
+
+def _between(
+    found: Flights,
+    t: float,
+    before: float,
+    nxt: int,
+    times: list[float],
+    acks: list[tuple[int, int]],
+    said: list[float],
+    back: float,
+    mss: int,
+) -> None:
+    """Count a silence from `before` to `t`."""
+    released = bisect_left(times, t - LATER * back), bisect_right(times, t - EARLY * back)
+    heard = bisect_right(times, before - back + SILENT * back / 2)  # ACKs known when the silence began
+    if bisect_right(said, t - EARLY * back) > bisect_left(said, t - LATER * back):
+        found.asked += t - before
+    elif released[0] < released[1] and released[0] <= heard:
+        known, window = acks[heard - 1] if heard else (1, 1 << 30)
+        flight = nxt - known
+        if flight < 2 * mss:
+            found.free += t - before
+        elif known + window - nxt < mss:
+            found.full += t - before
+        else:
+            found.held += t - before
+            found.sizes.append(flight)
+    else:
+        found.free += t - before
