@@ -5,7 +5,7 @@
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if it differs from what they say
 
-FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt; the others, which may have fewer entries, say how far it can be trusted.
+FOLDER has the folders of `ackclock arena run`, TASK-SALT for each. The table is that of the first salt; the others, without the files, say how far it can be trusted.
 measured/arena/TASK.json holds the digest of every run of the table: `ackclock arena rerun measured/arena/TASK.json ENTRY` compares them.
 """
 
@@ -15,7 +15,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,17 @@ PAGE = ROOT / "docs" / "arena.md"
 TASKS = ("internet", "latency", "satellite")
 SALTS = ("survey", "second", "third")
 TIER = "medium"
-FEW = ("htcp", "bic", "vegas", "illinois", "copa", "bbr", "bbr3", "nv", "ledbat++", "yeah", "westwood", "quinn:cubic")
-"""Entries of the salts after the first, with CUBIC and Reno."""
+FILES = (
+    "examples/arena/cubic.c",
+    "examples/ci/controller.py:Mine",
+)
+"""Controllers of the examples."""
+
+OF_PAGES = (
+    ("docs/how-to/write-a-controller-in-c.md", "tcp_wary.c"),
+    ("docs/how-to/write-a-controller-in-rust.md", "wary.rs"),
+)
+"""Pages with a controller, and the name under which a reader saves it."""
 
 LEFT_OUT = ("pcc-allegro-", "pcc-proteus-h", "quinn:ours-")
 """Variants of others, by how their names begin."""
@@ -38,25 +47,44 @@ KNOWN = 0.95
 Said = Mapping[str, Any]
 
 
-def entries() -> list[str]:
-    """Built-in controllers, and quinn's."""
+def entries(folder: Path) -> list[str]:
+    """Built-in controllers, quinn's, and those of examples and pages, which are saved in the folder."""
     from ackclock import _engine
 
-    return [name for name, _ in _engine.registry()["controllers"] if not name.startswith(LEFT_OUT)]
+    built_in = [name for name, _ in _engine.registry()["controllers"] if not name.startswith(LEFT_OUT)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for page, name in OF_PAGES:
+        (folder / name).write_text(_saved(ROOT / page, name), encoding="utf-8")
+    return [*built_in, *(str(ROOT / file) for file in FILES), *(str(folder / name) for _, name in OF_PAGES)]
+
+
+def _saved(page: Path, name: str) -> str:
+    """The block of a page that a reader saves under a name."""
+    _, _, rest = page.read_text(encoding="utf-8").partition(f" {name}\n")
+    text, end, _ = rest.partition("```\n")
+    if not end:
+        raise SystemExit(f"{page.relative_to(ROOT)}: found no block {name}")
+    return text
 
 
 def measure(folder: Path) -> None:
-    """Run what is missing, and record."""
-    from ackclock.cli import main
+    """Run what is missing, and record. Further salts run once: what does not repeat is known from the first."""
+    from ackclock import arena
+    from ackclock.arena import files
+    from ackclock.cli._arena import entries_of
 
-    for salt in SALTS:
-        words = [word for entry in (entries() if salt == SALTS[0] else FEW) for word in ("--entry", entry)]
-        for task in TASKS:
-            place = folder / f"{task}-{salt}"
-            if (place / "arena.json").exists():
-                continue
-            if main(["arena", "run", task, *words, "--salt", salt, "--tier", TIER, "--jobs", "1", "--out", str(place)]):
-                raise SystemExit(f"{task}, salt {salt}: no table")
+    everyone = entries_of(entries(folder.resolve()))
+    for salt, task in product(SALTS, map(arena.load, TASKS)):
+        place = folder / f"{task.name}-{salt}"
+        if (place / "arena.json").exists():
+            continue
+        first = salt == SALTS[0]
+        plan = arena.Plan(
+            task=task, entries=[e for e in everyone if first or not e.is_own], salt=salt, draws=task.draws[TIER], off=frozenset(() if first else ("twice",)),
+        )  # fmt: skip
+        table = arena.play(plan, place, 1)
+        print(f"{task.name}, salt {salt}: {table.runs:,} runs, {table.cpu_s:.0f} s of CPU", flush=True)
+        (place / "arena.json").write_text(json.dumps(files.to_json(table)), encoding="utf-8")
     record(folder)
 
 

@@ -1,5 +1,6 @@
 /*
- * CUBIC after RFC 9438, with its constants in front, and three more: a loss while the queue is short takes less, the slow start ends when the RTT has grown.
+ * CUBIC after RFC 9438, with its constants in front. The others belong to mechanisms that it has not, and that are off here: while the queue is short a loss takes less, and
+ * growth does not wait for the cubic function; a long queue stops all growth; the first window is larger. Slow start ends when the RTT has grown.
  * `search.py` changes what stands between the two marks. Windows are in thousandths of a segment, times in ms.
  */
 #include <linux/module.h>
@@ -13,6 +14,9 @@
 #define CONVERGE 870   /* what the old maximum keeps, where it was not reached, of 1024 (RFC 9438: (1 + beta) / 2) */
 #define FRIENDLY 1024  /* share of the window of Reno, of 1024, below which it never grows more slowly (RFC 9438: all of it) */
 #define LEAVE 128      /* slow start ends when the RTT has grown by so much of the least RTT, of 1024 */
+#define FIRST 10       /* segments of the first window */
+#define EAGER 0        /* growth in a round trip while the queue is short, of 1024 of the window */
+#define CALM 65536     /* a queue from so much of the least RTT on stops all growth, of 1024 */
 /* constants: end */
 
 struct ours { u32 least_us, rtt_us, epoch_ms, origin, k_ms, max, reno, held; };
@@ -31,12 +35,25 @@ static u32 cube_root(u64 a)
 	return (u32)x;
 }
 
+static void forget(struct ours *ca)
+{
+	ca->epoch_ms = ca->origin = ca->k_ms = ca->max = ca->reno = ca->held = 0;
+}
+
 static void ours_init(struct sock *sk)
 {
 	struct ours *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
 	ca->least_us = ~0U;
+	if (tcp_snd_cwnd(tcp_sk(sk)) < FIRST)
+		tcp_snd_cwnd_set(tcp_sk(sk), FIRST);
+}
+
+/* whether the queue is below so much of the least RTT, of 1024 */
+static bool below(const struct ours *ca, u32 much)
+{
+	return ca->rtt_us && (u64)(ca->rtt_us - ca->least_us) * 1024 <= (u64)ca->least_us * much;
 }
 
 static void ours_acked(struct sock *sk, const struct ack_sample *sample)
@@ -56,12 +73,12 @@ static u32 ours_ssthresh(struct sock *sk)
 {
 	struct ours *ca = inet_csk_ca(sk);
 	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk)), window = cwnd * 1000;
-	bool brief = ca->rtt_us && (u64)(ca->rtt_us - ca->least_us) * 1024 <= (u64)ca->least_us * SHORT;
-	u32 share = brief ? BETA_SHORT : BETA;
+	bool brief = SHORT && below(ca, SHORT);
+	u32 left = (u32)div_u64((u64)cwnd * (brief ? BETA_SHORT : BETA), 1024);
 
 	ca->max = window < ca->max && !brief ? (u32)div_u64((u64)window * CONVERGE, 1024) : window;
 	ca->epoch_ms = 0;
-	return max((u32)div_u64((u64)cwnd * share, 1024), 2U);
+	return max(left, 2U);
 }
 
 static void begin(struct ours *ca, u32 window)
@@ -97,15 +114,19 @@ static void ours_avoid(struct sock *sk, u32 ack, u32 acked)
 		away = min(away - ca->k_ms, (u64)100000);
 		target += div_u64(away * away * away * C, 1000000000);
 	} else {
-		u64 below = ca->k_ms - away;
+		u64 early = ca->k_ms - away;
 
-		below = div_u64(below * below * below * C, 1000000000);
-		target = target > below ? target - below : 0;
+		early = div_u64(early * early * early * C, 1000000000);
+		target = target > early ? target - early : 0;
 	}
 	/* what Reno with the same decrease would have: alpha = 3 (1 - beta) / (1 + beta) */
 	ca->reno += (u32)div_u64((u64)acked * 1000 * 3 * (1024 - BETA), (1024 + BETA) * max(cwnd, 1U));
 	target = max(target, div_u64((u64)ca->reno * FRIENDLY, 1024));
+	if (EAGER && below(ca, SHORT))
+		target = max(target, (u64)window + div_u64((u64)window * EAGER, 1024));
 	target = min(target, (u64)window + window / 2);
+	if (CALM < 65536 && !below(ca, CALM))
+		target = window;
 	if (target > window) {
 		ca->held += (u32)div_u64((u64)acked * (target - window), max(cwnd, 1U));
 		if (ca->held >= 1000) {
@@ -118,7 +139,7 @@ static void ours_avoid(struct sock *sk, u32 ack, u32 acked)
 static void ours_state(struct sock *sk, u8 state)
 {
 	if (state == TCP_CA_Loss)
-		ours_init(sk);
+		forget(inet_csk_ca(sk));
 }
 
 static struct tcp_congestion_ops ours = {

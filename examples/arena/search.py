@@ -3,7 +3,8 @@
     python examples/arena/search.py --seconds 400 --out found
 
 A mutant is scored on one draw of each family. If it is ahead of the best one there, both are compared on six draws of each; who is ahead then is the best one. `--seconds` is
-CPU time. At the end the best one meets draws of another salt, that no mutant has seen, beside the controller that was to be beaten. The folder gets `curve.csv`, `winner.c` and `held-out.json`.
+CPU time; Ctrl-C ends the search before. At the end the best one meets draws of another salt, that no mutant has seen, beside the controller that was to be beaten. The folder gets
+`curve.csv`, `curve.png`, `winner.c` and `held-out.json`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 TEXT = (Path(__file__).parent / "cubic.c").read_text(encoding="utf-8")
 RANGES = {
     "C": (50, 20000), "BETA": (512, 1000), "BETA_SHORT": (512, 1024), "SHORT": (1, 1024), "CONVERGE": (700, 1024), "FRIENDLY": (256, 4096), "LEAVE": (16, 1024),
+    "FIRST": (10, 64), "EAGER": (1, 512), "CALM": (64, 65536),
 }  # fmt: skip
 """Least and most of each constant."""
 
@@ -32,7 +34,9 @@ class Server:
 
     def __init__(self, task: str, salt: str, beat: str) -> None:
         command = [sys.executable, "-m", "ackclock", "arena", "serve", "--salt", salt, "--jobs", "1"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         self._task, self._beat = task, beat
         self.cpu_s = 0.0
 
@@ -69,16 +73,62 @@ def with_constants(values: Mapping[str, int]) -> str:
 
 
 def mutant(values: Mapping[str, int], chance: random.Random) -> dict[str, int]:
-    """One to three constants, each by a factor, or anywhere in its range."""
+    """One to three constants, each by a factor, or anywhere in its range: so a mechanism that is off is found at once or not at all."""
     found = dict(values)
     for name in chance.sample(sorted(RANGES), chance.randint(1, 3)):
         low, high = RANGES[name]
-        if chance.random() < 0.4:
+        if chance.random() < 0.5:
             drawn = math.exp(chance.uniform(math.log(low), math.log(high)))
         else:
             drawn = max(found[name], low) * math.exp(chance.gauss(0, 0.3))
         found[name] = round(min(max(drawn, low), high))
     return found
+
+
+def searched(server: Server, chance: random.Random, seconds: float, file: Path) -> tuple[dict[str, int], int, float]:
+    """The best constants, how many mutants were looked at, and what is to be beaten on the same draws."""
+    best = constants(TEXT)
+    answers = [server.score(with_constants(best), tier) for tier in ("quick", "medium")]
+    quick, medium = (value(answer) for answer in answers)
+    bar = float(answers[1]["beat_score"])
+    looked = 1
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        curve = csv.writer(opened)
+        curve.writerow(["evaluations", "cpu_s", "quick", "medium", *RANGES])
+        curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+        try:
+            while server.cpu_s < seconds:
+                tried = mutant(best, chance)
+                looked += 1
+                first = value(server.score(with_constants(tried), "quick"))
+                if first <= quick:
+                    continue
+                second = value(server.score(with_constants(tried), "medium"))
+                if second <= medium:
+                    continue
+                best, quick, medium = tried, first, second
+                curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
+                opened.flush()
+                print(f"{looked} mutants, {server.cpu_s:.0f} s: {medium:.1f}", flush=True)
+        except KeyboardInterrupt:
+            print(f"{looked} mutants, {server.cpu_s:.0f} s: stopped", flush=True)
+    return best, looked, bar
+
+
+def drawn(file: Path, looked: int, bar: float, beat: str) -> None:
+    """Write `curve.png` beside the numbers."""
+    import matplotlib.pyplot as plt
+
+    with file.open(encoding="utf-8") as opened:
+        rows = [(int(row["evaluations"]), float(row["medium"])) for row in csv.DictReader(opened)]
+    rows.append((looked, rows[-1][1]))
+    figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    ax.step([n for n, _ in rows], [score for _, score in rows], where="post", color="#0072B2", label="the best so far")
+    ax.axhline(bar, color="#D55E00", lw=1, ls="--", label=beat)
+    ax.set_xlabel("mutants looked at")
+    ax.set_ylabel("score, draws of the search")
+    ax.legend(frameon=False, loc="lower right")
+    figure.savefig(file.with_suffix(".png"), dpi=150)
 
 
 def main() -> int:
@@ -95,27 +145,9 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     chance = random.Random(asked.seed)
     server = Server(asked.task, asked.salt, asked.beat)
-    best = constants(TEXT)
-    quick, medium = (value(server.score(with_constants(best), tier)) for tier in ("quick", "medium"))
-    looked = 1
-    with (asked.out / "curve.csv").open("w", newline="", encoding="utf-8") as file:
-        curve = csv.writer(file)
-        curve.writerow(["evaluations", "cpu_s", "quick", "medium", *RANGES])
-        curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
-        while server.cpu_s < asked.seconds:
-            tried = mutant(best, chance)
-            looked += 1
-            first = value(server.score(with_constants(tried), "quick"))
-            if first <= quick:
-                continue
-            second = value(server.score(with_constants(tried), "medium"))
-            if second <= medium:
-                continue
-            best, quick, medium = tried, first, second
-            curve.writerow([looked, round(server.cpu_s, 1), round(quick, 2), round(medium, 2), *best.values()])
-            file.flush()
-            print(f"{looked} mutants, {server.cpu_s:.0f} s: {medium:.1f}", flush=True)
+    best, looked, bar = searched(server, chance, asked.seconds, asked.out / "curve.csv")
     server.close()
+    drawn(asked.out / "curve.csv", looked, bar, asked.beat)
     (asked.out / "winner.c").write_text(with_constants(best), encoding="utf-8")
     judge = Server(asked.task, asked.held_out, asked.beat)
     found = judge.score(with_constants(best), asked.tier)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ackclock.arena.game import Entry, Plan, Row, Standing, Table, play
     from ackclock.arena.task import TIERS, Draw, Family, Task, built_in, drawn, load, read
+    from ackclock.arena.training import TaskEnv, paths, steered
 
 __all__ = [
     "TIERS",
@@ -20,14 +21,19 @@ __all__ = [
     "Standing",
     "Table",
     "Task",
+    "TaskEnv",
     "built_in",
     "drawn",
     "load",
+    "paths",
     "play",
     "read",
+    "steered",
 ]
 
 _OF_GAME = frozenset({"Entry", "Plan", "Row", "Standing", "Table", "play"})
+_OF_TRAINING = frozenset({"TaskEnv", "paths", "steered"})
+"""Need Gymnasium."""
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +42,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ackclock.arena' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"ackclock.arena.{'game' if name in _OF_GAME else 'task'}"), name)
+    room = "game" if name in _OF_GAME else "training" if name in _OF_TRAINING else "task"
+    value = getattr(import_module(f"ackclock.arena.{room}"), name)
     globals()[name] = value
     return value

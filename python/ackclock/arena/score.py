@@ -15,6 +15,8 @@ from ackclock.evaluate.frame import PAYLOAD
 if TYPE_CHECKING:
     import polars as pl
 
+    from ackclock._results.result import Run
+
     Frames = Mapping[str, pl.DataFrame]
 
 KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
@@ -26,6 +28,11 @@ KEPT: tuple[tuple[str, tuple[str, ...] | None], ...] = (
 
 PATIENCE = 10.0
 """A response that arrived so many times its least time before the end, and is not finished, counts as never."""
+
+
+def frames(run: Run) -> dict[str, pl.DataFrame]:
+    """Tables of a run that scores are made of."""
+    return {table: getattr(run, table) for table, _ in KEPT if table in run.tables}
 
 
 def combined(task: Task, terms: Mapping[str, float], *, off: frozenset[str] = frozenset()) -> float:

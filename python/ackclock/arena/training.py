@@ -1,0 +1,164 @@
+"""A task of the arena for agents: its scenarios in the environments of `ackclock.gym`, and its score at the end of an episode.
+
+The reward of a step is that of the environment. The score of an episode is made by `ackclock.arena.score`, as the table's are: there is no second definition of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ackclock.arena.score import combined, frames, terms
+from ackclock.arena.task import Draw, Family, Task, described, drawn, load
+from ackclock.errors import InputError, UnavailableError, one_of, quote
+from ackclock.gym import Env
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise UnavailableError(
+        "ackclock.arena.TaskEnv needs Gymnasium; install it with: pip install 'ackclock[gym]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from ackclock.scenario import Scenario
+
+    Observation = np.ndarray[Any, np.dtype[np.float32]]
+
+REFERENCE = "cubic"
+STEERED = ("bulk", "transfer", "throttled")
+"""Workloads of a flow that an agent can control."""
+
+
+def steered(task: Task) -> list[str]:
+    """Families in which the entry is one flow that an agent can control: no search, no short responses, no flows of the entry beside each other."""
+    return [family.id for family in task.families if _is_steered(task, family)]
+
+
+def paths(task: Task | str, families: Sequence[str] = ()) -> Callable[[np.random.Generator], Scenario]:
+    """Scenarios of a task for `ackclock.gym.VectorEnv`, which draws one for each episode.
+
+    Parameters
+    ----------
+    task
+        A task, or its name.
+    families
+        Those to draw from; none: all in which an agent can control the entry. `VectorEnv` controls the first group of flows, which the entry is in the tasks that come with ackclock.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draw = paths("satellite", ["cell"])
+    >>> draw(np.random.default_rng(1)).flows[0].name
+    'entry'
+    """
+    chosen = _chosen(task, families)
+    return lambda chance: _draw(chosen, chance).scenario(REFERENCE, {})
+
+
+class TaskEnv(gymnasium.Env["Observation", "Observation"]):
+    """The scenarios of a task, an episode each: `ackclock.gym.Env` with the entry's flow in the agent's hands.
+
+    The last `info` of an episode has `score`, from 0 to 1, and `terms`, as the arena makes them of a run; `info` of `reset` has `draw`, family and scenario in words.
+    Draws hang on the seed of `reset`, and are those of no table.
+
+    Parameters
+    ----------
+    task
+        A task, or its name.
+    families
+        Those to draw from; none: all in which an agent can control the entry (`steered`).
+    more
+        For `ackclock.gym.Env`: `step`, `reward`, `paced`.
+
+    Raises
+    ------
+    InputError
+        If a family is unknown, or an agent cannot control the entry in it.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012, as Gymnasium declares it
+
+    def __init__(self, task: Task | str = "satellite", *, families: Sequence[str] = (), **more: Any) -> None:
+        self.task = _chosen(task, families)
+        self._more = more
+        self._draw = drawn(self.task, "spaces", 1)[0]
+        self._env = self._made(self._draw)
+        self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Draw a scenario and begin an episode.
+
+        Parameters
+        ----------
+        seed
+            Of the draws; None: the next one.
+        options
+            None are known.
+        """
+        super().reset(seed=seed)
+        self._env.close()
+        self._draw = _draw(self.task, self.np_random)
+        self._env = self._made(self._draw)
+        observation, info = self._env.reset(seed=self._draw.seed, options=options)
+        return observation, {**info, "draw": f"{self._draw.family.id}: {described(self._draw)}"}
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Do what the agent decided; the last step of an episode tells its score."""
+        observation, reward, terminated, truncated, info = self._env.step(action)
+        if terminated or truncated:
+            found = terms(self.task, self._draw, frames(info["run"]), self._reference())
+            info = {**info, "terms": found, "score": combined(self.task, found)}
+        return observation, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """End the episode, if one is under way."""
+        self._env.close()
+
+    def _made(self, draw: Draw) -> Env:
+        return Env(draw.scenario(REFERENCE, {}), group=draw.groups[0][0], **self._more)
+
+    def _reference(self) -> Any:
+        """Tables of CUBIC's run, where what others get is compared with it."""
+        from ackclock._results.run import run
+
+        if "others" not in self._draw.family.counts:
+            return {}
+        return frames(run(self._draw.scenario(REFERENCE, {}), seed=self._draw.seed))
+
+
+def _chosen(task: Task | str, families: Sequence[str]) -> Task:
+    """The task with these families alone."""
+    from dataclasses import replace
+
+    whole = load(task) if isinstance(task, str) else task
+    able = steered(whole)
+    for family in families:
+        if family not in able:
+            raise InputError(f"families: found {quote(family)}; allowed: {one_of(family, able)}")
+    if not able:
+        raise InputError(
+            f"task {whole.name}: found no family with one flow of the entry; allowed: {', '.join(STEERED)}"
+        )
+    return replace(whole, families=[whole.family(id_) for id_ in families or able])
+
+
+def _draw(task: Task, chance: np.random.Generator) -> Draw:
+    from dataclasses import replace
+
+    family = task.families[int(chance.integers(len(task.families)))]
+    return drawn(replace(task, families=[family]), f"episode {chance.integers(2**62)}", 1)[0]
+
+
+def _is_steered(task: Task, family: Family) -> bool:
+    from dataclasses import replace
+
+    draw = drawn(replace(task, families=[family]), "spaces", 1)[0]
+    if not draw.keys or len(draw.groups[0]) != 1:
+        return False
+    flow = draw.scenario(REFERENCE, {}).flows[draw.groups[0][0]]
+    return flow.count == 1 and flow.workload.kind in STEERED
