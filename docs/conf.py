@@ -7,6 +7,7 @@ by the pages.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,7 @@ docs/evaluation
 docs/worst-cases
 docs/proofs
 docs/arena
+docs/frcc
 docs/numbers
 docs/kernels
 docs/studies/README
@@ -134,10 +136,17 @@ CHANGELOG
 """
 """What the menu shows: on the site alone, for a README is read elsewhere too."""
 
+
+def how_tos() -> list[str]:
+    """How-tos in the order of their list; one that the list lacks stops the build, as a page without a place in the menu."""
+    text = (Path(__file__).parent / "how-to" / "README.md").read_text(encoding="utf-8")
+    return list(dict.fromkeys(re.findall(r"\]\(([\w-]+)\.md[)#]", text)))
+
+
 BELOW = {
     "README": CONTENTS,
     "docs/fidelity": "\n```{toctree}\n:hidden:\n/python/ackclock/fidelity/data/README\n```\n",
-    "docs/how-to/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
+    "docs/how-to/README": "\n```{toctree}\n:hidden:\n" + "\n".join(how_tos()) + "\n```\n",
     "docs/studies/README": "\n```{toctree}\n:hidden:\n:glob:\n[a-z]*\n```\n",
     "docs/decisions/README": "\n```{toctree}\n:hidden:\n:glob:\n0*\n```\n",
 }
@@ -195,7 +204,6 @@ def open_in_lab(app: Any, doctree: Any, name: str) -> None:
 
 def behind_block(block: Any) -> str:
     """What stands behind the lab's address for a block of text; "" if it has no scenario."""
-    import re
     import tomllib
 
     from ackclock import _link

@@ -100,6 +100,19 @@ def waits(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
     return made
 
 
+def had_more(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
+    """Times of the first sample with something left to send and of the last write, s; None if nothing was left at a sample in between."""
+    first = next((i for i, row in enumerate(rows) if row["notsent"] > 0), len(rows))
+    written = [_acked(row) + row.get("outstanding", row["unacked"]) + row["notsent"] for row in rows]
+    if rows and "bytes_acked" in rows[0]:
+        last = next(i for i, value in enumerate(written) if value >= max(written))
+    else:  # samples without that number
+        last = max((i for i, row in enumerate(rows) if row["notsent"] > 0), default=-1)
+    if last <= first or any(row["notsent"] <= 0 for row in rows[first:last]):
+        return None
+    return rows[first]["t"], rows[last]["t"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Shares of the time of a capture."""
@@ -158,10 +171,9 @@ def judged(file: Path, rows: Sequence[Mapping[str, Any]]) -> Verdict:
             fits, open_ = _matched(parts, beside, level=level, buffered=buffered)
             apart += here * max(1.0 - fits - open_, 0.0)
             whole += here
-    more = [row for row in rows if row["notsent"] > 0]
-    first, final = (more[0]["t"], more[-1]["t"]) if more else (0.0, 0.0)
-    if more and all(row["notsent"] > 0 for row in rows if first <= row["t"] <= final):
-        (beside,) = _between(said, [(first - late, final - late)])
+    plenty = had_more(rows)
+    if plenty is not None:
+        (beside,) = _between(said, [(plenty[0] - late, plenty[1] - late)])
         had = sum(beside.values())
         blamed = beside.get("application", 0.0)
     return Verdict(

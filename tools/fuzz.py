@@ -5,6 +5,7 @@
 | segments | segments, calls and time for one TCP endpoint | libFuzzer, on the pinned compiler |
 | script | packet scripts | the same |
 | capture | captures, pcap and pcapng | the same |
+| frames | captures whose layers fit together: link layers, tags, tunnels, a talk of two ends | the same |
 | scenario, mahimahi, blocks, store, measured, run | tests/fuzz/<target>.py | Atheris; with --drawn inputs drawn from a seed, many more a second |
 
 The engine is built with overflow checks and debug assertions (profile `fuzz`). Inputs that were new are kept in
@@ -20,6 +21,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -29,7 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "fuzz"
-NATIVE = {"segments": 512, "script": 2000, "capture": 3000}
+NATIVE = {"segments": 512, "script": 2000, "capture": 3000, "frames": 2000}
 PYTHON = {"scenario": 64, "mahimahi": 256, "blocks": 512, "store": 64, "measured": 512, "run": 128}
 """Longest input that is drawn, bytes."""
 
@@ -83,13 +85,15 @@ def main() -> int:
 
 def fed(command: list[str], target: str, *, drawn: bool) -> bool:
     """Run it, and add up the inputs that it says it took; whether it found nothing."""
-    inputs, started = 0, time.monotonic()
+    inputs, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(command, cwd=WORK, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
         for line in process.stderr:
             sys.stderr.write(line)
             if said := re.match(r"stat::number_of_executed_units: *(\d+)", line):
                 inputs = int(said[1])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     by = "drawn" if drawn else "libFuzzer" if target in NATIVE else "Atheris"
     with (WORK / "counts.json").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -97,7 +101,7 @@ def fed(command: list[str], target: str, *, drawn: bool) -> bool:
         counts = json.loads(file.read() or "{}")
         entry = counts.setdefault(version("ackclock"), {}).setdefault(target, {}).setdefault(by, {})
         entry["inputs"] = entry.get("inputs", 0) + inputs
-        entry["seconds"] = round(entry.get("seconds", 0) + time.monotonic() - started)
+        entry["cpu_s"] = round(entry.get("cpu_s", 0) + cpu_s)
         entry["findings"] = entry.get("findings", 0) + (process.returncode != 0)
         entry["until"] = time.strftime("%Y-%m-%d")
         file.truncate(0)
@@ -110,7 +114,7 @@ def counted() -> str:
     place = WORK / "counts.json"
     counts = json.loads(place.read_text()) if place.is_file() else {}
     return "\n".join(
-        f"{of} {target} {by}: {entry['inputs']:,} inputs until {entry['until']}, {entry['findings']} findings"
+        f"{of} {target} {by}: {entry['inputs']:,} inputs in {entry.get('cpu_s', 0):,} s of CPU until {entry['until']}, {entry['findings']} findings"
         for of, targets in counts.items()
         for target, tools in targets.items()
         for by, entry in tools.items()

@@ -29,7 +29,7 @@ The sentences over the population of paths are a fourth:
     ...
     <!-- . -->
 
-    python tools/study_numbers.py          # renew README.md, docs/*.md and docs/studies/*.md
+    python tools/study_numbers.py          # renew README.md, docs/*.md, docs/how-to/*.md and docs/studies/*.md
     python tools/study_numbers.py --check  # exit code 1 if one of them differs
 """
 
@@ -63,6 +63,7 @@ def documents(root: Path = ROOT) -> list[Path]:
     return [
         root / "README.md",
         *sorted((root / "docs").glob("*.md")),
+        *sorted((root / "docs" / "how-to").glob("*.md")),
         *sorted((root / "docs" / "studies").glob("*.md")),
     ]
 

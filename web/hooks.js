@@ -147,7 +147,7 @@ class Hooks {
       const told = argumentsOf(hook, slots);
       const returned = hook.window ? methods[place].call(object, window, ...told) : methods[place].call(object, ...told);
       if (returned !== null && typeof returned === "object" && (typeof returned.then === "function" || typeof returned.next === "function")) {
-        throw new TypeError("returned a promise or a generator, which nobody runs; allowed: a plain method, without async and yield");
+        throw new TypeError("returned a promise or a generator, which is never run; allowed: a plain method, without async and yield");
       }
       const rule = ruleOf(hook);
       if (rule && typeof returned !== rule[0]) throw new TypeError(`returned ${written(returned)}; allowed: ${rule[1]}`);

@@ -19,7 +19,7 @@ def main() -> None:
     if isinstance(text, dict):
         json.dump({"ns": in_turn(text, ask["repeats"])}, sys.stdout)
         return
-    if ask["repeats"] == 0:  # a single run, whose instructions somebody counts
+    if ask["repeats"] == 0:  # a single run, whose instructions the caller counts
         json.dump({"packets": cost(text, least_s=0.0)[1]}, sys.stdout)
         return
     start = peak_rss_bytes()
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 BATCH = ", run_batch"
-"""What the name of a scenario ends with that is made by `run_batch`."""
+"""End of the name of a scenario that is made by `run_batch`."""
 
 
 LEAST_S = 0.1
@@ -79,12 +79,12 @@ class Reno:
 
 
 class RenoByRound(Reno):
-    """The same, told once per round trip."""
+    """Reno, told of ACKs once per round trip."""
 
     every = "round"
 
     def on_ack(self, window: _engine.Window, ack: _engine.Ack) -> None:
-        """What all ACKs of the round add up to."""
+        """The sum of the round's ACKs."""
         if ack.cwnd_limited:
             window.cwnd += ack.acked if window.in_slow_start else 1
 

@@ -1,4 +1,4 @@
-"""The only place that starts other processes. A folder that came from somebody else may be the current one, and must not run anything.
+"""The only place that starts other processes. The current folder may be a stranger's, and must not run anything.
 
 | kind | current folder | environment | for |
 | --- | --- | --- | --- |
@@ -6,7 +6,7 @@
 | `run`, `start` with `leave=True` | the user's | the user's | our modules that go on to run code of the user's, with his leave |
 
 Why `/`: compilers (rustup), valgrind and others look for files of settings in the current folder and in those above it, and obey them.
-A temporary folder has others' above it; nobody but the administrator writes into `/`.
+A temporary folder has strangers' folders above it; only the administrator writes into `/`.
 
 A module of ours is named by its function (`python("ackclock.stacks:answer", ...)`): its process never has the current folder in front of
 its modules, as `python -m` would.
@@ -42,10 +42,10 @@ PASSED = frozenset({
     "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "PKG_CONFIG_PATH",
     "MACOSX_DEPLOYMENT_TARGET", "SDKROOT", "VALGRIND_LIB", "NIX_LDFLAGS", "NIX_CFLAGS_COMPILE",
     "RUST_BACKTRACE", "SOURCE_DATE_EPOCH",
-    # of Python and of what it imports
+    # variables of Python and of packages that it imports
     "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUSERBASE",
     "PYTHONUTF8", "VIRTUAL_ENV", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "MPLCONFIGDIR",
-    # what packages and crates are fetched through
+    # variables for fetching packages and crates
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 })  # fmt: skip
 """Variables that a process of ours is given, beside those of `PREFIXES`."""

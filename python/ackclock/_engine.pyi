@@ -208,7 +208,7 @@ class Rate:
         """Segments marked lost on the connection, again and again if so (C.lost)."""
     @property
     def delivered_ce(self) -> int:
-        """Of `delivered`, segments that carried a mark."""
+        """Segments of `delivered` that carried a mark."""
     @property
     def lost(self) -> int:
         """Segments marked lost between that segment's transmission and now (RS.lost)."""
@@ -220,7 +220,7 @@ class Rate:
         """The application, not the window, limited the sender when it was sent."""
     @property
     def is_retrans(self) -> bool:
-        """It was a retransmission."""
+        """The transmission was a retransmission."""
     @property
     def is_ack_delayed(self) -> bool:
         """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""
@@ -240,7 +240,7 @@ class Ack:
         """Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once."""
     @property
     def newly_acked_ce(self) -> int:
-        """Of these, segments that an echo of congestion speaks of: all of them under ECE, else none."""
+        """Delivered segments to which an echo of congestion applies: all of them under ECE, else none."""
     @property
     def since_sent(self) -> int:
         """Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept."""
@@ -309,7 +309,7 @@ class Ack:
         """Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK."""
     @property
     def delivered_ce(self) -> int:
-        """Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE."""
+        """Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE."""
     @property
     def newly_lost(self) -> int:
         """Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0."""

@@ -1,4 +1,4 @@
-"""What goes to the disk: one gate for every file that a command writes, and folders that get all of their files or none.
+"""Writing to disk: one gate for every file that a command writes, and folders that get all of their files or none.
 
 | a file | may be replaced |
 | --- | --- |
@@ -23,7 +23,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,16 +57,16 @@ __all__ = [
 ]  # fmt: skip
 
 OWN: Sequence[str] = ("*",)
-"""In place of marks: the folder is our own place, in which nobody else's files are."""
+"""In place of marks: the folder is our own place, which holds no other files."""
 
 _inputs: list[Path] | None = None
-"""What the command has read so far; None in a program that imports us, which may write back what it has read."""
+"""Files that the command has read so far; None in a program that imports us, which may replace the files that it has read."""
 
 _leave = True
 """Whether a compiler may be started for a file that a scenario names: a command asks its user first, a program is its user's."""
 
 _held: list[int] = []
-"""Pipes that were opened to see whether anybody reads them: were they closed, the reader would be at its end."""
+"""Pipes that were opened to see whether they have a reader: closing them would be the end for the reader."""
 
 STAGED = re.compile(r"\.ackclock-[0-9a-f]{16}")
 """Names of folders in which files are collected. Others may have such a name, too: what is ours has the mark in it."""
@@ -75,7 +75,7 @@ MARK = ".ackclock"
 """File of such a folder, written before any other."""
 
 MARKED = b"This folder is made and removed by a command of ackclock.\n"
-"""What it begins with. Then come the names of the files that, once moved, show whose the folder is; none of a part that is for one file."""
+"""First line of that file. Then come the names of the files that, once moved, show whose the folder is; none of a part that is for one file."""
 
 PATIENCE_S = 3.0
 """How long a pipe may have no reader: a shell starts both sides at once."""
@@ -118,7 +118,7 @@ def reads(*paths: str | Path) -> None:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse a place where a file would replace what the command reads, or a pipe that nobody reads.
+    """Refuse a place where a file would replace what the command reads, or a pipe without a reader.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _hold(path: Path, what: str) -> None:
         else:
             return
         if time.monotonic() > until:
-            raise InputError(f"{what}: found a pipe that nobody reads; allowed: a file, or a pipe with a reader")
+            raise InputError(f"{what}: found a pipe without a reader; allowed: a file, or a pipe with a reader")
         time.sleep(0.05)
 
 
@@ -192,16 +192,31 @@ def write(path: Path, content: str | bytes, what: str) -> Path:
     """
     check_file(path, what)
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
-    try:
-        if path.exists() and not path.is_file():
+    place = resolved(path, what)
+    if path.exists() and not path.is_file():
+        try:
             path.write_bytes(data)
-            return path
-        place = path.resolve()
-        with staged(place.parent, marks=OWN) as part:
-            (part / place.name).write_bytes(data)
+        except OSError as error:
+            raise refused(error, what) from None
+        return path
+    with staged(place.parent, marks=OWN, what=what) as part:
+        (part / place.name).write_bytes(data)
+    return path
+
+
+def remove(places: Iterable[Path], what: str) -> None:
+    """Remove files of ours that are no longer true.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If the disk refuses it.
+    """
+    try:
+        for place in places:
+            place.unlink(missing_ok=True)
     except OSError as error:
         raise refused(error, what) from None
-    return path
 
 
 def resolved(path: Path, what: str) -> Path:
@@ -220,7 +235,7 @@ def resolved(path: Path, what: str) -> Path:
 
 
 def check_folder(folder: Path, names: Sequence[str], marks: Sequence[str], *, whose: str) -> None:
-    """Refuse a folder in which something would be replaced that nobody of us has written.
+    """Refuse a folder in which a file would be replaced that no command of ackclock has written.
 
     Parameters
     ----------
@@ -311,7 +326,7 @@ GENERATOR = b'<meta name="generator" content="ackclock">'
 
 
 def regular(path: Path, most: int) -> bytes:
-    """What a file holds that the command reads; nothing that could wait, or never end.
+    """Content of a file that the command reads; a file that could wait, or never end, is refused.
 
     Parameters
     ----------
@@ -357,7 +372,7 @@ def contents(path: Path, most: int) -> str:
 
 
 @contextmanager
-def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
+def staged(folder: Path, *, marks: Sequence[str], what: str = "") -> Iterator[Path]:
     """Collect files beside their place, and move them there only if all of them could be written.
 
     Parameters
@@ -366,11 +381,18 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
         Created if absent, and removed again if the body fails.
     marks
         Files that show that what lies in the folder may be replaced, of which one is enough; `OWN` if all may.
+    what
+        What is to be written, for the line that says that it cannot be; the folder by itself.
 
     Yields
     ------
     Path
         A folder to write into, with nothing in it but our mark; its tree is laid over `folder` at the end.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        If the disk refuses what the body writes, or one of the moves.
     """
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     part: Path | None = None
@@ -390,12 +412,14 @@ def staged(folder: Path, *, marks: Sequence[str]) -> Iterator[Path]:
             moving = True
             _move(part, folder, names, [name for name in names if str(name) in marks])
             moving = False
-    except BaseException:
+    except BaseException as error:
         if not moving:  # else its mark says whose the files are that were moved
             _remove(part)
         for path in missing:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
+        if isinstance(error, OSError) or (isinstance(error, Exception) and _said(error)[1] is not None):
+            raise refused(error, what or str(folder)) from None
         raise
     finally:
         if held >= 0:
@@ -436,7 +460,7 @@ def sync(path: Path) -> None:
     try:
         os.fsync(opened)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of file systems that cannot do it
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot do it
             raise
     finally:
         os.close(opened)
@@ -468,6 +492,8 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def remove_parts(folder: Path) -> None:
     """Remove what killed commands have left in a folder."""
+    if not _parts(folder):  # nor may the folder be one that others alone read
+        return
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -488,10 +514,10 @@ def _check_places(folder: Path, names: Sequence[Path], marks: Sequence[str]) -> 
 
 @contextmanager
 def _gate(folder: Path) -> Iterator[None]:
-    """Nobody looks at a part between its making and its lock."""
+    """Keep other writers from looking at a part between its making and its lock."""
     gate = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # of a file system without locks, where nothing is removed
+        with suppress(OSError):  # a file system without locks, where nothing is removed
             fcntl.flock(gate, fcntl.LOCK_EX)
         yield
     finally:
@@ -501,7 +527,7 @@ def _gate(folder: Path) -> Iterator[None]:
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
     """Make the part, lock it, and remove those of writers that were killed: the system has let go of their locks."""
     if STAGED.fullmatch(folder.name) and _is_part(folder):
-        return _made(part, marks)  # a part within a part is nobody else's, and its lock is held
+        return _made(part, marks)  # a part within a part belongs to the same writer, and its lock is held
     with _gate(folder):
         for rest in _parts(folder):
             if not _alone_says(rest, folder):
@@ -527,23 +553,32 @@ def _remove_unheld(rest: Path) -> None:
     try:
         held = os.open(rest, os.O_RDONLY)
     except FileNotFoundError:
-        return  # its writer is done
+        return  # the writer has finished
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(rest)
         if _inputs is not None and sys.stderr is not None:  # a command says what it does to its user's folders
             sys.stderr.write(f"ackclock: {shown(str(rest))}: removed; a command that was killed had left it\n")
     except BlockingIOError:
-        pass  # its writer is at work
+        pass  # the writer is at work
     finally:
         os.close(held)
 
 
 def _remove(part: Path | None) -> None:
-    """Ctrl-C waits: whoever stops a command just then keeps nothing half."""
-    if part is not None:
-        with _uninterrupted():
-            shutil.rmtree(part, ignore_errors=True)
+    """Remove a part while Ctrl-C waits, so that a command that is stopped just then leaves nothing half. The mark goes last, so that files
+    that the disk does not let go of are still known as ours.
+    """
+    if part is None:
+        return
+    with _uninterrupted(), suppress(OSError):
+        for place in [path for path in part.iterdir() if path.name != MARK]:
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
+        (part / MARK).unlink(missing_ok=True)
+        part.rmdir()
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -568,7 +603,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """What the system said, in a few words; polars and the engine hand it on with a number, SQLite in words of its own."""
+    """Reason that the system gave, in a few words; polars and the engine hand it on with a number, SQLite in words of its own."""
     said, number = _said(error)
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in said:
         return "no space left on the device"
@@ -579,7 +614,7 @@ _OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.E
 
 
 def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
-    """What the disk refuses: a full one, or one that is closed to us, is the environment's; a name that no file can have the input's.
+    """Error for a refusal of the disk: a full or closed one is the environment's fault, a name that no file can have the input's.
 
     Parameters
     ----------
@@ -600,7 +635,7 @@ def refused(error: Exception, what: str, *, instead: str = "") -> AckclockError:
 def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> None:
     """Write a table, or what a plan of one comes to. What the disk refuses is an `OSError`, or has the system's number.
 
-    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more.
+    Where it refuses the end of a file, Polars says "transport error" alone; then the disk is asked once more, which may know why.
     """
     import polars as pl
 
@@ -613,6 +648,8 @@ def parquet(frame: pl.DataFrame | pl.LazyFrame, place: Path, **options: Any) -> 
         if _said(error)[1] is None:
             with place.open("ab", buffering=0) as file:
                 file.write(bytes(1 << 16))
+            if "transport error" in str(error):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(place)) from error
         raise
 
 

@@ -8,11 +8,11 @@ from html import escape as _escape
 from ackclock.text import printable
 
 MOST_ROWS = 20
-"""Of a table."""
+"""Rows of a table that are shown."""
 
 
 def heading(text: str, beside: str = "") -> str:
-    """What it is, and a few words beside it."""
+    """A heading, and a few words beside it."""
     return f"<p><strong>{escape(text)}</strong>{' · ' + escape(beside) if beside else ''}</p>"
 
 

@@ -17,7 +17,7 @@ _LINK = re.compile(
 
 
 def made(text: str, seed: int | str = 1) -> str:
-    """What stands behind the address.
+    """Part of the link behind the address.
 
     Examples
     --------

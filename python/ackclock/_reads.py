@@ -1,7 +1,7 @@
-"""What own code in Python reads while it is imported and while its first instance is made: modules of its own, weights, tables.
+"""Files that own code in Python reads while it is imported and while its first instance is made: modules of its own, weights, tables.
 
-Its identity is all of this, not the text of one file: a run that is found in a store was made by the same code with the same data. What belongs to
-the interpreter's installation, to the system or to us does not count. What a class reads later is not seen; it names such files in `reads`.
+The code's identity is all of these, not the text of one file: a run that is found in a store was made by the same code with the same data. Files of
+the interpreter's installation, of the system or of ours do not count. Files that a class reads later are not seen; it names them in `reads`.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Page:
 
     @property
     def doing(self) -> str:
-        """What is done outside of a hook."""
+        """Work under way outside of a hook, in words."""
         return self._memory[DOING + 8 : DOING + 8 + TEXT].split(b"\0")[0].decode(errors="replace")
 
     @doing.setter
@@ -161,7 +161,7 @@ class Page:
         Parameters
         ----------
         watches
-            A thread looks from time to time whether the parent is there; without, somebody else sees to that.
+            A thread looks from time to time whether the parent is there; without, the caller sees to that.
         """
         global _page  # noqa: PLW0603 - a process has one
         from ackclock import _engine
@@ -241,7 +241,7 @@ def _answered(page: Page, word: int, parent: int, mask: Any, work: Callable[[], 
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _limited()
     page.use()
-    if os.getppid() != parent:  # it died before `page.use`
+    if os.getppid() != parent:  # the parent died before `page.use`
         os._exit(FAILED)
     code = work()
     for stream in (sys.stdout, sys.stderr):
@@ -300,7 +300,7 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
         told = signal.sigtimedwait(heeded, max(0.01, min([next_look, *(at for at, *_ in late)]) - time.monotonic()))
         if told is not None and told.si_signo != signal.SIGCHLD:
             asked = told.si_signo
-            if told.si_pid:  # of a process, which may have told this one alone; the terminal tells both
+            if told.si_pid:  # from a process, which may have told this one alone; the terminal tells both
                 late.append((time.monotonic() + 0.2, told.si_signo, page.heard))
         now = time.monotonic()
         for one in [one for one in late if one[0] <= now]:
@@ -326,12 +326,12 @@ def _awaited(page: Page, answer: int, child: int, heeded: set[signal.Signals]) -
 
 
 def endless(where: str) -> str:
-    """What is said of a call that does not come back."""
+    """Message about a call that does not come back."""
     return f"{where}: found no end after {limit_s():g} s; allowed: a call that returns (ACKCLOCK_CALL_LIMIT=SECONDS)"
 
 
 def ended(page: Page, said: bytes, code: int) -> str:
-    """What is said of a process that ended with this code, and this word, if any."""
+    """Message about a process that ended with this code, and this word, if any."""
     where = page.where() or "own code"
     after = ", after the command was done" if said else ""
     return f"{where}: found an end of the process ({how(code)}){after}; allowed: own code that returns, or raises an exception"

@@ -1,4 +1,4 @@
-"""What a caller can cause. Each message is one line: what was asked, what was found, what is allowed."""
+"""Errors that a caller can cause. Each message is one line: what was asked, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class AckclockError(Exception):
     """Base of every error that a caller can cause or fix."""
 
     exit_code = 2
-    """What the command returns."""
+    """Exit code of the command."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shown(foremost(message)))
@@ -101,17 +101,17 @@ class ScenarioError(InputError):
         super().__init__(f"{where}: {told}" if where else told)
 
     def within(self, prefix: str) -> ScenarioError:
-        """The same error, seen from the table that holds this one."""
+        """The error as seen from the table that holds this one."""
         key = ".".join(part for part in (prefix, self.key) if part)
         return self._changed(key=key, more=[one.within(prefix) for one in self.more])
 
     def read_from(self, source: str, places: Mapping[str, Placed] | None = None) -> ScenarioError:
-        """The same error, with the file that holds it, and its place there."""
+        """The error with the file that holds it, and its place there."""
         place = None if places is None else placed(self.key, places, name=self.found.startswith("an unknown key"))
         return self._changed(source=source, place=place, more=[one.read_from(source, places) for one in self.more])
 
     def all(self) -> list[ScenarioError]:
-        """What is wrong with the scenario: the error itself, then the others, each key once."""
+        """All errors of the scenario: the error itself, then the others, each key once."""
         found: dict[tuple[str, str], ScenarioError] = {}
         for one in (self, *self.more):
             found.setdefault((one.key, one.found), one)
@@ -158,7 +158,7 @@ def placed(key: str, places: Mapping[str, Placed], *, name: bool = False) -> Pla
 
 
 def said(error: BaseException) -> str:
-    """Type and text of an exception of anybody's, which may raise another one when it is asked for its text.
+    """Type and text of any exception, which may raise another one when it is asked for its text.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Your own controllers by file: `wary.py:Wary`, `tcp_mine.c` and `mine.rs` can be used wherever the name of a controller can.
 
-Such a file is a program: a class of Python, a module of Linux in C, or a type of Rust (`_native`). Reading a scenario never runs it; running the scenario does. So whoever reads a scenario or a sweep
-from a file has to say that such names in it are meant (`own_code=True`, `--own-code`).
+Such a file is a program: a class of Python, a module of Linux in C, or a type of Rust (`_native`). Reading a scenario never runs it;
+running the scenario does. So the reader of a scenario or a sweep from a file has to allow such names in it (`own_code=True`,
+`--own-code`).
 
 The compiled scenario holds the class's name, its options and a hash of its file, and not where the file lies. So a run's identity
 follows the code: after a change of the file, a sweep repeats its runs.
@@ -33,7 +34,7 @@ __all__ = ["OwnClass", "Source", "anchored", "classes", "copied", "described", "
 
 _NAMED = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)|(?P<compiled>.+\.(?:c|rs))")
 FORMS = "FILE.py:CLASS, FILE.c or FILE.rs"
-"""What a name of a file looks like, for messages."""
+"""Form of a file's name, for messages."""
 
 LARGEST = 2**20
 """Bytes of a file."""
@@ -66,7 +67,7 @@ class OwnClass:
 
     @property
     def key(self) -> str:
-        """What the compiled scenario calls it."""
+        """Name in the compiled scenario."""
         return f"{self.name}@{self.digest}" + ("" if self.options == "{}" else self.options)
 
     @property
@@ -111,7 +112,7 @@ class OwnClass:
         return known[0]
 
     def _read(self) -> tuple[list[str], dict[str, str]]:
-        """What it reads beside its file, and variables of the environment."""
+        """Files that the code reads beside its own, and variables of the environment."""
         folder = Path(self.file).parent
         if self.is_compiled:
             return _native.depends(self.file)
@@ -189,7 +190,7 @@ def copied(text: str, folder: Path) -> str:
 
 
 def described(text: str, options: Mapping[str, Any]) -> OwnClass:
-    """What a name stands for, with the file as it is now.
+    """Class or file that a name stands for, as the file is now.
 
     Raises
     ------
@@ -207,7 +208,7 @@ def described(text: str, options: Mapping[str, Any]) -> OwnClass:
 
 
 def planned(own: Iterable[OwnClass]) -> str:
-    """What runs depend on beside the files that their scenarios name; empty if that is all. Own code is run to find out."""
+    """Hashes of all else that runs depend on, beside the files that their scenarios name; empty if that is all. Own code is run to find out."""
     return "".join(f"+{one.name}@{one.whole}" for one in own if one.whole)
 
 
@@ -222,7 +223,7 @@ def remembered(one: OwnClass) -> dict[str, str | None]:
 
 
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:
-    """What the engine calls, by the name that the compiled scenario has for it."""
+    """Makers of controllers for the engine, by the name that the compiled scenario has for each."""
     return {one.key: one.load() for one in own}
 
 

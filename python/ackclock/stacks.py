@@ -65,7 +65,7 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one check says.
+    """Result of one check.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def loaded() -> list[Stack]:
 
 
 def identity(of: Sequence[Stack] | None = None) -> str:
-    """What runs depend on beside the engine, for their keys: nothing if no library is loaded.
+    """Stacks that runs depend on beside the engine, for their keys: empty if no library is loaded.
 
     Parameters
     ----------
@@ -286,6 +286,6 @@ def _answer(arguments: Sequence[str]) -> tuple[bool, str]:
 
 
 def answer(*arguments: str) -> None:
-    """What a child of `check` is started for; one line of JSON."""
+    """Entry of a child of `check`; its answer is one line of JSON."""
     _engine.end_with_parent()
     sys.stdout.write(json.dumps(_answer(arguments)) + "\n")

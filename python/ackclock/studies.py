@@ -48,10 +48,10 @@ def installed() -> dict[str, EntryPoint]:
 
 
 def _ours() -> dict[str, EntryPoint]:
-    """Those of the library's own distribution; none where the library lies in a folder and is not installed."""
+    """Entry points of the library's own distribution; none where the library lies in a folder and is not installed."""
     try:
         return {one.name: one for one in distribution("ackclock").entry_points.select(group=GROUP)}
-    except Exception:  # PackageNotFoundError, and whatever a file raises that somebody has damaged
+    except Exception:  # PackageNotFoundError, and errors of any kind from a damaged file
         return {}
 
 

@@ -1,4 +1,4 @@
-"""What the tables of a run mean: every column with its type, its unit and what null stands for.
+"""Meaning of a run's tables: every column with its type, its unit and what null stands for.
 
 Examples
 --------

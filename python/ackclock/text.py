@@ -1,4 +1,4 @@
-"""Text for readers: rates, durations, shares; and names of anybody's, made harmless for what reads them."""
+"""Text for readers: rates, durations, shares; and names from outside, made harmless for their readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
-"""What did not happen."""
+"""Sign for something that did not happen."""
 
 
 def rate(bps: float | None) -> str:

@@ -116,7 +116,7 @@ def _refused(refusal: _engine.Refusal) -> ScenarioError:
 
 
 def describe(*dimensions: Dimension, zero: bool = False) -> str:
-    """What `parse` takes, for messages."""
+    """Values that `parse` takes, for messages."""
     return _engine.describe_quantity([dimension.name for dimension in dimensions], zero)
 
 
@@ -142,7 +142,7 @@ def whole(value: object, dimension: Dimension) -> int:
 
 
 SHARE = 'a number from 0 to 1 without quotes, or "0 %" to "100 %"'
-"""What `parse_share` takes, for messages."""
+"""Values that `parse_share` takes, for messages."""
 
 
 def parse_share(value: object) -> float:

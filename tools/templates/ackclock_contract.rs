@@ -4,7 +4,7 @@
 /// Version of the interface.
 pub const ABI: u32 = @ABI@;
 
-/// What a controller needs of the connection around it; [`Controller::NEEDS`] has them or'ed together.
+/// Needs of a controller towards the connection around it; [`Controller::NEEDS`] has them or'ed together.
 pub mod needs {
 @NEEDS@
 }
@@ -57,7 +57,7 @@ pub trait Controller: Sized {
         (!std::mem::needs_drop::<Self>()).then(|| unsafe { std::ptr::read(self) })
     }
 
-    /// The values of `VARIABLES`; what is unknown is left as it is (NaN).
+    /// The values of `VARIABLES`; unknown values are left as they are (NaN).
     fn variables(&self, _values: &mut [f64]) {}
 @METHODS@
 }

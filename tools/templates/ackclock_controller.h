@@ -25,7 +25,7 @@
 #define ACKCLOCK_UNPACED UINT64_MAX
 #define ACKCLOCK_NONE UINT64_MAX
 
-/* What a controller needs of the connection around it, or'ed together. */
+/* Needs of a controller towards the connection around it, or'ed together. */
 @NEEDS@
 
 /* Congestion states. */
@@ -57,7 +57,7 @@ struct ackclock_ack {
 @ACK@
 };
 
-/* What the simulator does for a connection. */
+/* Services of the simulator for a connection. */
 struct ackclock_host {
 	void *run;
 	uint64_t (*random)(void *run); /* 64 random bits; the same in every run with the same seed */

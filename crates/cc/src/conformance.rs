@@ -36,13 +36,13 @@ pub use witness::{Heard, Witness};
 /// A rule that a controller broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which: see the table above.
+    /// Name of the rule, as the table above has it.
     pub rule: &'static str,
     /// Hook after which it showed.
     pub hook: &'static str,
     /// Sequence, counted from 0, and step in it.
     pub at: (u32, u32),
-    /// What was found.
+    /// Value that was seen, in words.
     pub found: String,
 }
 
@@ -164,7 +164,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(windows)
     }
 
-    /// The same steps, the second half of them by a copy; none if it cannot be copied.
+    /// Random steps, the second half of them with a copy of the controller; `None` if it cannot be copied.
     fn run_copied(mut self) -> Result<Option<Vec<u32>>, Violation> {
         self.begin()?;
         let mut windows = Vec::with_capacity(STEPS as usize);
@@ -264,7 +264,7 @@ impl<C: CongestionControl> Path<C> {
         }
         match self.at.0 % 4 {
             1 => {
-                self.even_round(true)?; // what is counted from the first growth on begins
+                self.even_round(true)?; // Counters that begin with the first growth now begin here.
                 (0..40).try_for_each(|_| self.even_round(false))?;
             }
             2 => self.time_out_in_recovery()?,
@@ -474,7 +474,7 @@ impl<C: CongestionControl> Path<C> {
         self.control(&ack)
     }
 
-    /// What the ACK does to a window that its controller sets by itself.
+    /// Growth for this ACK, if the controller sets the window by itself.
     fn control(&mut self, ack: &AckSample) -> Result<(), Violation> {
         if self.needs.control {
             self.grow(ack)?;
@@ -556,7 +556,7 @@ impl<C: CongestionControl> Path<C> {
             self.cc.on_recovered(&mut self.window, self.now);
             self.look("on_recovered")?;
             if !self.needs.control {
-                // what an estimate says beyond is not growth
+                // A controller may raise cwnd here by its estimate (`on_recovered`); later checks would take that for growth.
                 self.window.cwnd = self.window.cwnd.min(before).max(1);
             }
             self.set_state(CaState::Open)?;

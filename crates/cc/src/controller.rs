@@ -82,19 +82,19 @@ pub use yeah::Yeah;
 /// A user's own controller, boxed.
 pub type Custom = Box<dyn CongestionControl + Send>;
 
-/// Part of a copy of a whole world: whoever makes one has asked whether this one has a copy.
+/// Part of a copy of a whole world. The maker of that copy has asked beforehand whether each controller can be copied.
 impl Clone for Custom {
     fn clone(&self) -> Custom {
         self.copied().expect("invariant: asked whether there is a copy")
     }
 }
 
-/// What a stack may set for every controller that has the choice; `None` keeps what the controller's name stands for.
+/// Settings of the stack for every controller that has the choice; `None` keeps the default of the controller's name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared {
     /// Thousandths of the window that a reduction leaves (Reno, CUBIC).
     pub beta_permille: Option<u32>,
-    /// The same for a mark; `None`: as for a loss (Reno, CUBIC; RFC 8511).
+    /// Thousandths of the window that a reduction for a mark leaves; `None`: as for a loss (Reno, CUBIC; RFC 8511).
     pub ecn_beta_permille: Option<u32>,
     /// The estimate of Reno's window grows by ACKs, not by the segments that they acknowledge (CUBIC).
     pub counts_acks: bool,
@@ -105,13 +105,13 @@ type Make = Arc<dyn Fn() -> Controller + Send + Sync>;
 
 /// A built-in controller.
 pub struct Entry {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub about: &'static str,
     /// The options that it takes.
     pub options: &'static Table,
-    /// What they are if none is given.
+    /// Options of a scenario that gives none.
     pub usual: fn() -> Value,
     maker: fn(&Value, Shared) -> Result<Make, Refusal>,
 }

@@ -16,7 +16,7 @@ use ackclock_core::trace::{CaState, RuleVars};
 use self::sender::Sender;
 use crate::recovery::Rule;
 
-/// What to run.
+/// Setting of an episode.
 #[derive(Clone, Debug)]
 pub struct IdealConfig {
     /// The recovery rule.
@@ -37,7 +37,7 @@ pub struct IdealConfig {
     pub more_data: bool,
     /// Whether new segments may be sent on duplicate ACKs before recovery.
     pub limited_transmit: bool,
-    /// Give up after so many ACKs.
+    /// Number of ACKs after which the run is given up.
     pub max_acks: u32,
 }
 
@@ -68,7 +68,7 @@ pub struct IdealRow {
     pub ack: u32,
     /// Segment that this transmission carried.
     pub trigger: u32,
-    /// It was a retransmission.
+    /// The transmission was a retransmission.
     pub trigger_is_retransmission: bool,
     /// snd_una after the ACK, segments.
     pub snd_una: u32,
@@ -88,7 +88,7 @@ pub struct IdealRow {
     pub sent_new: u32,
     /// Segments retransmitted.
     pub sent_retransmissions: u32,
-    /// What was sent, as the tables print it: "N", "R", "2R", "2R+N", "·" for nothing.
+    /// Segments sent, as the tables print them: "N", "R", "2R", "2R+N", "·" for nothing.
     pub sent: String,
     /// Terms of PRR's reduction bound that set sndcnt, if it is above 0: s, b, d (RFC 6937 §3.1); else empty.
     pub rb: String,

@@ -75,7 +75,7 @@ pub trait RecoveryRule {
     /// cwnd after this ACK, in segments; the sender transmits while pipe < cwnd.
     fn on_ack(&mut self, ack: &RecoveryAck) -> u32;
 
-    /// So many segments left, new or retransmitted.
+    /// Segments have left, new or retransmitted.
     fn on_sent(&mut self, segments: u32);
 
     /// cwnd after the full ACK that ends recovery, in segments.

@@ -39,7 +39,7 @@ impl SlowStartConfig {
     /// Until a loss.
     pub const CLASSIC: SlowStartConfig = SlowStartConfig::Classic(ClassicParams {});
 
-    /// Its name.
+    /// Name of the rule in a scenario.
     pub fn kind(&self) -> &'static str {
         match self {
             SlowStartConfig::Classic(_) => ClassicParams::TABLE.kind,

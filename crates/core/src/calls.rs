@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_page_tells_where_a_call_stands() {
         let page: Vec<AtomicU64> = (0..ROOMS * WORDS).map(|_| AtomicU64::new(0)).collect();
-        drop(enter("nobody.py", "on_ack", Time(1))); // without a page nothing is noted
+        drop(enter("absent.py", "on_ack", Time(1))); // without a page nothing is noted
         assert!(share(page.leak()));
         let room = room().expect("there is a page");
         runs(7);

@@ -4,6 +4,7 @@
 
 pub mod capture;
 mod draw;
+pub mod frames;
 pub mod script;
 pub mod segments;
 

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use ackclock_capture::read;
 use ackclock_core::Stream;
-use ackclock_fuzz::{capture, script, segments};
+use ackclock_fuzz::{capture, frames, script, segments};
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus").join(target);
@@ -68,4 +69,23 @@ fn captures_of_any_kind() {
         }
     }
     assert!(read > 1000, "{read} captures read");
+}
+
+#[test]
+fn frames_behind_layers_of_any_kind() {
+    let mut rng = Stream::new(1, "fuzz/frames");
+    let (mut frames, mut segments, mut links) = (0, 0, 0);
+    for _ in 0..3000 {
+        let data: Vec<u8> = (0..rng.below(2000)).map(|_| rng.below(256) as u8).collect();
+        assert!(frames::play(&data), "{data:?}");
+        let file = frames::file(&data);
+        let found = read(|| Ok(&file[..]), None, 0, |_| true).unwrap();
+        frames += found.frames;
+        segments += found.segments;
+        links += (found.segments > 0) as u32;
+    }
+    assert!(
+        2 * segments > frames && links > 2500,
+        "{segments} segments of {frames} frames, in {links} captures"
+    );
 }

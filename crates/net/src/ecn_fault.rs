@@ -10,8 +10,7 @@ use ackclock_core::{choice, table, Stream};
 table! {
     /// A middlebox that changes the ECN field of packets.
     pub struct EcnFault "ecn-fault" {
-        /// What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every
-        /// ECT into CE.
+        /// Change: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE.
         what: EcnChange = EcnChange::TAKES;
         /// Position of the middlebox: before the queue or after it.
         at: Place = Place::TAKES, Place::After;

@@ -457,7 +457,7 @@ pub fn refuse_deferred(returned: &Bound<'_, PyAny>) -> PyResult<()> {
             // else Python warns of it on standard error
             let _ = returned.call_method0("close");
             return Err(PyTypeError::new_err(format!(
-                "returned {what}, which nobody runs; allowed: a plain method, without async and yield"
+                "returned {what}, which is never run; allowed: a plain method, without async and yield"
             )));
         }
     }

@@ -1,5 +1,5 @@
-//! From a scenario as it is written to values in base units: every key by what its table says that it takes. What is wrong is noted with
-//! its dotted key, all of it; rules that join several keys are judged later, once the values are read.
+//! From a scenario as it is written to values in base units: every key by what its table says that it takes. Every mistake is noted with
+//! its dotted key; rules that join several keys are judged later, once the values are read.
 //!
 //! Length: each kind of value that a key takes is read here, and none of them is long.
 
@@ -12,15 +12,15 @@ use crate::{Absent, Family, Key, Refusal, Table, Takes, Unit, Value, Written, MO
 pub use crate::draws::DISTRIBUTIONS;
 pub use crate::multiple::Multiple;
 
-/// What a scenario refers to and does not hold: traces, and controllers of the user's own. On a disk, in a program, in a page.
+/// Things that a scenario refers to and does not hold: traces, and controllers of the user's own. They lie on a disk, in a program or in a page.
 pub trait Files {
     /// The opportunities in each millisecond of a Mahimahi trace.
     fn trace(&self, name: &str) -> Result<Arc<[u32]>, Refusal>;
-    /// What the engine calls a user's own class, named `FILE.py:CLASS`, with these options.
+    /// Name by which the engine calls a user's own class, written `FILE.py:CLASS`, with these options.
     fn controller(&self, name: &str, options: &Written) -> Result<String, Refusal>;
 }
 
-/// Nothing to refer to.
+/// No files at all.
 pub struct NoFiles;
 
 impl Files for NoFiles {
@@ -33,7 +33,7 @@ impl Files for NoFiles {
     }
 }
 
-/// What a distribution is of, and how its values are written.
+/// Dimension of a distribution's values, for the way in which they are written.
 impl Unit {
     fn dimension(self) -> Option<&'static [&'static Dimension]> {
         match self {
@@ -53,9 +53,9 @@ const TAGGED: &str = "a table with a \"kind\"";
 
 /// A scenario on its way from what is written.
 pub struct Front<'a> {
-    /// What it may refer to.
+    /// Files that it may refer to.
     pub files: &'a dyn Files,
-    /// What is wrong.
+    /// Mistakes found so far.
     pub wrong: Vec<Refusal>,
     /// Values that wait for the bandwidth-delay product.
     pub multiples: Vec<Multiple>,
@@ -291,7 +291,7 @@ impl<'a> Front<'a> {
         Some(Value::Table(made))
     }
 
-    /// What is no table where one value or a distribution may stand: it fits neither.
+    /// A value that is no table, where one value or a distribution may stand: both are refused.
     fn either(&mut self, read: Result<Value, Refusal>, written: &Written) -> Option<Value> {
         match read {
             Ok(value) => Some(value),
@@ -438,7 +438,7 @@ fn unknown(name: &str, table: &Table, kinded: bool) -> Refusal {
     Refusal::new(format_args!("an unknown key{hint}"), known.join(", "))
 }
 
-/// What holds if a key is absent, in base units.
+/// Value of an absent key, in base units.
 fn usual(key: &Key) -> Option<Value> {
     let empty = Written::Table(Vec::new());
     let mut front = Front::new(&NoFiles);
@@ -505,7 +505,7 @@ fn amount(written: &Written, unit: Unit, zero: bool) -> Result<f64, Refusal> {
     })
 }
 
-/// What a key takes, for messages.
+/// Values that a key takes, for messages.
 pub fn expected(takes: &Takes) -> String {
     let asked = |dimensions, zero| Asked::one(dimensions, zero).describe();
     let short = |x: f64| x.to_string();

@@ -1,4 +1,4 @@
-//! What stands at the ends of tables: numbers, texts, lists of them.
+//! Values at the ends of tables: numbers, texts, lists of them.
 
 use std::collections::BTreeMap;
 

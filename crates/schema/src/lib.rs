@@ -112,9 +112,9 @@ impl fmt::Display for Value {
 pub struct Refusal {
     /// The key, dotted, from the table that is read.
     pub key: String,
-    /// What stands there.
+    /// Value that was found.
     pub found: String,
-    /// What may stand there.
+    /// Values that are allowed.
     pub allowed: String,
 }
 
@@ -124,7 +124,7 @@ impl Refusal {
         Refusal { key: String::new(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// The same, of a value under `key`.
+    /// This refusal, of a value under `key`.
     pub fn within(mut self, key: impl fmt::Display) -> Refusal {
         self.key = if self.key.is_empty() { key.to_string() } else { format!("{key}.{}", self.key) };
         self
@@ -140,15 +140,15 @@ impl fmt::Display for Refusal {
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name in a scenario; none, if another key is compiled to this one as well.
+    /// Name in a scenario; empty if another key is compiled to this one as well.
     pub name: &'static str,
-    /// Its name once it is compiled.
+    /// Name after compilation.
     pub compiled: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// What it takes.
+    /// Values that the key takes.
     pub takes: Takes,
-    /// What holds if it is absent.
+    /// Value of an absent key.
     pub absent: fn() -> Absent,
 }
 
@@ -167,10 +167,10 @@ impl Key {
     }
 }
 
-/// What holds if a key is absent.
+/// Value of an absent key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Absent {
-    /// It must be given.
+    /// The key must be given.
     Required,
     /// Nothing: the key's text says what that means.
     Nothing,
@@ -181,13 +181,13 @@ pub enum Absent {
 /// A table of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its `kind` in its family, or its own name if it is in none.
+    /// `kind` of the table in its family, or its own name if it is in none.
     pub kind: &'static str,
-    /// What it is; the first line is shown in lists.
+    /// Description; lists show its first line.
     pub about: &'static str,
-    /// What it holds.
+    /// Keys of the table.
     pub keys: &'static [Key],
-    /// Keys that people look for here, and what says it.
+    /// Keys that users look for here, and the key that serves instead.
     pub elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
@@ -266,7 +266,7 @@ fn joined(about: &str) -> String {
 /// Tables of which a `kind` chooses one.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// What the registry calls them.
+    /// Name in the registry.
     pub name: &'static str,
     /// The tables.
     pub tables: &'static [&'static Table],
@@ -284,13 +284,13 @@ impl Family {
     }
 }
 
-/// What a scenario can hold.
+/// A type that a scenario can hold.
 pub trait Described: Sized {
     /// From a scenario.
     fn read(value: &Value) -> Result<Self, Refusal>;
     /// As in a scenario.
     fn write(&self) -> Value;
-    /// What holds if nothing is given and no default is written down; `None`: something must be.
+    /// Value if none is given and no default is written down; `None`: a value must be given.
     fn absent() -> Option<Self> {
         None
     }
@@ -302,7 +302,7 @@ pub trait Described: Sized {
 pub struct Reader<'a>(&'a Value, &'static Table);
 
 impl<'a> Reader<'a> {
-    /// Of `value`, which must be a table with known keys.
+    /// A reader of `value`, which must be a table with known keys.
     pub fn new(value: &'a Value, table: &'static Table) -> Result<Reader<'a>, Refusal> {
         let Value::Table(entries) = value else { return Err(Refusal::new(value, "a table")) };
         for (key, _) in entries {

@@ -20,7 +20,7 @@ macro_rules! table {
         }
 
         impl $name {
-            /// Its description.
+            /// Description of the table.
             $vis const TABLE: &'static $crate::Table = &$crate::Table {
                 kind: $kind,
                 about: concat!($($about, "\n"),+),
@@ -34,7 +34,7 @@ macro_rules! table {
                 elsewhere: $crate::elsewhere_of!($($elsewhere)?),
             };
 
-            /// What `value` gives, and of the rest what is here.
+            /// The keys that `value` gives; the others keep their values here.
             #[allow(dead_code, unused_mut, unused_variables, reason = "few tables have variants; some have no keys")]
             $vis fn over(&self, value: &$crate::Value) -> Result<Self, $crate::Refusal> {
                 let reader = $crate::Reader::new(value, Self::TABLE)?;
@@ -158,7 +158,7 @@ macro_rules! family {
 macro_rules! choice {
     ($name:ident: $($variant:ident $text:literal),+) => {
         impl $name {
-            /// What a key takes that chooses one.
+            /// Values of a key that chooses one of these names.
             pub const TAKES: $crate::Takes = $crate::Takes::Choice(&[$($text),+]);
         }
 

@@ -17,7 +17,7 @@ pub struct Multiple {
 }
 
 impl Multiple {
-    /// So many packets, where the product is `bdp` packets.
+    /// This multiple in packets, if the product is `bdp` packets.
     pub fn of(&self, bdp: &Exact) -> Result<Value, Refusal> {
         let refused = |found: String, allowed: String| Err(Refusal { key: self.key.clone(), found, allowed });
         let shown = crate::words::quoted(&self.written);

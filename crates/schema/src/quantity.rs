@@ -12,9 +12,9 @@ use crate::{Refusal, LONGEST_NS, MOST_BPS, MOST_BYTES, MOST_PACKETS};
 /// A kind of quantity.
 #[derive(Debug)]
 pub struct Dimension {
-    /// Its name.
+    /// Name of the kind.
     pub name: &'static str,
-    /// With its article, for messages.
+    /// Name with its article, for messages.
     pub noun: &'static str,
     /// Each unit, and of how many base units it is.
     pub units: &'static [(&'static str, u64)],
@@ -22,7 +22,7 @@ pub struct Dimension {
     pub example: &'static str,
     /// The largest, in base units.
     pub largest: u64,
-    /// The same as text.
+    /// The largest as text.
     pub shown: &'static str,
     /// Whether there is no part of a base unit: half a packet is refused, half a nanosecond is rounded.
     pub indivisible: bool,
@@ -111,7 +111,7 @@ pub const BDP: Dimension = Dimension {
 /// All of them.
 pub const DIMENSIONS: [&Dimension; 5] = [&DURATION, &RATE, &SIZE, &PACKETS, &BDP];
 
-/// What a probability may be, for messages.
+/// Allowed values of a probability, for messages.
 pub const SHARE: &str = "a number from 0 to 1 without quotes, or \"0 %\" to \"100 %\"";
 
 /// A quantity as it is asked for.
@@ -194,7 +194,7 @@ impl<'a> Asked<'a> {
         Ok((value, dimension))
     }
 
-    /// What is allowed, for messages.
+    /// Allowed values, for messages.
     pub fn describe(&self) -> String {
         let nouns: Vec<&str> = self.dimensions.iter().map(|d| d.noun).collect();
         let kinds = match nouns.split_last() {
@@ -246,7 +246,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Its amount times a whole number.
+    /// The amount times a whole number.
     fn times(&self, factor: u64) -> Exact {
         let figures = Nat::from(self.figures).times(&Nat::from(factor as u128));
         let power = Nat::power_of_ten(self.power.unsigned_abs());
@@ -319,7 +319,7 @@ fn split(text: &str) -> Option<(Decimal, Option<&str>)> {
     None
 }
 
-/// What stands from here to the end, spaces around it apart: nothing, or a unit.
+/// Rest of the text from here to the end, spaces around it apart: nothing, or a unit.
 #[allow(clippy::option_option, reason = "no match, no unit, a unit")]
 fn unit(text: &str, from: usize) -> Option<Option<&str>> {
     let rest = &text.as_bytes()[from..];

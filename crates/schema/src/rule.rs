@@ -20,10 +20,10 @@ enum Part<'a> {
     Entry(usize),
 }
 
-/// What an author wrote.
+/// The author's text.
 #[derive(Clone, Copy)]
 enum Written<'a> {
-    /// There is no such text: the scenario was compiled by somebody.
+    /// No text is known: the scenario was already compiled.
     Unknown,
     /// Nothing: a default holds.
     Nothing,
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What the author wrote under a dotted key of the table here.
+    /// The author's text under a dotted key of the table here.
     fn written(&self, key: &str) -> Option<&'a Text> {
         let Written::As(mut value) = self.written else { return None };
         for part in key.split('.') {
@@ -105,7 +105,7 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Of the table at `place`, whose values are `held`.
+    /// Rules of the table at `place`, whose values are `held`.
     pub fn new(
         place: &'a Place<'a>,
         table: &'static Table,

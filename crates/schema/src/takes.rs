@@ -1,8 +1,8 @@
-//! What the keys of tables take: units, ranges, names.
+//! Values that the keys of tables take: units, ranges, names.
 
 use crate::{words, Described, Family, Table, Value, Written};
 
-/// What a key takes: its unit and its range.
+/// Values that a key takes: their unit and range.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     /// true or false.
@@ -66,11 +66,11 @@ pub enum Takes {
 /// Names that something is registered under.
 #[derive(Debug)]
 pub struct Registry {
-    /// What Python calls it.
+    /// Name in Python.
     pub name: &'static str,
     /// All names.
     pub names: fn() -> Vec<&'static str>,
-    /// What names outside it begin with, the pattern of what follows, and whether that follows.
+    /// Names outside the registry.
     pub others: &'static [Other],
     /// Whether `FILE.py:CLASS`, `FILE.c` and `FILE.rs` name a user's own, too.
     pub files: bool,
@@ -80,7 +80,7 @@ pub struct Registry {
 pub type Other = (&'static str, &'static str, fn(&str) -> bool);
 
 impl Registry {
-    /// What is allowed, if this is none of them.
+    /// Allowed names, if `written` is none of them.
     pub fn refuses(&self, written: &Written) -> Option<String> {
         let names = (self.names)();
         let Some(name) = written.text() else { return Some(words::one_of(&words::spelled(written), &names)) };
@@ -108,7 +108,7 @@ pub fn is_own(name: &str) -> bool {
         && class.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// What a distribution is of.
+/// Quantity of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Unit {
@@ -144,7 +144,7 @@ pub const MOST_BYTES: u64 = 1_000_000_000_000_000;
 pub const MOST_PACKETS: u64 = 1_000_000_000;
 
 impl Takes {
-    /// What is allowed, if a value is not. What has parts is checked as it is read.
+    /// Allowed values, if `value` is none of them. A value with parts is checked as it is read.
     pub fn refuses(&self, value: &Value) -> Option<String> {
         let whole = |low: u64, high: u64, of: &str| match value {
             Value::Whole(n) if (low..=high).contains(n) => None,
@@ -209,7 +209,7 @@ impl Takes {
         }
     }
 
-    /// What is allowed.
+    /// Allowed values.
     pub fn allowed(&self) -> String {
         self.refuses(&Value::Table(Vec::new())).unwrap_or_default()
     }

@@ -12,7 +12,7 @@ use crate::{Refusal, Written};
 pub struct Position {
     /// Counted from 1.
     pub line: usize,
-    /// Of its first character, counted from 1.
+    /// Column of its first character, counted from 1.
     pub column: usize,
     /// Characters of it on this line, at least 1.
     pub length: usize,

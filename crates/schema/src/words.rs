@@ -217,12 +217,12 @@ fn in_units(value: u64, units: &[(&str, u64)]) -> String {
     format!("{} {unit}", value / size)
 }
 
-/// So many bytes.
+/// A number of bytes, in words.
 pub fn size(bytes: u64) -> String {
     format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" })
 }
 
-/// So many packets.
+/// A number of packets, in words.
 pub fn packets(n: u64) -> String {
     format!("{n} packet{}", if n == 1 { "" } else { "s" })
 }
@@ -295,7 +295,7 @@ impl Matcher {
             at.entry(c).or_default().push(i);
         }
         if text.len() >= 200 {
-            // what stands everywhere in a long text begins no match
+            // a character that is everywhere in a long text begins no match
             let most = text.len() / 100 + 1;
             at.retain(|_, places| places.len() <= most);
         }

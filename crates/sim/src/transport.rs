@@ -385,19 +385,19 @@ impl Transport {
         }
     }
 
-    /// Packets that it had no room for, since the last call.
+    /// Packets that found the host's queue full, since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.tcp_mut().map_or(0, |tcp| tcp.take_refused())
     }
 
-    /// A packet of so much payload went into the host's queue.
+    /// A packet with `payload` bytes went into the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Transport::Tcp(tcp) = self {
             tcp.queued(payload);
         }
     }
 
-    /// A packet of so much payload left the host's queue. True if TCP waited for that.
+    /// A packet with `payload` bytes left the host's queue. True if TCP waited for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.tcp_mut().is_some_and(|tcp| tcp.left_queue(payload))
     }

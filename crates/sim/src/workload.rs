@@ -48,7 +48,7 @@ use writes::{Writes, WritesParams};
 macro_rules! workloads {
     (params $($variant:ident($params:ident)),+; drivers $($driver:ident($state:ty)),+;) => {
         family! {
-            /// What the application of a flow does.
+            /// Behaviour of a flow's application.
             pub enum WorkloadConfig "workloads" { $($variant($params),)+ }
         }
 

@@ -209,7 +209,7 @@ impl On<'_> {
         for part in 1..=10 {
             path.run(60 * SECOND, |path| path.ends[1].received() >= SMALL / 10 * part)?;
             if pauses {
-                #[allow(clippy::disallowed_methods, reason = "real time passes for whoever looks at it")]
+                #[allow(clippy::disallowed_methods, reason = "real time passes between the parts")]
                 std::thread::sleep(std::time::Duration::from_millis(37));
             }
         }

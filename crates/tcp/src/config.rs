@@ -59,7 +59,7 @@ pub enum EarlyRetransmit {
 
 choice! { EarlyRetransmit: Off "off", Rfc5827 "rfc5827", Delayed "delayed" }
 
-/// What an endpoint does with explicit congestion notification (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another order).
+/// Use of explicit congestion notification by an endpoint (RFC 3168, RFC 9768; Linux `tcp_ecn`, 0 to 5 in another order).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnUse {
     /// Nothing.
@@ -97,7 +97,7 @@ pub struct AccEcnRules {
     pub option: u8,
     /// How often at least in a round trip; 0: no matter.
     pub beacon: u8,
-    /// What the peer says of a SYN's mark is checked.
+    /// The peer's report on the mark of a SYN is checked.
     pub fallback: bool,
 }
 
@@ -136,7 +136,7 @@ pub struct Pacing {
     pub measured: bool,
     /// Share of cwnd per srtt while cwnd is below half of ssthresh, percent (Linux `tcp_pacing_ss_ratio`).
     pub ss_percent: u32,
-    /// The same from there on (Linux `tcp_pacing_ca_ratio`).
+    /// Share of cwnd per srtt from half of ssthresh on, percent (Linux `tcp_pacing_ca_ratio`).
     pub ca_percent: u32,
     /// Bound of the rate, bytes/s (SO_MAX_PACING_RATE).
     pub most: u64,
@@ -154,7 +154,7 @@ impl Pacing {
     };
 }
 
-/// What the send buffer may take, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
+/// Limit of the send buffer, in Linux's accounting of memory (SO_SNDBUF, `tcp_wmem`), bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimit {
     /// Now.
@@ -174,7 +174,7 @@ impl SendLimit {
 /// limit the sender is measured. Without, data is a number of bytes, and PSH is on the last segment written so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
-    /// What the application may have written and not acknowledged; none: everything.
+    /// Bytes that the application may have written without acknowledgment; `None`: any number.
     pub limit: Option<SendLimit>,
     /// Bytes that may wait unsent before a write blocks (Linux `tcp_notsent_lowat`); `u64::MAX` = any number.
     pub notsent_lowat: u64,
@@ -215,7 +215,7 @@ pub struct Config {
     /// Greatest segment that the path is known to carry, options included, bytes; smaller than what is advertised where a
     /// router said so.
     pub path_mss: u32,
-    /// What is the same in every profile.
+    /// Settings that are the same in every profile.
     pub switches: Switches,
     /// Initial window, segments.
     pub iw: u32,
@@ -277,7 +277,7 @@ pub struct Config {
     pub cwnd_validation: bool,
     /// First advertised window, bytes.
     pub initial_rwnd: u32,
-    /// The same of the end that connects; 0 = `initial_rwnd`.
+    /// First advertised window of the end that connects, bytes; 0 = `initial_rwnd`.
     pub initiator_rwnd: u32,
     /// Window that the first receive buffer holds, bytes; 0 = `initial_rwnd`.
     pub first_buffer: u64,
@@ -330,7 +330,7 @@ pub struct Config {
     pub explicit_reads: bool,
     /// Ticks per second of the host's timers; 0 = exact timers.
     pub hz: u32,
-    /// What rounds a timer of more than one tick.
+    /// Rounding of a timer of more than one tick.
     pub wheel: Wheel,
     /// Phase of the tick, ns: hosts are not switched on at time 0.
     pub tick_phase: u64,
@@ -344,16 +344,16 @@ pub struct Config {
     pub predicts: bool,
     /// [`Connection::rest`](crate::Connection::rest) is heeded: less memory, with the same outcome.
     pub rests: bool,
-    /// The same of segments that are written at once because they leave at once (`send_buffer.rs`).
+    /// Segments that are written and leave at the same instant are written on a path of their own: sooner, with the same outcome (`send_buffer.rs`).
     pub fills: bool,
 }
 
 /// Whether the sender looks for the path's MTU by itself (RFC 4821; Linux `tcp_mtu_probing`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MtuProbing {
-    /// It does not.
+    /// Never.
     Off,
-    /// After repeated timeouts, which a path that drops what is large may have caused.
+    /// After repeated timeouts, which a path that drops large packets may have caused.
     AfterTimeouts,
     /// Always, from small segments upwards.
     Always,
@@ -397,8 +397,8 @@ impl Config {
         self.receive_buffer = bytes;
     }
 
-    /// What the first buffer holds in whole segments is the first window (Linux `tcp_select_initial_window`).
-    /// The end that connects does not know yet that timestamps take room (Linux `tcp_connect_init`).
+    /// The first window is the part of the first buffer that whole segments fill (Linux `tcp_select_initial_window`). The end that connects does not
+    /// know yet that timestamps take room (Linux `tcp_connect_init`).
     pub fn offer_first_buffer(&mut self) {
         let first = self.first_buffer;
         // a header without scaling, as a SYN's is, says no more than 65,535

@@ -51,14 +51,14 @@ pub enum State {
     Failed,
 }
 
-/// What leaves next.
+/// Segment that leaves next.
 #[derive(Clone, Copy)]
 pub enum Due {
     /// A segment of an established connection.
     Segment(Leaving),
-    /// An ACK of it: behind it nothing is due but another one ([`Connection::ack_due`]).
+    /// An ACK of the established connection: nothing is due after it but another ACK ([`Connection::ack_due`]).
     Ack(Leaving),
-    /// What handshake and close may ask for.
+    /// A segment of handshake or close, if one is due.
     Unsettled,
 }
 
@@ -204,19 +204,19 @@ impl Connection {
         }
     }
 
-    /// Packets that it had no room for, since the last call.
+    /// Packets that found the host's queue full, since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.sender.now_mut().map_or(0, Sender::take_refused)
     }
 
-    /// A packet of so much payload went into the host's queue.
+    /// A packet with `payload` bytes went into the host's queue.
     pub fn queued(&mut self, payload: u32) {
         if let Some(sender) = self.sender.now_mut() {
             sender.queued(payload);
         }
     }
 
-    /// It left it again. Whether the sender waited for that.
+    /// The packet left the host's queue. Returns whether the sender waited for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         self.sender.now_mut().is_some_and(|sender| sender.left_queue(payload))
     }
@@ -232,7 +232,7 @@ impl Connection {
             && !self.ack_first
     }
 
-    /// It is over, or comes to be.
+    /// The connection changes its state, and is plain no longer.
     #[inline]
     fn go_to(&mut self, state: State) {
         (self.state, self.plain) = (state, false);
@@ -373,7 +373,7 @@ impl Connection {
         }
     }
 
-    /// The same where that is before `before`; else some time that is not, which is found sooner.
+    /// The deadline if that is before `before`, else some time that is not, which is found sooner.
     #[inline(always)]
     pub fn deadline_before(&self, before: Time) -> Time {
         if !self.plain && (self.state != State::Established || self.keeper.is_some()) {
@@ -407,7 +407,7 @@ impl Connection {
         true
     }
 
-    /// What leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
+    /// Segment that leaves next; call until `None` after every input, and let each leave ([`Connection::transmit_into`]).
     #[inline(always)]
     pub fn next_due(&mut self, now: Time) -> Option<Due> {
         let plain = self.plain;

@@ -37,7 +37,7 @@ impl Ledger {
         if seg.len > 0 {
             self.data_segs_in += 1;
             if seg.seq <= rcv_nxt {
-                self.last_data_recv = now; // what waits out of order does not count (Linux `tcp_event_data_recv`)
+                self.last_data_recv = now; // data out of order does not count (Linux `tcp_event_data_recv`)
             }
             self.rcv_ooopack += (seg.seq > rcv_nxt) as u64;
         }

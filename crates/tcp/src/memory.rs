@@ -13,7 +13,7 @@ const SMALL_HEAD: u32 = 576;
 /// Room before the headers (Linux NET_SKB_PAD).
 const PAD: u32 = 64;
 
-/// What lies in the head of a larger packet; the rest is in pages.
+/// Bytes in the head of a larger packet; the rest is in pages.
 const PAGE: u32 = 4096;
 const LINEAR: u32 = PAGE - SHARED_INFO - PAD;
 
@@ -109,7 +109,7 @@ fn copied(len: u32, overhead: u32) -> u64 {
     (head(PAD + len + overhead) + SK_BUFF) as u64
 }
 
-/// What part of memory is payload, in 256ths (Linux `scaling_ratio`).
+/// Part of memory that is payload, in 256ths (Linux `scaling_ratio`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share(u64);
 
@@ -126,7 +126,7 @@ impl Share {
         (window << 8).div_ceil(self.0)
     }
 
-    /// That of segments of this length, which take so much memory each.
+    /// Share of segments of this length, each of which takes `memory` bytes.
     pub fn of(len: u32, memory: u64) -> Share {
         Share(((len as u64) << 8).checked_div(memory).unwrap_or(0).max(1))
     }

@@ -12,7 +12,7 @@ use ackclock_core::{Span, Time};
 /// Entries older than this are void.
 const LIFETIME: Span = Span::from_secs(3600);
 
-/// What is remembered of one destination, in segments.
+/// Memory of one destination, in segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DestinationMetrics {
     /// Slow-start threshold; zero = none.

@@ -8,7 +8,7 @@ use std::ops::Range;
 #[inline]
 pub(crate) fn put_for<T>(ranges: &mut VecDeque<T>, replaced: Range<usize>, range: T) {
     if !replaced.is_empty() {
-        ranges[replaced.start] = range; // it grows, as a rule
+        ranges[replaced.start] = range; // one range that grows is the usual case
         if replaced.len() > 1 {
             ranges.drain(replaced.start + 1..replaced.end);
         }

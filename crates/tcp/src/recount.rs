@@ -1,4 +1,5 @@
-//! What endpoints keep by increments, counted anew. For tests and fuzzing: nothing else has a reason to.
+//! Counts that endpoints keep by increments, taken anew. For tests and fuzzing; the simulator never needs
+//! them.
 
 use crate::connection::Connection;
 use crate::receiver::Receiver;

@@ -61,7 +61,7 @@ impl Rtt {
         }
     }
 
-    /// The same with all of its digits: eighths of a microsecond in Linux.
+    /// Smoothed RTT with all of its digits: eighths of a microsecond in Linux.
     pub fn exact_srtt(&self) -> Span {
         match self.style {
             RtoStyle::Linux => Span(125 * self.srtt),
@@ -69,7 +69,7 @@ impl Rtt {
         }
     }
 
-    /// What the RTO adds to srtt.
+    /// Term that the RTO adds to srtt.
     pub fn rttvar(&self) -> Span {
         match self.style {
             RtoStyle::Linux => Span::from_us(self.rttvar),

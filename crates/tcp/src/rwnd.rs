@@ -17,7 +17,7 @@ pub const FIRST_MSS: u32 = 536;
 /// The window may always be bounded by so much (half of Linux SOCK_MIN_RCVBUF).
 const LEAST_CLAMP: u64 = 1_152;
 
-/// What was offered so far: the right edge now and the furthest, and the window of the last header.
+/// Windows offered so far: the right edge now and the furthest, and the window of the last header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edges {
     right: u64,
@@ -38,9 +38,9 @@ pub struct ReceiveWindow {
     /// Memory that packets may take (Linux `sk_rcvbuf`), and how far it may grow.
     buffer: u64,
     most: u64,
-    /// Of memory, for the window.
+    /// Share of memory that counts as window.
     share: Share,
-    /// Memory of such a packet; the windows that all of the buffer holds, and what one such segment leaves of it.
+    /// Memory of a packet of the size last measured; the windows that the whole buffer holds, and what one such packet leaves of it.
     segment: u64,
     all: u64,
     beside_one: u64,
@@ -191,12 +191,12 @@ impl ReceiveWindow {
         self.furthest
     }
 
-    /// What was offered so far.
+    /// Windows offered so far.
     pub fn edges(&self) -> Edges {
         Edges { right: self.right, furthest: self.furthest, told: self.told }
     }
 
-    /// The same was offered before.
+    /// Windows that were offered before are offered again.
     pub fn set_edges(&mut self, Edges { right, furthest, told }: Edges) {
         (self.right, self.furthest, self.told) = (right, furthest, told);
     }
@@ -219,13 +219,13 @@ impl ReceiveWindow {
         self.told.min(self.header_max as u64) as u32
     }
 
-    /// Whether the same window is offered again while nothing arrives and nobody reads.
+    /// Whether the same window is offered again while nothing arrives and nothing is read.
     #[inline]
     pub fn repeats(&self) -> bool {
         self.rounds_up && self.right > 0
     }
 
-    /// What arrived found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
+    /// A packet that arrived found no memory: the header says zero (Linux ICSK_ACK_NOMEM).
     pub fn advertise_none(&mut self, rcv_nxt: u64) {
         (self.right, self.told) = (rcv_nxt, 0);
         self.furthest = self.furthest.max(rcv_nxt);
@@ -246,7 +246,7 @@ impl ReceiveWindow {
         self.offer() >= self.told
     }
 
-    /// What is free of the buffer, as a window (Linux `tcp_space`).
+    /// Window that the free part of the buffer makes (Linux `tcp_space`).
     #[inline]
     fn room(&self, held: u64) -> u64 {
         match held {
@@ -273,7 +273,7 @@ impl ReceiveWindow {
         self.offer_of_little(free)
     }
 
-    /// The same where `free` is less than half, or windows are not rounded up.
+    /// Offer where `free` is less than half, or windows are not rounded up.
     #[inline(never)]
     fn offer_of_little(&self, mut free: u64) -> u64 {
         let all = self.all;
@@ -417,21 +417,21 @@ impl ReceiveWindow {
         true
     }
 
-    /// So much memory is taken.
+    /// Memory is taken, `bytes` in all.
     #[inline]
     pub fn take(&mut self, bytes: u64) {
         self.held = bytes;
     }
 
-    /// The same. True if that leaves a window at least twice as wide as the one offered,
-    /// which is worth an ACK (Linux `tcp_cleanup_rbuf`).
+    /// Memory is taken, `bytes` in all. True if that leaves a window at least twice as wide as the one offered, which is worth an ACK (Linux
+    /// `tcp_cleanup_rbuf`).
     pub fn hold(&mut self, bytes: u64, rcv_nxt: u64) -> bool {
         self.held = bytes;
         let now = self.right.saturating_sub(rcv_nxt);
         2 * now <= self.clamp && self.offer() >= (2 * now).max(1)
     }
 
-    /// What the header can express: with window scaling multiples of its unit, without it 16 bits.
+    /// Windows that the header can express: with window scaling multiples of its unit, without it 16 bits.
     pub fn fit_header(&mut self, shift: Option<u8>) {
         match shift {
             Some(shift) => self.unit = (1 << shift) - 1,

@@ -48,11 +48,11 @@ pub struct Outstanding {
     pub end: u64,
     /// Last transmission.
     pub xmit: Time,
-    /// What was noted when it was last sent (low 32 bits): segments delivered, for RACK's rounds; under FACK, if it was sent again, the
+    /// Number noted at the last transmission (low 32 bits): segments delivered, for RACK's rounds; under FACK, if the segment was sent again, the
     /// number that was next to be sent, for lost retransmissions.
     pub noted: u32,
-    /// Neighbours in the list by time of transmission. What stands before the first says nothing; behind the last one stands the number
-    /// after its own, because that segment follows as a rule.
+    /// Neighbours in the list by time of transmission. `prev` of the first segment is meaningless; `next` of the last one is its number plus one,
+    /// because that segment follows as a rule.
     prev: u32,
     next: u32,
     /// Sequence space it takes: payload, less than 65,535, and one for a FIN.
@@ -72,7 +72,7 @@ const LEAST_RING: usize = 4;
 const EMPTY: Outstanding =
     Outstanding { end: 0, xmit: Time::ZERO, noted: 0, prev: NIL, next: NIL, len: 0, flags: 0, rexmit: 0 };
 
-/// Of a crowd's memory, entries take a good part.
+/// Entries are a good part of the memory of many flows.
 const _: () = assert!(size_of::<Outstanding>() == 32);
 
 impl Outstanding {
@@ -102,10 +102,10 @@ pub struct Acked {
     pub start: u64,
     pub first_end: u64,
     pub first_xmit: Time,
-    /// The same of the last one, which was sent last.
+    /// End of the last one, which was sent last, and its last transmission.
     pub end: u64,
     pub xmit: Time,
-    /// What was noted of it.
+    /// Number noted at that transmission.
     pub noted: u32,
     /// Flags of each.
     flags: u8,
@@ -141,7 +141,7 @@ pub struct Scoreboard {
     pub lost_out: u32,
     /// Retransmissions in flight.
     pub retrans_out: u32,
-    /// Of those, what no segment accounts for.
+    /// Retransmissions in flight that no segment accounts for.
     leaked: u32,
 }
 
@@ -667,7 +667,7 @@ impl Scoreboard {
     }
 }
 
-/// What [`Scoreboard::mark_lost`] changed.
+/// Change that [`Scoreboard::mark_lost`] made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Marked {
     /// Nothing.

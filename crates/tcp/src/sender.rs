@@ -104,7 +104,7 @@ use window_probe::WindowProbes;
 /// Linux TCP_TIMEOUT_MIN: floor of PTO slack and reordering timer, ticks.
 const TIMEOUT_MIN_TICKS: u64 = 2;
 
-/// What one ACK did; filled in while it is processed.
+/// Effects of one ACK, filled in while it is processed.
 #[derive(Default)]
 struct AckWork {
     una_advanced: bool,
@@ -116,14 +116,14 @@ struct AckWork {
     dsack_tlp: bool,
     /// The ACK reaches the end of a probe of old data, and says no more.
     probe_acked: bool,
-    /// It carries data, or a new word of the window.
+    /// The ACK carries data, or offers another window.
     not_dup: bool,
     /// Linux FLAG_SLOWPATH.
     slow_path: bool,
     set_timer: bool,
     lost_retrans: bool,
     newly_acked: u32,
-    /// Of those, SACKed by an earlier ACK.
+    /// Segments of `newly_acked` that an earlier ACK had SACKed.
     sacked_before: u32,
     newly_sacked: u32,
     first_ackt: Option<Time>,
@@ -169,7 +169,7 @@ pub struct Sender {
     cc: Controller,
     /// The controller sets the window by itself.
     controls: bool,
-    /// It may ask for a reduction.
+    /// The controller may ask for a reduction.
     reduces: bool,
     /// The controller hears of each lost segment.
     losses: bool,
@@ -196,21 +196,21 @@ pub struct Sender {
     snd_wl1: u64,
     /// Segments delivered; Linux counts the SYN among them (`tcp_clean_rtx_queue`, and `tcp_rcv_state_process` for a SYN-ACK).
     pub delivered: u64,
-    /// Segments marked lost, again and again if so.
+    /// Loss marks so far; a segment marked twice counts twice.
     lost: u64,
 
-    /// What the application wrote.
+    /// Data that the application wrote.
     pub stream: Stream,
     /// Present where data is sent from buffers.
     queue: Option<Box<SendQueue>>,
     buffer: Option<SendBuffer>,
     intent: Intent,
     next_seg: NextSeg,
-    /// When the last ACK came, and that by [`Sender::clock`].
+    /// Arrival of the last ACK, and the same time as [`Sender::clock`] rounds it.
     heard: (Time, Time),
-    /// Why none leaves in a train.
+    /// Reasons why no train may leave.
     reasons: Reasons,
-    /// Of the train that is leaving: where its next segment begins, and the number of that (low 32 bits).
+    /// Offset and number (low 32 bits) of the next segment of the train that is leaving.
     train: (u64, u32),
 
     /// Congestion state.
@@ -225,10 +225,11 @@ pub struct Sender {
     frto: bool,
     /// Marks of congestion.
     pub ecn: EcnSender,
-    /// The peer's counters of them, where accurate ECN was agreed on.
+    /// The peer's counters of marks, where accurate ECN was agreed on.
     pub(crate) feedback: Option<Box<Feedback>>,
-    /// Payload that its option takes of a segment, bytes.
-    option_room: u32,
+    /// `smss`, and the payload that gives way to the option of accurate ECN (Linux `mss_cache`): controllers and rates take segments to
+    /// be as large.
+    mss_cache: u32,
 
     timer: Timer,
     loss_probe: LossProbe,
@@ -243,12 +244,12 @@ pub struct Sender {
     /// Present where the host has a queue of its own.
     host_queue: Option<Box<HostQueue>>,
 
-    /// Present where it is of interest what holds it back.
+    /// Time by cause of waiting, where it is asked for.
     limits: Option<Box<Limits>>,
 
     /// Running sums.
     pub stats: Stats,
-    /// What is written down of it.
+    /// Lines for the trace.
     pub trace: Trace,
 }
 
@@ -272,7 +273,7 @@ impl Sender {
             snd_una: 1,
             snd_nxt: 1,
             snd_wnd: 0,
-            snd_wl1: responder as u64, // what made the connection: the ACK of its SYN-ACK, or the SYN-ACK
+            snd_wl1: responder as u64, // segment that made the connection: the ACK of its SYN-ACK, or the SYN-ACK
             stream: Stream::new(config.switches.nodelay, config.switches.cork),
             queue: config.buffers.map(|buffers| Box::new(SendQueue::new(&buffers, Ticks::of(config)))),
             buffer: config.writer.filter(|_| config.buffers.is_none()).map(SendBuffer::new),
@@ -283,7 +284,7 @@ impl Sender {
             cc: config.controller.make(),
             ecn: EcnSender::default(),
             feedback: None,
-            option_room: 0,
+            mss_cache: config.payload(),
             ca_state: CaState::Open,
             high_seq: 0,
             undo: Undo::default(),
@@ -342,7 +343,7 @@ impl Sender {
             buffer.offered(wnd as u64);
         }
         self.sack &= sack;
-        self.smss = smss;
+        self.resize_segments(smss);
         self.delivered = u64::from(self.config.rto_style == RtoStyle::Linux);
         self.begin_mtu_search(now, options);
         self.fit_into_half_window(wnd as u64, options);
@@ -357,7 +358,7 @@ impl Sender {
         if let (Some(rtt), (_, false)) = (rtt, self.trace.whose()) {
             self.cc.on_syn_acked(rtt);
         }
-        self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.smss);
+        self.cc.on_start(&mut self.window, now, self.rtt.srtt(), self.mss_cache);
         self.begin_pacing(rtt);
         self.expand_buffer();
         self.expand_stream(now);

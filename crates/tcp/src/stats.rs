@@ -9,7 +9,7 @@ pub struct Stats {
     /// Retransmissions included.
     pub data_segments_sent: u64,
     pub retransmissions: u64,
-    /// Of data; split by the state in which they struck.
+    /// Timeouts of data; split by the state in which they struck.
     pub rtos: u32,
     pub rtos_open: u32,
     pub rtos_disorder: u32,
@@ -95,13 +95,13 @@ pub struct SlowStartExit {
     pub lost: u32,
 }
 
-/// What limited the sender, for how long.
+/// Time that each cause limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// It had data to send, or to be acknowledged.
+    /// Time with data to send, or to be acknowledged.
     pub busy: Span,
-    /// Of it, the receiver's window held it back.
+    /// Part of it in which the receiver's window held the sender back.
     pub rwnd_limited: Span,
-    /// Of it, its send buffer was too small.
+    /// Part of it in which the send buffer was too small.
     pub sndbuf_limited: Span,
 }

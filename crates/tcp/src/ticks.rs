@@ -66,7 +66,7 @@ impl Ticks {
         }
     }
 
-    /// The same where that is longer than `span`, which is found without divisions if it is not by far.
+    /// Ticks from one instant to another if they are longer than `span`. The usual case, a much shorter time, is found without divisions.
     #[inline]
     pub fn longer(&self, from: Time, to: Time, span: Span) -> Option<Span> {
         if to.since(from) + self.span(1) <= span {
@@ -93,7 +93,7 @@ impl Ticks {
         }
     }
 
-    /// What a timer armed now for `after` is set to, before the wheel rounds it.
+    /// Time that a timer armed now for `after` is set to, before the wheel rounds it.
     #[inline]
     pub fn setting(&self, now: Time, after: Span) -> Time {
         match self.tick() {
@@ -171,8 +171,8 @@ mod tests {
     fn slack_is_a_256th_and_ends_on_the_roundest_tick() {
         let t = ticks(Wheel::Slack);
         assert_eq!(t.expiry(ms(0), Span::from_ms(255)), ms(255));
-        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // of 1000 to 1003
-        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // of 3000 to 3011
+        assert_eq!(t.expiry(ms(0), Span::from_ms(1000)), ms(1002)); // from 1000 to 1003
+        assert_eq!(t.expiry(ms(0), Span::from_ms(3000)), ms(3008)); // from 3000 to 3011
         for (now, after) in (0..2000u64).map(|i| (i * 37 % 4096, 1 + i * 7919 % 120_000)) {
             let (due, latest) = (now + after, now + after + after / 256);
             let roundest = (due + 1..=latest).max_by_key(|t| t.trailing_zeros()).unwrap_or(due);

@@ -120,11 +120,16 @@ struct End {
 }
 
 impl End {
-    fn socket(&self) -> Result<OwnedFd> {
+    /// A socket of the sending host (side 0) or of the receiving one. Google's BBRv3 asks its own end to acknowledge each
+    /// segment at once (`fast_ack_mode`), so a receiver keeps the controller of its host; DCTCP has to be at both ends,
+    /// as a user's module may have to.
+    fn socket(&self, side: usize) -> Result<OwnedFd> {
         let fd = sys::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
         let raw = fd.as_raw_fd();
         sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32)?;
-        sys::set_option_text(raw, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &self.controller)?;
+        if side == 0 || !self.controller.starts_with("bbr") {
+            sys::set_option_text(raw, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &self.controller)?;
+        }
         if self.mss > 0 {
             sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &self.mss)?;
         }
@@ -144,7 +149,7 @@ impl End {
     }
 
     fn listener(&self, side: usize, host: &Host) -> Result<OwnedFd> {
-        let fd = self.socket()?;
+        let fd = self.socket(side)?;
         if side == 1 && host.window_clamp > 0 {
             sys::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &host.window_clamp)?;
         }

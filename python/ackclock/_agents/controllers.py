@@ -26,13 +26,13 @@ class Controller:
     |---|---|
     | `on_negotiated(accurate)` | The handshake is over; `accurate`: it agreed on accurate ECN. |
     | `on_syn_acked(rtt)` | The end that connects has its SYN acknowledged, which gave this RTT. |
-    | `on_start(window, now, srtt, smss)` | Then, with this RTT (zero if it gave no sample). |
+    | `on_start(window, now, srtt, smss)` | The connection is established, with this RTT (zero if the handshake gave no sample). |
     | `on_sample(window, ack)` | RTT sample and delivery of every ACK, in every state, before losses are looked for. |
     | `on_ecn(window, ack)` | The ACK echoes a mark of congestion. True: react as to a loss, once per window, in state CWR (RFC 3168 §6.1.2). |
     | `on_lost(window, now, delivered, lost, tx_in_flight, is_app_limited)` | A segment is marked lost, or its retransmission is: one call each, as the marks are set. `delivered`: segments delivered on the connection so far; `lost`: segments marked lost since it was sent last, itself included; `tx_in_flight`: segments in flight when it had been sent; `is_app_limited`: the application limited the sender then. Called if it needs `losses`. |
     | `on_repaired(window, now, delivered, is_app_limited)` | A tail loss probe has repaired a loss that nothing else saw, and a reduction follows. `delivered`: segments delivered on the connection so far; `is_app_limited`: the application limited the sender when the segment was sent first. Called if it needs `losses`. |
     | `on_congestion_event(window, in_flight)` | Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments. |
-    | `on_mark_event(window, in_flight)` | Asked in its place if a mark is the reason and not a loss. |
+    | `on_mark_event(window, in_flight)` | Asked in place of the hook above if the reason is a mark and not a loss. |
     | `min_cwnd(ssthresh)` | Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. |
     | `on_timer(now)` | The retransmission timer strikes: it is later than at the last ACK, and the target window is about to be asked for. |
     | `on_rto(window, now)` | A retransmission timeout: ssthresh is set, the window about to collapse. |
@@ -59,13 +59,13 @@ class Controller:
     wants_exact_ecn
         The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     wants_l4s
-        It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
+        The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
     wants_own_start
-        Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+        The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
     wants_hystart
-        It comes with HyStart, unless the stack says which slow start it is to have.
+        HyStart is the controller's slow start, unless the stack names another.
     wants_unlimited
-        Its window grows also where it is not the limit.
+        The window grows also while it is not what limits the sender.
     wants_watches_application
         The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     buffer_windows

@@ -84,7 +84,7 @@ def listening() -> Iterator[Callable[[], list[tuple[float, str]]]]:
 
 
 def digest(file: str) -> str:
-    """What the code is: the file, what it includes from its folder, our headers and helpers, and the compiler's version.
+    """Identity of the code: the file, its includes from the same folder, our headers and helpers, and the compiler's version.
 
     Before the user has given leave to run it, no compiler is started; the digest is then one that no run has.
 
@@ -163,13 +163,13 @@ def load(file: str, options: str, expected: str) -> Any:
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
-    """What the file is compiled from beside itself and what stands in its digest, as the compiler says, and variables of the environment
-    that it reads; with the data files that it declares (`ackclock-reads: NAME` in a comment).
+    """Files that the code is compiled from and that its digest does not have, as the compiler says, and variables of the environment that
+    it reads; with the data files that it declares (`ackclock-reads: NAME` in a comment).
     """
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         try:
             found, more = _rust.depends(file, Path(place)) if is_rust(file) else (_depends(file, Path(place)), {})
-        except InputError:  # whoever loads it says what is wrong with it
+        except InputError:  # loading the file tells what is wrong with it
             found, more = [], {}
     known = {str(path.resolve()) for path in files(file)}
     for path in files(file):
@@ -290,7 +290,7 @@ def _modules(
 _OLD_FORM = re.compile(
     r"(?=.*incompatible).*\((?:\*|[^()]*)\)?\(struct sock \*, [^()]*(?:rate_sample|ack_sample|s32|\bint\b)[^()]*\)"
 )
-"""What compilers say of an operation in another form."""
+"""Complaint of compilers about an operation in another form."""
 
 
 def _object(source: Path, into: Path, options: list[str], file: str) -> Path:

@@ -13,7 +13,7 @@ from ackclock.errors import InputError, ScenarioError, quote, shown
 
 INTERFACE = Path(__file__).parent / "ackclock_controller.rs"
 CONTRACT = Path(__file__).parent / "ackclock_contract.rs"
-"""What the interface includes."""
+"""File that the interface includes."""
 MEMORY = 8 * 2**30
 """Bytes of address space that the compiler may take; much of it it reserves only."""
 SECONDS = 60
@@ -24,7 +24,7 @@ _ELSEWHERE = re.compile(rb"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MUL
 
 
 def digested(file: str, text: bytes) -> list[str]:
-    """What the code is: the file's text, the interface's, and the compiler's version.
+    """Identity of the code: the file's text, the interface's, and the compiler's version.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def compiled(file: str, folder: Path) -> Path:
 
 
 def depends(file: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """What the file is compiled from, and variables of the environment that it reads, as the compiler says: `include!`, `env!` and their kin."""
+    """Files that the code is compiled from, and variables of the environment that it reads, as the compiler says: `include!`, `env!` and their kin."""
     crate = folder / "libackclock_controller.rmeta"
     _asked(
         ["--crate-type", "rlib", "--crate-name", "ackclock_controller", "--emit", f"metadata={crate}", str(INTERFACE)],

@@ -1,4 +1,4 @@
-"""What modules of Linux say by `printk`: each library keeps the lines of a thread while somebody listens."""
+"""Lines that modules of Linux print by `printk`: each library keeps those of a thread while a listener is open."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
 /// Version of the interface.
 pub const ABI: u32 = 3;
 
-/// What a controller needs of the connection around it; [`Controller::NEEDS`] has them or'ed together.
+/// Needs of a controller towards the connection around it; [`Controller::NEEDS`] has them or'ed together.
 pub mod needs {
-    /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): `on_control` is called in place of `on_ack` and the recovery rule.
+    /// The controller sets window and pacing rate by itself on every ACK (Linux `cong_control`): `on_control` is called in place of `on_ack` and the recovery rule.
     pub const CONTROL: u32 = 1;
     /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
     pub const RATE: u32 = 2;
@@ -14,17 +14,17 @@ pub mod needs {
     pub const PACING: u32 = 4;
     /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
     pub const EXACT_ECN: u32 = 8;
-    /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
+    /// The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
     pub const L4S: u32 = 16;
-    /// It may ask for a reduction by itself, by `reduces`.
+    /// The controller may ask for a reduction by itself, by `reduces`.
     pub const REDUCES: u32 = 32;
-    /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+    /// The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
     pub const OWN_START: u32 = 64;
-    /// It comes with HyStart, unless the stack says which slow start it is to have.
+    /// HyStart is the controller's slow start, unless the stack names another.
     pub const HYSTART: u32 = 256;
-    /// Its window grows also where it is not the limit.
+    /// The window grows also while it is not what limits the sender.
     pub const UNLIMITED: u32 = 512;
-    /// It is told of what comes while nothing is outstanding, by `on_idle`.
+    /// The controller is told of segments that arrive while nothing is outstanding, by `on_idle`.
     pub const IDLE: u32 = 1024;
     /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
     pub const WATCHES_APPLICATION: u32 = 2048;
@@ -53,7 +53,7 @@ pub struct Rate {
     pub total_delivered: u64,
     /// Segments marked lost on the connection, again and again if so (C.lost).
     pub total_lost: u64,
-    /// Of `delivered`, segments that carried a mark.
+    /// Segments of `delivered` that carried a mark.
     pub delivered_ce: u32,
     /// Segments marked lost between that segment's transmission and now (RS.lost).
     pub lost: u32,
@@ -70,7 +70,7 @@ impl Rate {
     pub fn is_app_limited(&self) -> bool {
         self.is_app_limited != 0
     }
-    /// It was a retransmission.
+    /// The transmission was a retransmission.
     pub fn is_retrans(&self) -> bool {
         self.is_retrans != 0
     }
@@ -92,7 +92,7 @@ pub struct Ack {
     pub now: u64,
     /// Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once.
     pub newly_acked: u32,
-    /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
+    /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
     pub newly_acked_ce: u32,
     /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
     pub since_sent: u32,
@@ -129,7 +129,7 @@ pub struct Ack {
     pub acked: u32,
     /// Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK.
     pub delivered: u32,
-    /// Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE.
+    /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
     pub delivered_ce: u32,
     /// Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0.
     pub newly_lost: u32,
@@ -211,7 +211,7 @@ pub trait Controller: Sized {
         (!std::mem::needs_drop::<Self>()).then(|| unsafe { std::ptr::read(self) })
     }
 
-    /// The values of `VARIABLES`; what is unknown is left as it is (NaN).
+    /// The values of `VARIABLES`; unknown values are left as they are (NaN).
     fn variables(&self, _values: &mut [f64]) {}
 
     /// The handshake is over; `accurate`: it agreed on accurate ECN.
@@ -220,7 +220,7 @@ pub trait Controller: Sized {
     /// The end that connects has its SYN acknowledged, which gave this RTT.
     fn on_syn_acked(&mut self, rtt: u64) {}
 
-    /// Then, with this RTT (zero if it gave no sample).
+    /// The connection is established, with this RTT (zero if the handshake gave no sample).
     fn on_start(&mut self, window: &mut Window, now: u64, srtt: u64, smss: u32) {}
 
     /// RTT sample and delivery of every ACK, in every state, before losses are looked for.
@@ -240,7 +240,7 @@ pub trait Controller: Sized {
     /// Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before `window` changes; `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
     fn ssthresh(&mut self, window: &Window, in_flight: u32) -> u32;
 
-    /// Asked in its place if a mark is the reason and not a loss.
+    /// Asked in place of the hook above if the reason is a mark and not a loss.
     fn ssthresh_for_mark(&mut self, window: &Window, in_flight: u32) -> u32 {
         self.ssthresh(window, in_flight)
     }

@@ -101,11 +101,11 @@ impl Ack {
     pub fn state(&self) -> State {
         self.ca_state()
     }
-    /// It echoes a mark.
+    /// Whether the ACK echoes a mark.
     pub fn is_ece(&self) -> bool {
         self.ece()
     }
-    /// It is a duplicate ACK (RFC 5681).
+    /// Whether the ACK is a duplicate (RFC 5681).
     pub fn is_duplicate(&self) -> bool {
         self.is_dup()
     }
@@ -116,7 +116,7 @@ impl Ack {
 }
 
 thread_local! {
-    /// Of the connection whose hook runs.
+    /// Host of the connection whose hook runs.
     static HOST: Cell<Option<Host>> = const { Cell::new(None) };
 }
 
@@ -143,7 +143,7 @@ impl Options {
     }
 }
 
-/// What the simulator does for a connection.
+/// Services of the simulator for a connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // every hook of a controller in Rust that needs the time is told
@@ -168,7 +168,7 @@ unsafe impl Sync for Hooks {}
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 static HOOKS: OnceLock<Hooks> = OnceLock::new();
 
-/// What a panic says.
+/// Message of a panic.
 fn line(panic: &(dyn Any + Send)) -> CString {
     let said = panic.downcast_ref::<&str>().map(|said| said.to_string());
     let said =
@@ -253,7 +253,7 @@ fn read<C: Controller>(lines: &str) -> Result<Options, String> {
     Ok(Options(read))
 }
 
-/// What `export!` makes the library's entry do.
+/// Body of the entry that `export!` gives the library.
 ///
 /// # Safety
 ///

@@ -394,7 +394,7 @@ static void take(struct connection *c, struct ackclock_window *w)
 		w->pacing_rate = sock(c)->sk_pacing_rate ? sock(c)->sk_pacing_rate : ACKCLOCK_UNPACED; /* 0: Linux does not pace */
 }
 
-/* What a connection of Linux counts, of what the simulator's tells: each segment that left was delivered, is taken for lost, or is in flight. */
+/* Counters of a connection of Linux, from those that the simulator tells: each segment that left was delivered, is taken for lost, or is in flight. */
 static void count(struct connection *c, u64 snd_nxt, u32 in_flight)
 {
 	struct tcp_sock *tp = &c->tp;
@@ -952,7 +952,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 /* ---- What the module says ---- */
 
-/* Lines of this thread since it was asked last, each with its time as the kernel's log has it; kept while somebody listens. */
+/* Lines of this thread since the last question, each with its time as the kernel's log has it; kept while a listener is open. */
 #define MOST_SAID (64u << 20)
 static __thread struct { char *text; size_t length, room; bool listens, midline; } log_;
 

@@ -9,14 +9,14 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _files, _html
-from ackclock._files import refused, staged
+from ackclock._files import staged
 from ackclock._results import summary as _summary
 from ackclock._results.columns import Columns, Missing, columns, plain, series
 from ackclock.errors import InputError, ScenarioError
@@ -362,10 +362,11 @@ class Run(_Result):
         )
 
     def _picture(self) -> str:
-        """The first of these that was sampled."""
+        """The first of these that was sampled, and has values."""
         for what, table in (("cwnd", "samples"), ("goodput", "goodput"), ("queue", "queue_samples")):
             if table in self.tables and self._has_rows(table):
-                return str(self.plot(what)._repr_html_())
+                with suppress(InputError):
+                    return str(self.plot(what)._repr_html_())
         return ""
 
     def _has_rows(self, name: str) -> bool:
@@ -510,20 +511,14 @@ class Run(_Result):
         folder = Path(folder)
         _files.check_folder(folder, sorted(names()), MARKS, whose="run")
         about = {**self.summary(), "provenance": dict(self.provenance), "scenario": self.scenario.to_dict()}
-        try:
-            with staged(folder, marks=MARKS) as part:
-                self._write_tables(part)
-                (part / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-                if said := self.rows("messages"):
-                    lines = [f"[{row['t_s']:12.6f}] {row['text']}\n" for row in said]
-                    (part / MESSAGES).write_text("".join(lines), encoding="utf-8")
-                written = {path.name for path in part.iterdir()}
-            for name in sorted(names() - written):
-                (folder / name).unlink(missing_ok=True)
-        except Exception as error:
-            if not isinstance(error, OSError) and not type(error).__module__.startswith("polars"):
-                raise
-            raise refused(error, str(folder)) from None
+        with staged(folder, marks=MARKS) as part:
+            self._write_tables(part)
+            (part / "run.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            if said := self.rows("messages"):
+                lines = [f"[{row['t_s']:12.6f}] {row['text']}\n" for row in said]
+                (part / MESSAGES).write_text("".join(lines), encoding="utf-8")
+            written = {path.name for path in part.iterdir()}
+        _files.remove((folder / name for name in sorted(names() - written)), str(folder))
         return folder
 
 

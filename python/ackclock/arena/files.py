@@ -30,21 +30,18 @@ def write(table: Table, folder: Path) -> Path:
     Path
         The page.
     """
-    from ackclock._files import refused, staged
+    from ackclock._files import staged
 
-    try:
-        with staged(folder, marks=MARKS) as part:
-            (part / "arena.json").write_text(json.dumps(to_json(table), indent=1, allow_nan=False), encoding="utf-8")
-            for standing in listed(table):
-                for row in {r.draw.id: r for pair in extremes(standing) for r in pair}.values():
-                    _draw(standing, row, part / "draws")
-            made = page(table)
-            report.write(made, part / "report.html")
-            (part / "figures").mkdir()
-            for name, data in ((n, t) for figure in made.figures for n, t in figure.data.items()):
-                (part / "figures" / f"{name}.csv").write_text(csv(data), encoding="utf-8")
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=MARKS) as part:
+        (part / "arena.json").write_text(json.dumps(to_json(table), indent=1, allow_nan=False), encoding="utf-8")
+        for standing in listed(table):
+            for row in {r.draw.id: r for pair in extremes(standing) for r in pair}.values():
+                _draw(standing, row, part / "draws")
+        made = page(table)
+        report.write(made, part / "report.html")
+        (part / "figures").mkdir()
+        for name, data in ((n, t) for figure in made.figures for n, t in figure.data.items()):
+            (part / "figures" / f"{name}.csv").write_text(csv(data), encoding="utf-8")
     return folder / "report.html"
 
 
@@ -323,7 +320,7 @@ def pareto(table: Table) -> Figure:
     return Figure(
         name="pareto",
         title=f"{along.capitalize()} against {across}, over all draws in which they count",
-        caption="Better is up and to the right. The line joins entries that nobody beats in both.",
+        caption="Better is up and to the right. The line joins entries that no other entry beats in both.",
         draw=draw,
         data={"pareto": data},
     )

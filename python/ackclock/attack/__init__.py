@@ -4,7 +4,8 @@
 |---|---|
 | `budget` | what the adversary may do; a candidate, whole numbers, becomes a scenario |
 | `objective` | what is run for a candidate, and the regret that is its score |
-| `runs` | runs candidates, many at a time; journal and memory of scores |
+| `runs` | runs candidates, many at a time, and remembers their scores |
+| `journal` | the scores on disk, for one search at a time |
 | `search` | which candidates are looked at |
 | `shrink` | the simplest candidate that is as bad, and how wide the pit around it is |
 | `explain` | where target and reference part |

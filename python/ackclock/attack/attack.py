@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ackclock.attack import shrink
 from ackclock.attack.budget import Budget, Candidate
+from ackclock.attack.journal import JOURNAL, Journal
 from ackclock.attack.objective import OBJECTIVES, Objective
-from ackclock.attack.runs import JOURNAL, Arm, Others, Runs, Scored, allowed
+from ackclock.attack.runs import Arm, Others, Runs, Scored, allowed
 from ackclock.attack.search import SEARCHES, Enough
 from ackclock.errors import InputError, quote
 
@@ -186,18 +187,25 @@ def run(
     InputError
         If a run fails, or the journal is of another search.
     """
-    runs = Runs(
-        objective=attack.wanted,
-        budget=attack.budget,
-        arms=attack.arms,
-        seed=attack.seed,
-        executor=executor,
-        victim=attack.victim,
-        journal=None if folder is None else folder / JOURNAL,
-        identity=attack.identity(),
-        stopped=stopped,
-        others=others,
-    )
+    journal = None if folder is None else Journal(folder / JOURNAL, attack.identity())
+    with contextlib.nullcontext() if journal is None else contextlib.closing(journal):
+        runs = Runs(
+            objective=attack.wanted,
+            budget=attack.budget,
+            arms=attack.arms,
+            seed=attack.seed,
+            executor=executor,
+            victim=attack.victim,
+            journal=journal,
+            stopped=stopped,
+            others=others,
+        )
+        found = _searched(attack, runs, simplify=simplify, progress=progress)
+        runs.journal = None
+    return found
+
+
+def _searched(attack: Attack, runs: Runs, *, simplify: bool, progress: Callable[[int, float], None] | None) -> Found:
     allowed(runs)
     looked: dict[Candidate, float] = {}
     history: list[tuple[int, float]] = []

@@ -30,21 +30,18 @@ def write(found: Found, parted: Parting, folder: Path, *, confirmed: Confirmed |
     Path
         The page.
     """
-    from ackclock._files import refused, staged
+    from ackclock._files import staged
 
-    try:
-        with staged(folder, marks=MARKS) as part:
-            (part / "worst.toml").write_text(_worst(found, part), encoding="utf-8")
-            said = to_json(found, parted, confirmed=confirmed, at_most=at_most)
-            (part / "attack.json").write_text(json.dumps(said, indent=1, allow_nan=False), encoding="utf-8")
-            (part / "junit.xml").write_text(to_junit(found, at_most), encoding="utf-8")
-            made = page(found, parted, confirmed)
-            report.write(made, part / "report.html")
-            (part / "figures").mkdir()
-            for name, table in ((n, t) for figure in made.figures for n, t in figure.data.items()):
-                (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=MARKS) as part:
+        (part / "worst.toml").write_text(_worst(found, part), encoding="utf-8")
+        said = to_json(found, parted, confirmed=confirmed, at_most=at_most)
+        (part / "attack.json").write_text(json.dumps(said, indent=1, allow_nan=False), encoding="utf-8")
+        (part / "junit.xml").write_text(to_junit(found, at_most), encoding="utf-8")
+        made = page(found, parted, confirmed)
+        report.write(made, part / "report.html")
+        (part / "figures").mkdir()
+        for name, table in ((n, t) for figure in made.figures for n, t in figure.data.items()):
+            (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
     return folder / "report.html"
 
 
@@ -175,8 +172,8 @@ def page(found: Found, parted: Parting, confirmed: Confirmed | None) -> report.P
         conclusion=conclusion(found),
         summary=(
             f"An adversary may choose an environment within a budget: {_about(found)}. Each environment is simulated with the target "
-            "and with each reference. The score is what the target lacks of what a reference gets there, so an environment in which "
-            "nobody gets anything scores 0."
+            "and with each reference. The score is how much less the target gets than a reference, so an environment in which "
+            "neither gets anything scores 0."
         ),
         sections=tuple(sections),
         scenarios={"worst.toml": found.runs.scenario(found.worst).to_toml()},

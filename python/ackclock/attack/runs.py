@@ -1,4 +1,4 @@
-"""Runs candidates, many at a time, and remembers their scores: in memory, and in a journal that outlives the process.
+"""Runs candidates, many at a time, and remembers their scores: in memory, and in a journal.
 
 A search that was interrupted is begun anew with the journal of the first: it asks for the same candidates, and those of the journal
 need no run.
@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackclock import _files
 from ackclock._results.columns import series
 from ackclock.attack.budget import Budget, Candidate
+from ackclock.attack.journal import Journal
 from ackclock.attack.objective import LEAST_BYTES, Objective, Tables, delivered, keys
 from ackclock.attack.objective import Path as Known
 from ackclock.errors import InputError, ScenarioError
@@ -23,9 +22,6 @@ from ackclock.sweep.task import Task, engine_identity, needed, needed_stacks
 
 if TYPE_CHECKING:
     from ackclock.sweep import Executor
-
-JOURNAL = "journal.jsonl"
-"""A line for what is searched, then one for each candidate."""
 
 LIMIT_S = 120.0
 """CPU seconds of one run of a candidate: one that takes longer ends the search."""
@@ -94,9 +90,7 @@ class Runs:
     victim
         Who stands beside the target, where the objective has it so.
     journal
-        The file; None keeps scores in memory only.
-    identity
-        What the journal must be of.
+        Where scores are written; None keeps them in memory only.
     stopped
         Whether the runs are to end early.
     others
@@ -109,8 +103,7 @@ class Runs:
     seed: int
     executor: Executor
     victim: str = "cubic"
-    journal: Path | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    journal: Journal | None = None
     stopped: Callable[[], bool] = lambda: False
     others: Others | None = None
     known: dict[Candidate, Scored] = field(default_factory=dict)
@@ -123,7 +116,10 @@ class Runs:
         self._names = [json.dumps(dict(arm.flow), sort_keys=True) for arm in self.arms]
         self._own = tuple({own.planned() for _, owns in self._flows for own in owns})
         if self.journal is not None:
-            self._recover(self.journal)
+            for candidate, score, values, weights, digests in self.journal.lines():
+                self.known[tuple(candidate)] = Scored(
+                    score=score, values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
+                )
 
     def scenario(self, candidate: Candidate, arm: int = 0) -> Scenario:
         """The scenario of a candidate."""
@@ -288,40 +284,8 @@ class Runs:
     def _write(self, candidates: Sequence[Candidate]) -> None:
         if self.journal is None or not candidates:
             return
-        lines = []
-        for candidate in candidates:
-            s = self.known[candidate]
-            lines.append(json.dumps([candidate, s.score, s.values, s.delivered, s.digests]))
-        with self.journal.open("a", encoding="utf-8") as file:
-            file.write("\n".join([*lines, ""]))
-
-    def _recover(self, journal: Path) -> None:
-        head = json.dumps(dict(self.identity), sort_keys=True)
-        if not journal.exists():
-            _files.write(journal, head + "\n", f"--out {journal.parent}")
-            return
-        text = _files.contents(journal, LARGEST_JOURNAL)
-        lines = text.split("\n")
-        if lines[0] != head:
-            raise InputError(
-                f"--out {journal.parent}: found the journal of another search, or of another engine; "
-                "allowed: a new folder, or the same search"
-            )
-        for line in lines[1:-1]:
-            try:
-                candidate, score, values, weights, digests = json.loads(line)
-            except ValueError:
-                continue  # a process died while it wrote
-            self.known[tuple(candidate)] = Scored(
-                score=score, values=tuple(values), delivered=tuple(weights), digests=tuple(digests)
-            )
-        if not text.endswith("\n"):  # the rest of a line, which would spoil the next one
-            with journal.open("r+b") as file:
-                file.truncate(len(text.encode()) - len(lines[-1].encode()))
-
-
-LARGEST_JOURNAL = 2**30
-"""Bytes: some millions of candidates."""
+        known = [(candidate, self.known[candidate]) for candidate in candidates]
+        self.journal.write([one, s.score, s.values, s.delivered, s.digests] for one, s in known)
 
 
 def allowed(runs: Runs) -> None:

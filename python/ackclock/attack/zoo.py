@@ -32,7 +32,7 @@ class Cubic:
         self.before = self.origin = self.until_origin = 0.0
 
     def on_sample(self, window: Window, ack: Ack) -> None:  # noqa: ARG002
-        """What time it is."""
+        """Note the time and the RTT."""
         self.now, self.rtt = ack.now, ack.srtt
 
     def on_ack(self, window: Window, ack: Ack) -> None:
@@ -149,7 +149,7 @@ class AckclockBbr3:
 
 
 class WholeBbr3(AckclockBbr3):
-    """What is reached is the bound in whole segments."""
+    """A BBRv3 whose bound counts as reached in whole segments."""
 
     whole = True
 
@@ -279,7 +279,7 @@ class Deaf:
 
 
 class Hears(Deaf):
-    """The same rule, and half the window for a loss."""
+    """The rule of delay, and half the window for a loss."""
 
     def on_congestion_event(self, window: Window, in_flight: float) -> float:  # noqa: ARG002
         """As Reno."""

@@ -32,7 +32,7 @@ PLACES = {
 
 def diagnose(
     capture: Annotated[
-        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, taken at the sender.", show_default=False)
+        Path, typer.Argument(metavar="CAPTURE", help="pcap or pcapng, best taken at the sender.", show_default=False)
     ],
     connection: Annotated[
         int | None,

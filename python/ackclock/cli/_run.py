@@ -367,7 +367,7 @@ def _capture(pcap: Path | None) -> Iterator[Path | None]:
         if pcap.exists() and not pcap.is_file():  # devices and pipes are written as they are
             yield pcap
             return
-        with staged(place.parent, marks=OWN) as part:
+        with staged(place.parent, marks=OWN, what=f"--pcap {pcap}") as part:
             yield part / place.name
             _files.check_file(pcap, f"--pcap {pcap}")  # own code has read more since it was looked at
     except InputError as error:

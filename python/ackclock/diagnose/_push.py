@@ -25,6 +25,11 @@ ENDED = 0.3
 BURSTS = 10
 """Bursts of several segments, from which on they count alone as well: a single segment is marked where a write ends, and nowhere else."""
 
+BY_SIZE, OFTENER = 0.15, 5.0
+"""Share of such bursts, and how many times the share of single segments it is, from which on the size of a packet makes the mark. A burst may end in a single
+segment behind larger packets, so few of them need be marked.
+"""
+
 
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
     """Whether PSH on a full segment tells where a write ended.
@@ -62,11 +67,17 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
         (pl.col("flags").last() & PSH > 0).alias("marked"),
     )
     ends = bursts.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
-    large = ends.filter(
-        pl.col("whole") > mss
-    )  # a sender that marks packets of several segments does not mark a single one
-    of_large = float(large.select(pl.col("marked").mean()).item()) if large.height >= BURSTS else 0.0
-    return of_large < ENDED and (ends.height < LEAST or float(ends.select(pl.col("marked").mean()).item()) < ENDED)
+    of_all = _share(ends) if ends.height >= LEAST else 0.0
+    # a sender that marks packets of several segments does not mark a single one
+    large, single = ends.filter(pl.col("whole") > mss), ends.filter(pl.col("whole") == mss)
+    of_large = _share(large) if large.height >= BURSTS else 0.0
+    by_size = of_large >= max(BY_SIZE, OFTENER * _share(single))
+    return max(of_large, of_all) < ENDED and not by_size
+
+
+def _share(bursts: pl.DataFrame) -> float:
+    """Share of bursts whose end is marked."""
+    return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:

@@ -260,9 +260,13 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
     cuts = any(host["name"] == flow.get("host") and host.get("cuts_packets") for host in told.get("hosts", []))
     if not cuts and not flow.get("stack", {}).get("tso"):
         return None
-    sent = (run.acks.filter((pl.col("flow") == number) & (pl.col("event") == "send"))["len"].max() for run in runs)
-    longest: list[Any] = [length for length in sent if length is not None]
-    return int(min(longest)) if longest else None
+    end = pl.col("seq") + pl.col("len")
+    longest: list[Any] = []
+    for one in runs:
+        sent = one.acks.filter((pl.col("flow") == number) & (pl.col("event") == "send"))
+        # the last one may count a FIN, and is taken only if it is alone
+        longest.append(sent.filter(end < end.max())["len"].max() or sent["len"].max())
+    return min((int(length) for length in longest if length is not None), default=None)
 
 
 def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) -> list[Mapping[str, Any]]:

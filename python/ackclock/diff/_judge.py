@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ackclock.diff._compare import compare
 from ackclock.diff._flows import Flow
 from ackclock.errors import ScenarioError
+from ackclock.linux._guest import LimitError
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
@@ -209,7 +210,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except ScenarioError as error:
+    except (ScenarioError, LimitError) as error:  # a guest that takes too long loses no other scenario
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(

@@ -56,23 +56,20 @@ def write(evaluation: Evaluation, folder: Path, *, statements: Mapping[str, str]
     """
     import json
 
-    from ackclock._files import parquet, refused, staged
+    from ackclock._files import parquet, staged
 
-    try:
-        with staged(folder, marks=MARKS) as part:
-            write_scenarios(evaluation, part)
-            parquet(cells_table(evaluation), part / "cells.parquet")
-            (part / "evaluate.json").write_text(
-                json.dumps(to_json(evaluation, statements=statements), indent=1, allow_nan=False), encoding="utf-8"
-            )
-            (part / "junit.xml").write_text(to_junit(evaluation), encoding="utf-8")
-            made = page(evaluation, statements=statements or {})
-            report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
-            (part / "figures").mkdir()
-            for name, table in ((n, t) for f in made.figures for n, t in _tables(f)):
-                (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=MARKS) as part:
+        write_scenarios(evaluation, part)
+        parquet(cells_table(evaluation), part / "cells.parquet")
+        (part / "evaluate.json").write_text(
+            json.dumps(to_json(evaluation, statements=statements), indent=1, allow_nan=False), encoding="utf-8"
+        )
+        (part / "junit.xml").write_text(to_junit(evaluation), encoding="utf-8")
+        made = page(evaluation, statements=statements or {})
+        report.write(made, part / "report.html", drawn={f.name: _svg(f) for f in made.figures})
+        (part / "figures").mkdir()
+        for name, table in ((n, t) for f in made.figures for n, t in _tables(f)):
+            (part / "figures" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
     return folder / "report.html"
 
 

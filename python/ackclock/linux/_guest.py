@@ -22,7 +22,7 @@ from ackclock.linux import _cache
 from ackclock.linux._cache import Kernel
 from ackclock.linux._watch import ALONE_S, Watch
 
-__all__ = ["Outcome", "command_line", "play", "ran", "tables"]
+__all__ = ["LimitError", "Outcome", "command_line", "play", "ran", "tables"]
 
 MEMORY = "1G"
 """Memory that the guest may use; the host gives what is touched."""
@@ -34,6 +34,10 @@ GRACE_S = 2.0
 """Seconds that a guest that is asked to end may still take."""
 
 Columns = dict[str, tuple[str, Any]]
+
+
+class LimitError(UnavailableError):
+    """A guest that did not end within its limit of wall-clock time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,7 +197,7 @@ def _execute(
             _wait(process, wall_limit_s, watch)
         except _child.TimeoutExpired:
             who = None if watch is None else watch.busiest()
-            raise UnavailableError(
+            raise LimitError(
                 f"the guest did not end within {wall_limit_s:g} s of wall-clock time and was stopped"
                 f"{f', while {who} ran' if who else ''}; allowed: a shorter run, or a larger --wall-limit"
             ) from None

@@ -34,7 +34,7 @@ def json_schema(scenario: type[Table]) -> dict[str, Any]:
 
 
 def of_table(table: type[Table]) -> dict[str, Any]:
-    """Of one table."""
+    """Schema of one table."""
     required = [name for name, key in table.keys.items() if key.get("required") or key["takes"]["takes"] == "kind"]
     return {
         "additionalProperties": False,
@@ -47,7 +47,7 @@ def of_table(table: type[Table]) -> dict[str, Any]:
 
 
 def of_key(key: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the value of a key."""
+    """Schema of the value of a key."""
     takes, title = key["takes"], key["name"].replace("_", " ").title()
     if takes["takes"] == "kind":
         return {"const": key["absent"], "title": title, "type": "string"}
@@ -61,7 +61,7 @@ def of_key(key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_value(takes: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what a key takes."""
+    """Schema of the values that a key takes."""
     match takes["takes"]:
         case "flag":
             return {"type": "boolean"}

@@ -261,7 +261,7 @@ class Dualpi2(Table):
     classifier: Literal["l4s", "any-ect"]
     """Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect")."""
     overload: Literal["drop", "overflow"]
-    """What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit."""
+    """Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit."""
     def __init__(
         self,
         *,
@@ -957,7 +957,7 @@ class Poisson(Table):
     load: float | None
     """Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate."""
     load_counts: Literal["data", "all"]
-    """What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection."""
+    """Packets that `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection."""
     def __init__(
         self,
         *,
@@ -1361,7 +1361,7 @@ class EcnFault(Table):
     """A middlebox that changes the ECN field of packets."""
 
     what: Literal["bleach", "strip-ce", "mark-all"]
-    """What it does: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE."""
+    """Change: "bleach" sets every packet to Not-ECT, "strip-ce" turns CE into ECT(0), "mark-all" turns every ECT into CE."""
     at: Literal["before", "after"]
     """Position of the middlebox: before the queue or after it."""
     probability: float | str
@@ -1542,7 +1542,7 @@ class Flows(FlowsBase):
         | Writes
         | Conversation
     )
-    """What the application sends, and when."""
+    """Data that the application sends, and when."""
     start: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases happen to align."""
     stagger: str | Constant | Uniform | Lognormal | Exponential | Choice
@@ -1728,7 +1728,7 @@ class Stack(Table):
     ) -> None: ...
 
 class MetricsCache(Table):
-    """What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
+    """Measures that hosts keep of earlier connections to a destination and use for the next one (Linux tcp_metrics).
 
     Without `ssthresh` the first connection starts cold and later ones start warm.
     """
@@ -1834,7 +1834,7 @@ class Host(Table):
     ) -> None: ...
 
 class Record(Table):
-    """What a run records. An interval of "0 s" turns its record off."""
+    """Records of a run. An interval of "0 s" turns its record off."""
 
     trace: Literal["none", "flow", "all"]
     """Record every ACK, transmission and timer event (table `acks`): of no flow, of flow 0, or of all flows."""
@@ -1934,7 +1934,7 @@ class Write(Table):
     at: str
     """Time, since the start of the flow."""
     bytes: str
-    """Its size."""
+    """Size of the block."""
     def __init__(
         self,
         *,
@@ -1946,9 +1946,9 @@ class Turn(Table):
     """A step of a conversation: one end writes a message, in one write or several."""
 
     client: str | Constant | Uniform | Lognormal | Exponential | Choice | None
-    """What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes."""
+    """Writes of the client: a size, several of one size ("2 x 1 kB"), or a distribution of sizes."""
     server: str | Constant | Uniform | Lognormal | Exponential | Choice | None
-    """What the server writes. A step has one of the two."""
+    """Writes of the server. A step has one of the two."""
     gap: str | Constant | Uniform | Lognormal | Exponential | Choice
     """Time from one write to the next: a duration, or a distribution of durations."""
     wait: str | Constant | Uniform | Lognormal | Exponential | Choice

@@ -14,7 +14,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
-    """What a text says, and where each of its keys and values stands: by dotted key.
+    """Content of a text, and the places of its keys and values: by dotted key.
 
     Raises
     ------

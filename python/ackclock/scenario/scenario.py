@@ -27,7 +27,7 @@ LARGEST_FILE = 2**20
 """Bytes of the largest scenario file that is read."""
 
 SET = "--set"
-"""What an error in a changed key names in place of a file."""
+"""Source of an error in a changed key, in place of a file."""
 
 MOST_MEASURED = 100
 """Flows whose performance a sweep measures unless the scenario says so."""
@@ -52,7 +52,7 @@ class Scenario(Table):
     keys = table_keys("scenario")
 
     compiled: _engine.Scenario
-    """What is run."""
+    """Form in which the engine runs the scenario."""
 
     if TYPE_CHECKING:
         name: str
@@ -140,7 +140,7 @@ class Scenario(Table):
         return self.compiled.text(capture)
 
     def to_engine(self) -> dict[str, Any]:
-        """What `to_engine_json` writes, as plain values and without the name, which is no part of the result."""
+        """Content of `to_engine_json`, as plain values and without the name, which does not affect the result."""
         return self.compiled.values()
 
     def measured(self) -> Scenario:
@@ -244,7 +244,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
         raise ScenarioError(
             found=f"no valid TOML ({error.found})", allowed=allowed, source=source, place=error.place
         ) from None
-    values = _anchored(values, Path(path).parent)
+    values = with_files_of(values, Path(path).parent)
     for key, value in (changes or {}).items():
         try:
             put(values, key, value)
@@ -277,10 +277,10 @@ def _traces(value: Any) -> Iterator[str]:
             yield from _traces(entry)
 
 
-def _anchored(value: Any, folder: Path) -> Any:
+def with_files_of(value: Any, folder: Path) -> Any:
     """Names of files that a scenario reads, relative to its own folder."""
     if isinstance(value, list):
-        return [_anchored(entry, folder) for entry in value]
+        return [with_files_of(entry, folder) for entry in value]
     if not isinstance(value, dict):
         return value
     control = value.get("congestion_control")
@@ -289,4 +289,4 @@ def _anchored(value: Any, folder: Path) -> Any:
     name = value.get("file")
     if value.get("kind") == "mahimahi" and isinstance(name, str) and name:
         return {**value, "file": str(folder / name)}
-    return {key: _anchored(entry, folder) for key, entry in value.items()}
+    return {key: with_files_of(entry, folder) for key, entry in value.items()}

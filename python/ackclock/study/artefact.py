@@ -78,19 +78,16 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
         "requirements.txt": pinned,
         BUILD: build() + "\n",
     }
-    try:
-        with staged(folder, marks=(EXPECTED,)) as part:
-            for name, text in contents.items():
-                (part / name).write_text(text, encoding="utf-8")
-            (part / "reproduce.sh").chmod(0o755)
-            if packed is not None:
-                (part / WHEELS).mkdir()
-                (part / WHEELS / packed[0]).write_bytes(packed[1])
-            for place, content in own.items():
-                (part / place).parent.mkdir(parents=True, exist_ok=True)
-                (part / place).write_bytes(content)
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=(EXPECTED,)) as part:
+        for name, text in contents.items():
+            (part / name).write_text(text, encoding="utf-8")
+        (part / "reproduce.sh").chmod(0o755)
+        if packed is not None:
+            (part / WHEELS).mkdir()
+            (part / WHEELS / packed[0]).write_bytes(packed[1])
+        for place, content in own.items():
+            (part / place).parent.mkdir(parents=True, exist_ok=True)
+            (part / place).write_bytes(content)
     return folder / "README.md"
 
 
@@ -228,7 +225,7 @@ def readme(study: Study, plan: str) -> str:
 
 {study.title.rstrip(".")}{"" if study.title.endswith(("?", "!")) else "."} {" ".join(study.summary.split())}
 
-It repeats:
+Publications that it repeats:
 
 {cited}
 ## Run it
@@ -268,6 +265,6 @@ This artefact was written with {pinned}.
 | | complete | {whole} |
 | | exercisable | `reproduce.sh`; `ackclock study run {asked(study)} --seeds N`, `--readings` |
 | reusable | can be extended | `ackclock study new`; every cell is a scenario file in the report |
-| available | an archive with a permanent identifier | to be deposited by whoever publishes it |
-| results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, by somebody else |
+| available | an archive with a permanent identifier | to be deposited by its publisher |
+| results reproduced | by others, with the authors' artefact | the exit code of `reproduce.sh`, run by others |
 """

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import refused, staged
+from ackclock._files import staged
 from ackclock.judge.bound import Verdict
 from ackclock.study.claim import Outcome
 from ackclock.study.result import StudyResult
@@ -100,13 +100,10 @@ def write(entries: Sequence[Entry], folder: Path, *, scale: str, command: str) -
     InputError
         If the folder cannot be written.
     """
-    try:
-        with staged(folder, marks=("report.html",)) as part:
-            made = page(entries, scale=scale, command=command)
-            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
-            report.write(made, part / "report.html", drawn=drawn)
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=("report.html",)) as part:
+        made = page(entries, scale=scale, command=command)
+        drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in made.figures}
+        report.write(made, part / "report.html", drawn=drawn)
     return folder / "report.html"
 
 

@@ -154,7 +154,7 @@ def new(name: str, folder: Path) -> Path:
     InputError
         If the name is no such word, the folder exists already, or it cannot be written.
     """
-    from ackclock._files import OWN, refused, staged
+    from ackclock._files import OWN, staged
 
     if not _NAME.fullmatch(name):
         raise InputError(f"NAME: found {quote(name)}; allowed: small letters, digits and hyphens, e.g. buffer-sizes")
@@ -162,12 +162,9 @@ def new(name: str, folder: Path) -> Path:
     if place.exists():
         raise InputError(f"{place}: found it there already; allowed: another name, or --out another folder")
     template = Path(__file__).with_name("_new")
-    try:
-        with staged(place, marks=OWN) as part:
-            for file in sorted(template.iterdir()):
-                if file.suffix in (".toml", ".py", ".md"):
-                    text = file.read_text(encoding="utf-8").replace("{NAME}", name)
-                    (part / file.name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise refused(error, str(place)) from None
+    with staged(place, marks=OWN) as part:
+        for file in sorted(template.iterdir()):
+            if file.suffix in (".toml", ".py", ".md"):
+                text = file.read_text(encoding="utf-8").replace("{NAME}", name)
+                (part / file.name).write_text(text, encoding="utf-8")
     return place

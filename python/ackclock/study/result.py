@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import report
-from ackclock._files import parquet, refused, staged
+from ackclock._files import parquet, staged
 from ackclock.errors import InputError
 from ackclock.judge.bound import Verdict
 from ackclock.study import edges, held_out, kernel_record, specification
@@ -383,17 +383,14 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
     InputError
         If the folder cannot be written.
     """
-    try:
-        with staged(folder, marks=MARKS) as part:
-            for name, own in tables.items():
-                (part / "tables" / name).mkdir(parents=True, exist_ok=True)
-                for table, rows in own.items():
-                    parquet(rows, part / "tables" / name / f"{table}.parquet")
-            (part / "claims.json").write_text(json.dumps(claims, indent=1) + "\n", encoding="utf-8")
-            drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
-            report.write(page, part / "report.html", drawn=drawn)
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=MARKS) as part:
+        for name, own in tables.items():
+            (part / "tables" / name).mkdir(parents=True, exist_ok=True)
+            for table, rows in own.items():
+                parquet(rows, part / "tables" / name / f"{table}.parquet")
+        (part / "claims.json").write_text(json.dumps(claims, indent=1) + "\n", encoding="utf-8")
+        drawn = {figure.name: figure.write(part / "figures")["svg"] for figure in page.figures}
+        report.write(page, part / "report.html", drawn=drawn)
     return folder / "report.html"
 
 

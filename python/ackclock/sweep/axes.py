@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import product
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from ackclock import _engine, units
@@ -25,6 +26,9 @@ MOST_CELLS = 200_000
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
 """Columns that say which run a row is of: no axis is called so."""
+
+FILE = ".file"
+"""End of a key whose values are names of files."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -69,17 +73,37 @@ class Axis:
         return self.key if not self.name or self.name in taken() else self.name
 
     @property
+    def repeats(self) -> bool:
+        """Whether a value comes again, so that the axis alone does not tell which step a run is of."""
+        return len(set(map(_known_by, self.values))) < len(self.values)
+
+    @property
     def shown(self) -> tuple[Any, ...]:
         """The values as results have them."""
-        return self.labels or tuple(short(value) if named(value) else value for value in self.values)
+        return self.labels or self._files or tuple(short(value) if named(value) else value for value in self.values)
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """Names of files without their folders, if these tell the values apart."""
+        if not self.key.endswith(FILE):
+            return ()
+        names = tuple(Path(str(value)).name for value in self.values)
+        return names if len(set(names)) == len(set(self.values)) else ()
 
     def show(self, value: Any) -> Any:
         """One value as results have it."""
         return self.shown[self.values.index(value)]
 
     @classmethod
-    def parse(cls, key: str, written: Any, *, name: str = "", labels: Any = ()) -> Axis:
+    def parse(cls, key: str, written: Any, *, name: str = "", labels: Any = (), repeats: bool = False) -> Axis:
         """Read an axis as a sweep file has it: a list, or a table with `from`, `to`, `steps` and `spacing`.
+
+        Parameters
+        ----------
+        key, written, name, labels
+            As in the file.
+        repeats
+            A value may come again: the axis steps together with others, which tell the two apart.
 
         Raises
         ------
@@ -87,7 +111,7 @@ class Axis:
             One line: the key, what was found, what is allowed.
         """
         try:
-            values = tuple(_range(written)) if isinstance(written, Mapping) else _list(written)
+            values = tuple(_range(written)) if isinstance(written, Mapping) else _list(written, repeats=repeats)
         except ScenarioError as error:
             raise error.within(f"axes.{key}") from None
         return cls(key=key, values=values, name=name, labels=_labels(key, labels, len(values)))
@@ -163,6 +187,12 @@ def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[
             seen.add(at)
             keys = list(zipped[at])
             rows = zip(*(by_key[key].values for key in keys), strict=True)
+            if all(by_key[key].repeats for key in keys):
+                raise ScenarioError(
+                    key=f"zip.{at}",
+                    found="a value twice on each axis",
+                    allowed="a group in which one axis has each value once",
+                )
             steps.append([dict(zip(keys, row, strict=True)) for row in rows])
     points = ({k: v for part in parts for k, v in part.items()} for parts in product(*steps))
     return [{axis.key: point[axis.key] for axis in axes} for point in points]
@@ -211,18 +241,22 @@ def _unit(value: Any) -> str | None:
     return "" if base_value(value) is not None else None
 
 
-def _list(written: Any) -> tuple[Any, ...]:
+def _list(written: Any, *, repeats: bool) -> tuple[Any, ...]:
     if not isinstance(written, list | tuple):
         raise ScenarioError(found=quote(written), allowed="a list of values, or a table with from, to and steps")
     if not 1 <= len(written) <= MOST_VALUES:
         raise ScenarioError(found=f"a list of {len(written)}", allowed=f"1 to {MOST_VALUES} values")
     seen: set[Any] = set()
     for value in written:
-        one = value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True, default=str)
-        if one in seen:
+        one = _known_by(value)
+        if one in seen and not repeats:
             raise ScenarioError(found=f"{quote(value)} twice", allowed="each value once")
         seen.add(one)
     return tuple(written)
+
+
+def _known_by(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else json.dumps(value, sort_keys=True, default=str)
 
 
 def _range(written: Mapping[str, Any]) -> list[Any]:

@@ -369,7 +369,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
     axes: dict[str, Dimension] = {}
     columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
     for i, axis in enumerate(sweep.axes):
-        if len(axis.shown) > 1:
+        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group tells its value
             column = f"axis.{i}"
             axes[column] = Dimension(
                 name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)

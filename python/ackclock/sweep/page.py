@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ackclock import report
-from ackclock._files import OWN, parquet, refused, staged
+from ackclock._files import OWN, parquet, remove, staged
 from ackclock.own import named, short
 from ackclock.plot import Figure
 from ackclock.plot.figure import FORMATS
@@ -91,18 +91,14 @@ def write(
     InputError
         If the folder cannot be written.
     """
-    try:
-        with staged(folder, marks=OWN) as part:
-            parquet(results.performance, part / "performance.parquet")
-            drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
-            report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
-            written = {file.name for file in (part / "figures").iterdir()}
-        for figure in figures:  # files of an earlier plot of this name may show something else
-            for old in (folder / "figures" / f"{figure.name}.{kind}" for kind in FORMATS):
-                if old.name not in written:
-                    old.unlink(missing_ok=True)
-    except OSError as error:
-        raise refused(error, str(folder)) from None
+    with staged(folder, marks=OWN) as part:
+        parquet(results.performance, part / "performance.parquet")
+        drawn = {figure.name: figure.write(part / "figures", {"svg", *formats})["svg"] for figure in figures}
+        report.write(page(results, store, figures, metric=metric), part / f"{name}.html", drawn=drawn)
+        written = {file.name for file in (part / "figures").iterdir()}
+    drawable = (f"{figure.name}.{kind}" for figure in figures for kind in FORMATS)
+    # files of an earlier plot of this name may show something else
+    remove((folder / "figures" / name for name in drawable if name not in written), str(folder))
     return folder / f"{name}.html"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _html
-from ackclock._files import OWN, parquet, refused, regular, staged
+from ackclock._files import OWN, parquet, regular, staged
 from ackclock.errors import InputError, one_of, quote
 from ackclock.judge.intervals import Estimate, bootstrap_mean
 from ackclock.scenario._toml import to_toml
@@ -356,11 +356,8 @@ def _sum(file: Path) -> str:
 def write_table(folder: Path, results: Results) -> Path:
     """Write the table beside the sweep."""
     place = _place(folder, results.sweep.name)
-    try:
-        with staged(place, marks=OWN) as part:
-            parquet(results.runs, part / "table.parquet")
-    except OSError as error:
-        raise refused(error, str(place)) from None
+    with staged(place, marks=OWN) as part:
+        parquet(results.runs, part / "table.parquet")
     return place / "table.parquet"
 
 

@@ -386,6 +386,7 @@ class Store:
                 parts.give_names([file])
             elif live == 0 or (live is None and unnamed):  # merged into another; never entered
                 file.unlink()
+        remove_parts(self.folder.resolve().parent)  # where a command tried whether the folder can be made
         for place in (self.folder / "sweeps").glob("*"):
             if place.is_dir() and not place.is_symlink():
                 remove_parts(place)

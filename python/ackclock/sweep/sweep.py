@@ -20,7 +20,8 @@ from ackclock.scenario import Scenario
 from ackclock.scenario import load as load_scenario
 from ackclock.scenario._shipped import shipped
 from ackclock.scenario._toml import read_toml
-from ackclock.sweep.axes import RUN, Axis, combinations, label, taken
+from ackclock.scenario.scenario import with_files_of
+from ackclock.sweep.axes import FILE, RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
@@ -275,14 +276,18 @@ class Sweep:
             raise ScenarioError(
                 key="scenario", found="nothing", allowed="the path of a scenario file; this key is required"
             )
+        groups = values.get("zip", [])
+        if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
+            raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
         names, labels = _table(values, "names"), _table(values, "labels")
         folder = folder or Path()
         axes = tuple(
             Axis.parse(
                 key,
-                _anchored(value, folder),
+                _anchored(key, value, folder),
                 name=_text("names." + key, names.get(key, "")),
                 labels=labels.get(key, ()),
+                repeats=any(key in group for group in groups),
             )
             for key, value in _table(values, "axes").items()
         )
@@ -294,9 +299,6 @@ class Sweep:
                         found="no such axis",
                         allowed=one_of(key, [a.key for a in axes]) or "an axis",
                     )
-        groups = values.get("zip", [])
-        if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
-            raise ScenarioError(key="zip", found=quote(groups), allowed="a list of lists of two keys of axes or more")
         return cls(
             name=_text("name", values.get("name", "sweep")),
             scenario=_scenario(values["scenario"], folder),
@@ -367,11 +369,13 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
         raise error if error.source else error.read_from(str(path)) from None
 
 
-def _anchored(values: Any, folder: Path) -> Any:
-    """Values of an axis; those that name a controller's file, as seen from the folder of the sweep."""
+def _anchored(key: str, values: Any, folder: Path) -> Any:
+    """Values of an axis; those that name a file (a controller's, a trace), as seen from the folder of the sweep."""
     if not isinstance(values, list | tuple):
         return values
-    return [anchored(value, folder) if named(value) else value for value in values]
+    if key.endswith(FILE):
+        return [str((folder / value).resolve()) if isinstance(value, str) and value else value for value in values]
+    return [anchored(value, folder) if named(value) else with_files_of(value, folder) for value in values]
 
 
 def _stem(path: Path) -> str:

@@ -466,9 +466,9 @@ def figure(tables: Mapping[str, Tables]) -> Figure:
 
 PART = KernelPart(
     summary=(
-        "What of the study Linux itself has: NewReno (reno), HighSpeed TCP (highspeed) and Westwood+ (westwood) in the real kernel, beside the "
-        "simulator with the settings of the same kernel: Linux 6 with SACK, RACK-TLP and PRR, the window of the study, cold caches, nobody "
-        "else on the path. TCPW of the slides is another Westwood, and FAST is in no kernel."
+        "The study's controllers that Linux itself has: NewReno (reno), HighSpeed TCP (highspeed) and Westwood+ (westwood) in the real kernel, beside the "
+        "simulator with the settings of the same kernel: Linux 6 with SACK, RACK-TLP and PRR, the window of the study, cold caches, no other "
+        "flow on the path. TCPW of the slides is another Westwood, and FAST is in no kernel."
     ),
     experiments=(
         Experiment(name="ramps", title="the first seconds, both paths", run=run_ramps, weight=4),

@@ -70,7 +70,7 @@ class Together:
         """In tables and reports."""
         others = " and 2 NewReno" if self.crossed else ""
         factor = "" if self.queue == 1 else f"{self.queue:g} "
-        end = (", nobody else" if self.alone else "") + (", α by rate" if self.by_rate else "")
+        end = (", no other flow" if self.alone else "") + (", α by rate" if self.by_rate else "")
         return f"{self.flows} {self.sender}{others}, queue {factor}N α{end}"
 
     @property

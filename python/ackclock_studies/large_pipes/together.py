@@ -77,7 +77,7 @@ def control(tables: Tables, bound: Bound) -> Sequence[Evidence]:
     """Negative control: limited by the window alone."""
     m = {p: groups(tables, p, queue=CONTROL, table="together.times")[:, 0] for p in PROTOCOLS}
     worst = max(m.values(), key=lambda x: float(x.max())).max() / min(m.values(), key=lambda x: float(x.min())).min()
-    label = "100 MB, queue of 2000, nobody else, cold: slowest over fastest"
+    label = "100 MB, queue of 2000, no other flow, cold: slowest over fastest"
     return [Evidence(label=label, value=float(worst), bound=bound, key="worst")]
 
 

@@ -88,7 +88,7 @@ def test_the_page_has_the_table_the_picture_and_the_links(folder: Path) -> None:
     page = (folder / "report.html").read_text("utf-8")
     assert "ackclock lab" in page
     assert "draws/vegas.alone-1.toml" in page
-    assert "nobody beats in both" in page
+    assert "no other entry beats in both" in page
     assert (folder / "figures" / "pareto.csv").exists()
     assert (folder / "draws" / "vegas.alone-1.toml").exists()
 

@@ -17,11 +17,12 @@ import ackclock
 from ackclock import attack, controllers
 from ackclock.attack import explain, files, shrink, zoo
 from ackclock.attack.budget import Candidate, built_in, read
+from ackclock.attack.journal import JOURNAL, Journal
 from ackclock.attack.objective import OBJECTIVES
-from ackclock.attack.runs import JOURNAL, Runs
+from ackclock.attack.runs import Runs
 from ackclock.attack.search import POPULATION, SEARCHES
 from ackclock.cli import main
-from ackclock.errors import InputError
+from ackclock.errors import InputError, UnavailableError
 from ackclock.scenario import Scenario
 from ackclock.sweep import Dask, Threads
 
@@ -85,6 +86,29 @@ def test_an_interrupted_search_ends_as_a_whole_one(tmp_path: Path, two: Threads,
     assert attack.run(bbr(), two, folder=tmp_path / "part").runs.made == 0
     with pytest.raises(InputError, match="the journal of another search"):
         attack.run(bbr(seed=2), two, folder=tmp_path / "part")
+
+
+def test_one_search_writes_a_journal_at_a_time(tmp_path: Path) -> None:
+    place, who = tmp_path / JOURNAL, {"target": "bbr"}
+    first = Journal(place, who)
+    first.write([[[1, 2], 0.5]])
+    with pytest.raises(UnavailableError, match="another session is writing here"):
+        Journal(place, who)
+    first.write([[[3, 4], 0.25]])
+    first.close()
+    second = Journal(place, who)
+    assert list(second.lines()) == [[[1, 2], 0.5], [[3, 4], 0.25]]
+    second.close()
+
+
+@pytest.mark.parametrize("kept", range(0, 18, 3))
+def test_a_journal_whose_first_line_is_cut_is_a_new_one(kept: int, tmp_path: Path) -> None:
+    place, who = tmp_path / JOURNAL, {"target": "bbr"}
+    Journal(place, who).close()
+    whole = place.read_bytes()
+    place.write_bytes(whole[:kept])
+    Journal(place, who).close()
+    assert place.read_bytes() == whole
 
 
 def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(

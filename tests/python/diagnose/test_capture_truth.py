@@ -56,6 +56,18 @@ def test_a_wait_for_a_timer_is_the_repair() -> None:
     assert told["repair"] == pytest.approx(0.4)
 
 
+def test_a_program_has_more_throughout_only_if_it_had_at_each_sample_up_to_its_last_write() -> None:
+    """A program with a pace of its own had something left for the first 25 of 900 samples, and for none later."""
+
+    def sample(i: int, notsent: int, acked: int) -> dict[str, Any]:
+        return row(i / 10, notsent=notsent, bytes_acked=acked, outstanding=10_000)
+
+    more = [sample(0, 0, 0), *(sample(i, 50_000, 10_000 * i) for i in range(1, 5)), sample(5, 0, 90_000)]
+    assert capture_truth.had_more(more) == (0.1, 0.4)
+    paced = [*more[:3], *(sample(i, 0, 90_000 + 1_000 * i) for i in range(3, 9))]
+    assert capture_truth.had_more(paced) is None
+
+
 def test_drawn_transfers_are_scenarios_and_cover_all_kinds() -> None:
     kinds = set()
     for number in range(2 * len(kernel_captures.KINDS)):

@@ -64,6 +64,12 @@ def test_marks_of_a_sender_that_marks_packets_of_several_segments_are_looked_for
     assert not marks_tell(some, server=True, mss=MSS, apart=None)
     plain = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 99 + [0x18])
     assert marks_tell(plain, server=True, mss=MSS, apart=None)
+    # a burst with a single segment behind larger packets: a quarter of them was marked, of single segments none
+    some = packets([MSS] * 80 + [2 * MSS] * 40, [0x10] * 80 + [0x18, 0x10, 0x10, 0x10] * 10)
+    assert not marks_tell(some, server=True, mss=MSS, apart=None)
+    # single segments as well: the ends of writes
+    writes = packets([MSS] * 80 + [2 * MSS] * 40, [0x18, 0x10, 0x10, 0x10] * 30)
+    assert marks_tell(writes, server=True, mss=MSS, apart=None)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.4, 0.7])

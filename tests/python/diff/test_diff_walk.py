@@ -9,8 +9,9 @@ import pytest
 from ackclock.cli import _terminal, main
 from ackclock.cli._diff import _show
 from ackclock.diff import Flow, Judged, errors, table
-from ackclock.diff._compare import BACKENDS, Comparison, _events, _walk
+from ackclock.diff._compare import BACKENDS, Comparison, _events, _segment, _walk
 from ackclock.errors import InputError
+from ackclock.scenario import Scenario
 
 SCENARIOS = Path(__file__).parents[3] / "python" / "ackclock" / "_scenarios"
 
@@ -29,6 +30,31 @@ def _flow(number, **changes):
         "timeouts": (0, 0),
     }
     return Flow(**{"number": number, "events": 5, "difference": "", **equal, **changes})
+
+
+def test_a_fin_behind_a_full_segment_makes_no_segment_longer():
+    flow = {
+        "congestion_control": "reno",
+        "stack": {"tso": True},
+        "workload": {"kind": "transfer", "bytes": "4344 bytes"},
+    }
+    scenario = Scenario.from_dict(
+        {"duration": "1 s", "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "10 ms"}}, "flows": [flow]}
+    )
+
+    def sent(*rows):
+        acks = pl.DataFrame(
+            {
+                "flow": [0] * len(rows),
+                "event": ["send"] * len(rows),
+                "seq": [r[0] for r in rows],
+                "len": [r[1] for r in rows],
+            }
+        )
+        return SimpleNamespace(acks=acks, flows=pl.DataFrame({"group": [0]}))
+
+    assert _segment(scenario, 0, sent((1, 2896), (2897, 1449)), sent((1, 1448), (1449, 1448), (2897, 1449))) == 1448
+    assert _segment(scenario, 0, sent((1, 1448)), sent((1, 1448))) == 1448
 
 
 def test_a_flow_is_identical_when_its_numbers_are_too():

@@ -8,9 +8,10 @@ import pytest
 
 from ackclock import InputError, run
 from ackclock.cli import main
-from ackclock.diff import Judged, table
+from ackclock.diff import Judged, _judge, table
 from ackclock.fidelity import Bound, comparison, drawn, families, path, reference, replay, simulate
 from ackclock.fidelity.verdict import KNOWN, judge
+from ackclock.linux._guest import LimitError
 
 BOUND = Bound(relative=0.1)
 FILE = Path(__file__).resolve().parents[3] / "scenarios" / "codel.toml"
@@ -129,6 +130,16 @@ def test_a_scenario_of_a_family_meets_every_controller():
         for flow in one.scenario.flows
     }
     assert len(played) == len(families.SUITES) == 16
+
+
+def test_a_guest_that_takes_too_long_loses_no_other_scenario(monkeypatch):
+    def hangs(*_: Any, **__: Any) -> Any:
+        raise LimitError("the guest did not end within 240 s of wall-clock time and was stopped")
+
+    monkeypatch.setattr(_judge, "compare", hangs)
+    rows = _judge.judge(list(drawn.drawn(1, transfers=2, bulks=0, lossy=0)))
+    assert [row.refused for row in rows] == [True, True]
+    assert "did not end within 240 s" in rows[0].text
 
 
 def test_the_row_of_a_family_counts_what_was_refused_apart():

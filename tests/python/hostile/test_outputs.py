@@ -201,7 +201,7 @@ def test_a_pipe_that_nobody_reads(
     assert main(command.split()) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "found a pipe that nobody reads; allowed: a file, or a pipe with a reader" in err
+    assert "found a pipe without a reader; allowed: a file, or a pipe with a reader" in err
 
 
 @pytest.mark.parametrize(

@@ -36,16 +36,16 @@ HOOKS = {
     "an exception without text": ("def on_ack(self, window, ack): raise Mute", "Mute, whose text cannot be printed"),
     "an exception that leaves": ("def on_ack(self, window, ack): raise Leaving", "Leaving, whose text cannot be"),
     "an escape sequence": ("def on_ack(self, window, ack): raise ValueError('\\x1b]0;x\\x07')", "\\x1b]0;x\\x07"),
-    "async": ("async def on_ack(self, window, ack): window.cwnd += 1", "returned a coroutine, which nobody runs"),
-    "a generator": ("def on_ack(self, window, ack): yield", "returned a generator, which nobody runs"),
-    "an async generator": ("async def on_ack(self, window, ack): yield", "returned a generator, which nobody runs"),
+    "async": ("async def on_ack(self, window, ack): window.cwnd += 1", "returned a coroutine, which is never run"),
+    "a generator": ("def on_ack(self, window, ack): yield", "returned a generator, which is never run"),
+    "an async generator": ("async def on_ack(self, window, ack): yield", "returned a generator, which is never run"),
     "async behind a wrapper": (
         "async def _later(self, window, ack): pass\n    def on_ack(self, *a): return self._later(*a)",
-        "returned a coroutine, which nobody runs",
+        "returned a coroutine, which is never run",
     ),
     "async, asked for a number": (
         "async def on_congestion_event(self, window, in_flight): return 2",
-        "returned a coroutine, which nobody runs",
+        "returned a coroutine, which is never run",
     ),
 }
 
@@ -119,5 +119,5 @@ def test_a_utility(folder: Path) -> None:
 
     scenario = ackclock.load("x.toml").set("flows.0.congestion_control", "pcc-vivace")
     scenario = scenario.set("flows.0.congestion_control_options", {"utility": "custom:mine"})
-    with pytest.raises(ackclock.ControllerError, match="returned a coroutine, which nobody runs"):
+    with pytest.raises(ackclock.ControllerError, match="returned a coroutine, which is never run"):
         ackclock.run(scenario, utilities={"mine": later})

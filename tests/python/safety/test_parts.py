@@ -1,6 +1,8 @@
 """What is removed is ours: by its name and by the mark in it."""
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,3 +145,38 @@ def test_every_output_is_tried_over_an_input() -> None:
     writes = {(name, option) for name, options in outputs().items() for option in options if option not in READ}
     assert writes - tried - FOLDERS - NAMED_BY_A_STUDY == set()
     assert len(tried) >= 15
+
+
+@pytest.mark.promise("P41")
+def test_what_the_disk_does_not_let_go_of_is_removed_by_the_next_command(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(place: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(place))
+
+    monkeypatch.setattr(shutil, "rmtree", refuses)
+    with _files.scratch(home) as part:
+        (part / "half").mkdir()
+    monkeypatch.undo()
+    assert part.exists()
+    with _files.scratch(home):
+        assert not part.exists()
+
+
+@pytest.mark.promise("P45")
+@pytest.mark.parametrize(
+    "words",
+    [["--pcap", "o.pcapng"], ["--report", "r.html"], ["--out", "o"], ["--plot", "cwnd.svg"]],
+    ids=lambda words: str(words[0]),
+)
+def test_a_move_that_the_disk_refuses_is_one_line(
+    words: list[str], home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(place: Path, target: Path) -> Path:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(place))
+
+    monkeypatch.setattr(Path, "replace", refuses)
+    assert main(["run", "s.toml", *words]) == 3
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert line.startswith("ackclock: ")
+    assert "input/output error" in line

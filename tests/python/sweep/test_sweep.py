@@ -12,6 +12,7 @@ from ackclock.errors import InputError
 from ackclock.sweep import Axis, Campaign, Cell, Precision, Recipe, Store, StoreError, Sweep, Threads, load, read
 from ackclock.sweep import run as run_sweep
 from ackclock.sweep.database import quick_check
+from ackclock.sweep.look import view
 from ackclock.sweep.precision import extended, parse_width
 from ackclock.sweep.task import Done, Task, compute
 
@@ -79,6 +80,31 @@ def test_axes_of_a_file(tmp_path):
     assert Sweep.from_dict(sweep.to_dict()).cells == sweep.cells
 
 
+def test_a_value_that_comes_again_on_an_axis_that_steps_with_another(tmp_path):
+    path = sweep_file(
+        tmp_path,
+        """
+        zip = [["flows.0.congestion_control", "network.bottleneck.delay"]]
+        [axes]
+        "flows.0.congestion_control" = ["reno", "cubic", "bbr"]
+        "network.bottleneck.delay" = ["10 ms", "10 ms", "40 ms"]
+        [names]
+        "flows.0.congestion_control" = "controller"
+        "network.bottleneck.delay" = "delay"
+        """,
+    )
+    sweep = load(path)
+    assert [tuple(c.keys.values()) for c in sweep.cells] == [("reno", "10 ms"), ("cubic", "10 ms"), ("bbr", "40 ms")]
+    assert Sweep.from_dict(sweep.to_dict()).cells == sweep.cells
+    one = Threads(1)
+    try:
+        results, _ = run_sweep(sweep, tmp_path / "out", one)
+    finally:
+        one.close()
+    seen = view(results, "goodput_bps")
+    assert [axis.name for axis in seen.axes.values()] == ["controller"]
+
+
 @pytest.mark.parametrize(
     ("written", "values"),
     [
@@ -120,6 +146,10 @@ def test_ranges(written, values):
         (
             'zip = [["flows.0.count", "duration"]]\n[axes]\n"flows.0.count" = [1, 2]\nduration = ["1 s"]',
             "zip.0: found 2 for flows.0.count, 1 for duration values; allowed: equally many",
+        ),
+        (
+            'zip = [["flows.0.count", "duration"]]\n[axes]\n"flows.0.count" = [2, 2]\nduration = ["1 s", "1 s"]',
+            "zip.0: found a value twice on each axis; allowed: a group in which one axis has each value once",
         ),
         ('[names]\nduration = "d"', "names.duration: found no such axis"),
         ('[axes]\nduration = ["1 s", "2 s"]\n[names]\nduration = "seed"', 'found "seed", which is taken'),
@@ -446,3 +476,34 @@ def test_controllers_have_variables_of_their_own(tmp_path):
                         assert mine[column].equals(plain[column])
                     else:
                         assert mine[column].null_count() == mine.height
+
+
+def test_files_of_an_axis_are_seen_from_the_sweep(tmp_path, monkeypatch):
+    for name, gap in (("slow.trace", 4), ("fast.trace", 1)):
+        (tmp_path / name).write_text(f"{gap}\n", encoding="utf-8")
+    path = tmp_path / "grid.toml"
+    (tmp_path / "base.toml").write_text(
+        """
+        duration = "1 s"
+        [network]
+        bottleneck = { delay = "10 ms", capacity = { kind = "mahimahi", file = "slow.trace" } }
+        [[flows]]
+        """,
+        encoding="utf-8",
+    )
+    path.write_text(
+        """
+        scenario = "base.toml"
+        [axes]
+        "network.bottleneck.capacity.file" = ["slow.trace", "fast.trace"]
+        """,
+        encoding="utf-8",
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    slow, fast = load(path).cells
+    assert list(slow.keys.values()) == ["slow.trace"]
+    assert run(fast.scenario).flows["bytes_acked"][0] > 2 * run(slow.scenario).flows["bytes_acked"][0]
+    tables = '[{ kind = "mahimahi", file = "slow.trace" }, { kind = "mahimahi", file = "fast.trace" }]'
+    path.write_text(f'scenario = "base.toml"\n[axes]\n"network.bottleneck.capacity" = {tables}\n', encoding="utf-8")
+    assert run(load(path).cells[1].scenario).digest == run(fast.scenario).digest

@@ -9,16 +9,16 @@ const CALLS: u32 = 400;
 /// Weight of an ACK among the events that may begin.
 const ACKS: u32 = 12;
 
-/// What goes on between the hooks of one event.
+/// State of one event between its hooks.
 #[derive(Default)]
 struct Event {
     before: Option<Hook>,
     ack: Option<AckSample>,
-    /// It is the timer's.
+    /// The event is a strike of the retransmission timer.
     timer: bool,
     /// State to come, of which the controller is to be told.
     owed: Option<CaState>,
-    /// What the last question was answered with.
+    /// Answer to the last question.
     yes: bool,
     /// A reduction was asked for.
     asked: bool,
@@ -55,7 +55,7 @@ impl<C: CongestionControl> Path<C> {
         Ok(())
     }
 
-    /// Whether a sender in this state would call it.
+    /// Whether a sender in this state would call `hook`.
     fn is_due(&self, hook: Hook, event: &Event, started: bool) -> bool {
         let reducing = matches!(self.state, CaState::Cwr | CaState::Recovery);
         let settled = event.owed.is_none() && !event.asked;
@@ -214,7 +214,7 @@ impl<C: CongestionControl> Path<C> {
     }
 }
 
-/// What a hook is told where nothing is special about it: by the type of the argument.
+/// Arguments for hooks that need no special ones, one for each type.
 struct Story {
     now: Time,
     span: Span,

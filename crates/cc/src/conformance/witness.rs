@@ -8,7 +8,7 @@ use ackclock_core::{Span, Time};
 use crate::controller::{AckSample, Arrival, CongestionControl, Custom, Hook, Needs};
 use crate::window::Window;
 
-/// What witnesses heard.
+/// Hooks that witnesses heard, with their counts and orders.
 #[derive(Default)]
 pub struct Heard {
     calls: Vec<(Hook, u64)>,

@@ -46,7 +46,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    /// Of the mode, in 1/256.
+    /// Gain of the pacing rate in this mode, in 1/256.
     pacing_gain: u64,
     cwnd_gain: u64,
     rounds: Rounds,
@@ -65,7 +65,7 @@ pub struct Bbr {
     packet_conservation: bool,
     /// Congestion state at the last ACK.
     prev_state: CaState,
-    /// What cwnd returns to after recovery or ProbeRTT.
+    /// cwnd to return to after recovery or ProbeRTT.
     prior_cwnd: u32,
     /// No segment delivered yet since the flow was idle.
     idle_restart: bool,

@@ -95,7 +95,7 @@ pub struct Bbr3 {
     stream: Stream,
 }
 
-/// What a loss may change, as it was before (BBRSaveStateUponLoss).
+/// State before a loss, for the undo (BBRSaveStateUponLoss).
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     state: State,

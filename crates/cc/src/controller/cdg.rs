@@ -22,7 +22,7 @@ table! {
 
 /// Rounds whose gradients are added up.
 const ROUNDS: usize = 8;
-/// What backing off leaves, in 1/1024: the root of one half.
+/// Share of the window that is left after backing off, in 1/1024: the square root of one half.
 const BACKOFF: u64 = 724;
 /// Times that it backs off to no effect before it waits for one.
 const INEFFECTUAL: u16 = 5;
@@ -56,7 +56,7 @@ impl MinMax {
     }
 }
 
-/// What an idle period makes the sender forget.
+/// State that an idle period makes the sender forget.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     rtt: MinMax,

@@ -30,7 +30,7 @@ macro_rules! hooks {
                 /// The end that connects has its SYN acknowledged, which gave this RTT.
                 fn on_syn_acked(self: &mut Self, rtt: Span) {}
                     ["pkts_acked, before init", after on_negotiated] ;
-                /// Then, with this RTT (zero if it gave no sample).
+                /// The connection is established, with this RTT (zero if the handshake gave no sample).
                 fn on_start(self: &mut Self, window: &mut Window, now: Time, srtt: Span, smss: u32) {}
                     ["init", after on_negotiated on_syn_acked] ;
                 /// RTT sample and delivery of every ACK, in every state, before losses are looked for.
@@ -53,7 +53,7 @@ macro_rules! hooks {
                 /// `in_flight` is the FlightSize that RFC 5681 §3.1 halves, in segments.
                 fn ssthresh(self: &mut Self, window: &Window, in_flight: u32) -> u32 { (window.cwnd / 2).max(2) } required
                     ["ssthresh", after on_lost on_repaired on_sample on_state on_recovered undo_cwnd on_ecn on_timer reduces begin, own "on_congestion_event"] ;
-                /// Asked in its place if a mark is the reason and not a loss.
+                /// Asked in place of the hook above if the reason is a mark and not a loss.
                 fn ssthresh_for_mark(self: &mut Self, window: &Window, in_flight: u32) -> u32 { self.ssthresh(window, in_flight) }
                     ["ssthresh", after on_sample on_state on_ecn, own "on_mark_event"] ;
                 /// Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh.
@@ -105,10 +105,10 @@ macro_rules! hooks {
                     ["cwnd_event, CA_EVENT_TX_START", after on_restart begin] ;
             }
             itself {
-                /// What the controller needs. Constant for a connection.
+                /// Needs of the controller. Constant for a connection.
                 fn needs(self: &Self) -> Needs { Needs::default() }
                     ["", after begin, own "wants_..."] ;
-                /// Variables for the trace, in the order of their names; what is unknown is left as it is (NaN).
+                /// Variables for the trace, in the order of their names; unknown values are left as they are (NaN).
                 fn vars(self: &Self, values: &mut [f64]) {}
                     ["get_info", after begin, own "variables"] ;
                 /// The connection's seed. Told once, before anything else, if a seed is needed.
@@ -134,7 +134,7 @@ macro_rules! fields {
                 now: Time [last, "tcp_mstamp"];
                 /// Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once.
                 newly_acked: u32 [sum, ""];
-                /// Of these, segments that an echo of congestion speaks of: all of them under ECE, else none.
+                /// Delivered segments to which an echo of congestion applies: all of them under ECE, else none.
                 newly_acked_ce: u32 [sum, ""];
                 /// Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept.
                 since_sent: u32 [last, "ack_sample.in_flight"];
@@ -184,7 +184,7 @@ macro_rules! fields {
                 acked: u32 [sum, "acked"];
                 /// Segments delivered: `newly_acked`, with what a duplicate ACK stands for without SACK.
                 delivered: u32 [sum, "rate_sample.acked_sacked"];
-                /// Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE.
+                /// Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE.
                 delivered_ce: u32 [sum, "rate_sample.delivered_ce"];
                 /// Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0.
                 newly_lost: u32 [sum, "rate_sample.losses"];
@@ -213,7 +213,7 @@ macro_rules! fields {
                 total_delivered: u64 [last, "tcp_sock.delivered"];
                 /// Segments marked lost on the connection, again and again if so (C.lost).
                 total_lost: u64 [last, "tcp_sock.lost"];
-                /// Of `delivered`, segments that carried a mark.
+                /// Segments of `delivered` that carried a mark.
                 delivered_ce: u32 [last, "delivered_ce"];
                 /// Segments marked lost between that segment's transmission and now (RS.lost).
                 lost: u32 [last, ""];
@@ -221,7 +221,7 @@ macro_rules! fields {
                 tx_in_flight: u32 [last, ""];
                 /// The application, not the window, limited the sender when it was sent.
                 is_app_limited: bool [last, "is_app_limited"];
-                /// It was a retransmission.
+                /// The segment was a retransmission.
                 is_retrans: bool [last, "is_retrans"];
                 /// The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS.
                 is_ack_delayed: bool [last, "is_ack_delayed"];
@@ -232,15 +232,15 @@ macro_rules! fields {
     };
 }
 
-/// What a controller may need, as `needs! { name }` hands it to the macro `name`. A row: about it, name and type; of a flag its bit in the C
-/// interface, and whether having the hook of a name says it in languages whose controllers are classes.
+/// Needs of a controller, as `needs! { name }` hands them to the macro `name`. A row: description, name and type; for a flag its bit in the C
+/// interface, and the hook whose presence declares the need in languages whose controllers are classes.
 #[macro_export]
 macro_rules! needs {
     ($then:ident) => {
         $then! {
             flags {
-                /// It sets window and pacing rate on every ACK by itself (Linux `cong_control`): `on_control` is called in place of `on_ack` and
-                /// the recovery rule.
+                /// The controller sets window and pacing rate by itself on every ACK (Linux `cong_control`): `on_control` is called in place of
+                /// `on_ack` and the recovery rule.
                 control [0, on_control];
                 /// Delivery rates, which cost a stamp per segment: `rate` and `since_sent` are filled in.
                 rate [1];
@@ -248,19 +248,19 @@ macro_rules! needs {
                 pacing [2];
                 /// The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2).
                 exact_ecn [3];
-                /// It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331).
+                /// The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331).
                 l4s [4];
-                /// It may ask for a reduction by itself, by `reduces`.
+                /// The controller may ask for a reduction by itself, by `reduces`.
                 reduces [5, reduces];
-                /// Its start is not the slow start of RFC 5681, so that no other can stand in for it.
+                /// The controller's start is not the slow start of RFC 5681, so that no other can stand in for it.
                 own_start [6];
-                /// It draws random numbers, and hears of the connection's seed.
+                /// The controller draws random numbers, and is told the connection's seed.
                 seed [7, seed];
-                /// It comes with HyStart, unless the stack says which slow start it is to have.
+                /// HyStart is the controller's slow start, unless the stack names another.
                 hystart [8];
-                /// Its window grows also where it is not the limit.
+                /// The window grows also while it is not what limits the sender.
                 unlimited [9];
-                /// It is told of what comes while nothing is outstanding, by `on_idle`.
+                /// The controller is told of segments that arrive while nothing is outstanding, by `on_idle`.
                 idle [10, on_idle];
                 /// The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not
                 /// only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4).
@@ -279,65 +279,65 @@ macro_rules! needs {
     };
 }
 
-/// What one hook is, for whoever writes it down in another language.
+/// Form of one hook, for programs that write it down in another language.
 #[derive(Clone, Copy, Debug)]
 pub struct HookRow {
-    /// Which.
+    /// Hook that this row describes.
     pub hook: Hook,
-    /// Its name here, in C and in Rust.
+    /// Name here, in C and in Rust.
     pub name: &'static str,
-    /// Its name in Python and JavaScript.
+    /// Name in Python and JavaScript.
     pub own: &'static str,
     /// Hooks that may be called right before it; "begin": it may be the first one of an event.
     pub after: &'static [&'static str],
-    /// Type of its answer; empty: none.
+    /// Type of the answer; empty: none.
     pub answer: &'static str,
     /// A controller must have it. Of `on_ack` and `on_control` one is enough.
     pub required: bool,
-    /// It belongs to an event of the connection; else it is what the controller says of itself.
+    /// The hook belongs to an event of the connection; otherwise it says something of the controller itself.
     pub is_event: bool,
 }
 
-/// What is written of a hook, apart from what a run needs.
+/// Texts of a hook, which no run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct HookText {
-    /// About it.
+    /// Description of the hook.
     pub about: &'static str,
-    /// What Linux has for it; empty: nothing.
+    /// Counterpart in Linux; empty: none.
     pub linux: &'static str,
-    /// Names and types of what it is told.
+    /// Names and types of the arguments.
     pub arguments: &'static [(&'static str, &'static str)],
 }
 
-/// What one field is.
+/// Form of one field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldRow {
     /// Structure that has it: "arrival", "sample", "rate".
     pub part: &'static str,
-    /// Its name in every language.
+    /// Name in every language.
     pub name: &'static str,
-    /// Its type here.
+    /// Type here.
     pub kind: &'static str,
-    /// About it.
+    /// Description of the field.
     pub about: &'static str,
-    /// What Linux calls it; empty: nothing of its own.
+    /// Name in Linux; empty: no counterpart of its own.
     pub linux: &'static str,
-    /// What it becomes over several ACKs.
+    /// Rule for several ACKs at once: `sum`, `any`, `known`, `first` or `last`.
     pub over: &'static str,
 }
 
-/// What a controller may need.
+/// One need of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedRow {
-    /// Its name.
+    /// Name of the need.
     pub name: &'static str,
-    /// About it.
+    /// Description of the need.
     pub about: &'static str,
-    /// Of a flag, its bit in the C interface.
+    /// Bit in the C interface; `None` for a number.
     pub bit: Option<u32>,
-    /// The hook that says it in languages whose controllers are classes; empty: an attribute does.
+    /// Hook that declares the need in languages whose controllers are classes; empty: an attribute does.
     pub hook: &'static str,
-    /// The most it may be; of a flag 1.
+    /// Greatest value; 1 for a flag.
     pub most: u32,
 }
 
@@ -413,17 +413,17 @@ macro_rules! contract {
 hooks!(contract);
 
 impl Hook {
-    /// Its row.
+    /// Row of this hook in the table.
     pub fn row(self) -> &'static HookRow {
         &HOOKS[self as usize]
     }
 
-    /// Its name in Python and JavaScript.
+    /// Name in Python and JavaScript.
     pub fn own(self) -> &'static str {
         self.row().own
     }
 
-    /// Whether it may be called right after `before`; none: as the first one of an event.
+    /// Whether the hook may be called right after `before`; `None`: as the first one of an event.
     pub fn may_follow(self, before: Option<Hook>) -> bool {
         self.row().after.contains(&before.map_or("begin", |hook| hook.row().name))
     }
@@ -435,15 +435,15 @@ macro_rules! structures {
         sample { $($(#[doc = $s_about:literal])+ $s_field:ident: $s_type:ty [$s_over:ident, $s_linux:literal];)* }
         rate { $($(#[doc = $r_about:literal])+ $r_field:ident: $r_type:ty [$r_over:ident, $r_linux:literal];)* }
     ) => {
-        /// What one ACK says when the scoreboard is up to date and losses are not yet looked for.
+        /// Content of one ACK when the scoreboard is up to date and losses are not yet looked for.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Arrival { $($(#[doc = $about])+ pub $field: $type,)* }
 
-        /// The same ACK when losses were looked for and the congestion state is settled. It reads as its [`Arrival`] does; no field here has the
-        /// name of one there.
+        /// The ACK after loss detection, when the congestion state is settled. An [`Arrival`] is read through it (`Deref`); no field here has a name
+        /// of one there.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct AckSample {
-            /// What the ACK said.
+            /// Content of the ACK before loss detection.
             pub arrival: Arrival,
             $($(#[doc = $s_about])+ pub $s_field: $s_type,)*
         }
@@ -472,7 +472,7 @@ macro_rules! structures {
     };
 }
 
-/// What two values, one after the other, are together.
+/// Two values, one after the other, merged into one.
 macro_rules! merged {
     (sum, $before:expr, $now:expr) => {
         $before + $now
@@ -541,7 +541,7 @@ macro_rules! wishes {
         flags { $($(#[doc = $about:literal])+ $flag:ident [$bit:literal $(, $hook:ident)?];)* }
         numbers { $($(#[doc = $n_about:literal])+ $number:ident: $type:ty;)* }
     ) => {
-        /// What a controller needs of the connection around it.
+        /// Needs of a controller towards the connection around it.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Needs {
             $($(#[doc = $about])+ pub $flag: bool,)*
@@ -613,7 +613,7 @@ pub(crate) mod tests {
         arrival(now_ns, acked).into()
     }
 
-    /// The same before losses are looked for.
+    /// An ACK of this kind before losses are looked for.
     pub(crate) fn arrival(now_ns: u64, delivered: u32) -> Arrival {
         Arrival {
             now: Time(now_ns),

@@ -35,10 +35,9 @@ pub enum CubicForm {
 pub struct CubicParams {
     /// Which arithmetic.
     pub form: CubicForm,
-    /// What is left of the window after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest
-    /// thousandth (717 is its 0.7).
+    /// Share of the window that is left after a reduction, in 1/1024: 1 to 1023. RFC 9438's form takes the nearest thousandth (717 is its 0.7).
     pub beta: u32,
-    /// The same after a mark; `None`: as after a loss (RFC 8511: 0.85).
+    /// Share that is left after a mark; `None`: as after a loss (RFC 8511: 0.85).
     pub ecn_beta: Option<u32>,
     /// Give way to new flows: aim lower when a loss comes below the last maximum (RFC 9438 §4.7).
     pub fast_convergence: bool,
@@ -70,7 +69,7 @@ impl CubicParams {
         }
     }
 
-    /// What the options of a scenario are if none is given.
+    /// Options of a scenario that gives none.
     pub(super) fn options(&self) -> CubicOptions {
         CubicOptions { fast_convergence: self.fast_convergence, tcp_friendliness: self.tcp_friendliness }
     }

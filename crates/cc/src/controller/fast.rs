@@ -72,7 +72,7 @@ pub struct Fast {
     w_old: f64,
     /// Least window with fractions; cwnd is its whole part.
     window: f64,
-    /// What is left to add (or take) in this round, per ACKed segment.
+    /// Change still to be made in this round, segments per segment acknowledged; negative to shrink.
     slope: f64,
     target: f64,
     /// The change under way is a doubling.

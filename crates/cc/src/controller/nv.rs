@@ -18,7 +18,7 @@ const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
 /// Share of what is too much that a decision takes away, in 1/128.
 const DECREASE: u32 = 38;
-/// What a loss leaves, in 1/1024.
+/// Share of the window that is left after a loss, in 1/1024.
 const LOSS: u64 = 819;
 /// Decisions without congestion until growth doubles again after timeouts.
 const SLOW_DECISIONS: u32 = 8;

@@ -1,5 +1,5 @@
-//! What users' own controllers have in common, in whatever language they are written: how a hook of the contract becomes a call, the window as
-//! they see it (real numbers, infinity where nothing is set), how often they are told of ACKs, and which answers count.
+//! Common part of users' own controllers in every language: how a hook of the contract becomes a call, the window as they see it (real numbers,
+//! infinity where nothing is set), how often they are told of ACKs, and which answers count.
 //!
 //! Units: windows in segments, times in seconds, rates in bytes per second. A [`Bridge`] calls; Python's is `crates/python/src/controller.rs`, that
 //! of the page `crates/wasm/src/controller.rs`.
@@ -106,7 +106,7 @@ pub fn within(what: &str, value: f64, low: f64, high: f64) -> Result<f64, String
     Err(format!("{what} is {value}; allowed: {low} to {high}"))
 }
 
-/// What a hook is told beside the window.
+/// Argument of a hook, other than the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A time or a span, s; infinite where there is none.
@@ -139,10 +139,10 @@ pub fn seconds(span: Span) -> f64 {
     }
 }
 
-/// What a hook is told.
+/// Arguments of a hook.
 #[derive(Default)]
 pub struct Told {
-    /// It sees the window, which is in the bridge's hands.
+    /// The hook sees the window, which is in the bridge's hands.
     pub window: bool,
     /// An ACK.
     pub ack: Option<AckSample>,
@@ -150,7 +150,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What else, in order.
+    /// Further arguments, in order.
     pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
         self.values.iter().map_while(|value| *value)
     }
@@ -241,7 +241,7 @@ plain_arguments! {
     CaState: state => Value::State(state);
 }
 
-/// What a hook answers with.
+/// Answer of a hook, converted from a number.
 trait Answer: Sized {
     /// `sets`: the controller sets the window itself, so that its target may be none.
     fn from(value: f64, hook: Hook, sets: bool) -> Result<Self, String>;
@@ -263,20 +263,20 @@ impl Answer for u32 {
     }
 }
 
-/// What calls the hooks of a controller in another language.
+/// Caller of the hooks of a controller in another language.
 pub trait Bridge: Send {
-    /// What goes wrong.
+    /// Error of a call.
     type Error: Send;
 
     /// Whether the controller has a hook.
     fn has(&self, hook: Hook) -> bool;
     /// Call a hook that it has, with this window; a flag's answer is 0 or 1, and where none is asked for, anything.
     fn call(&mut self, hook: Hook, window: &mut OwnWindow, told: &Told) -> Result<f64, Self::Error>;
-    /// An error of an answer that does not count.
+    /// Error for an answer that does not count.
     fn refused(&self, said: String) -> Self::Error;
     /// The controller did wrong: it is to be called no more.
     fn fail(&mut self, hook: &'static str, now: Time, error: Self::Error);
-    /// Its variables, in the order of these names; what is unknown is left as it is.
+    /// Values of the controller's variables, in the order of these names; unknown ones are left as they are.
     fn vars(&self, names: &[&str], values: &mut [f64]);
     /// A bridge to a copy of the controller.
     fn copied(&self) -> Result<Self, String>
@@ -284,12 +284,12 @@ pub trait Bridge: Send {
         Self: Sized;
 }
 
-/// What a class says of its controllers.
+/// Declarations of a class for its controllers.
 #[derive(Clone, Copy, Default)]
 pub struct Said {
-    /// How often it wants to be told of ACKs.
+    /// How often the controller wants to be told of ACKs.
     pub every: Every,
-    /// What it needs, but for what its hooks say.
+    /// Needs that no hook declares.
     pub needs: Needs,
 }
 
@@ -299,7 +299,7 @@ pub struct Own<B> {
     bridge: B,
     window: OwnWindow,
     every: Every,
-    /// Of `on_sample`; of `on_ack` or `on_control`.
+    /// ACKs not yet told: of `on_sample`; of `on_ack` or `on_control`.
     pending: [Pending; 2],
     needs: Needs,
     now: Time,

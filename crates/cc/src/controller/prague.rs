@@ -129,7 +129,7 @@ impl Prague {
         (self.delivered, self.delivered_ce) = (0, 0);
     }
 
-    /// What recovery, a timeout or an undo has made of the window counts.
+    /// A window that recovery, a timeout or an undo has set replaces the fraction.
     fn take_over(&mut self, window: &Window) {
         if window.cwnd != self.left {
             self.frac_cwnd = u64::from(window.cwnd) * ONE;

@@ -69,13 +69,13 @@ impl Recipe {
         }
     }
 
-    /// What each controller of this recipe needs.
+    /// Needs of each controller of this recipe.
     #[inline]
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// What the stack sets for every controller that has the choice.
+    /// Settings of the stack for every controller that has the choice.
     pub fn shared(&self) -> Shared {
         self.shared
     }

@@ -12,9 +12,9 @@ use crate::window::Window;
 /// Reno: AIMD with slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Reno {
-    /// What is left of the window after a reduction, in 1/1024; 512 is Reno proper.
+    /// Share of the window that is left after a reduction, in 1/1024; 512 is Reno proper.
     pub beta: u32,
-    /// The same after a mark (RFC 8511: 0.8).
+    /// Share that is left after a mark (RFC 8511: 0.8).
     pub ecn_beta: u32,
 }
 

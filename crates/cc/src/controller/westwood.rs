@@ -32,7 +32,7 @@ use be::Be;
 use meter::Meter;
 use train::Train;
 
-/// What the estimators learn from each ACK.
+/// Input of the estimators: one ACK.
 #[derive(Clone, Copy, Debug)]
 struct Credited {
     now: Time,
@@ -45,7 +45,7 @@ struct Credited {
     window: f64,
 }
 
-/// What an estimator knows, for the trace. Rates in bytes/s, times in seconds.
+/// State of an estimator, for the trace. Rates in bytes/s, times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Insight {
     sample: f64,
@@ -124,7 +124,7 @@ table! {
     }
 }
 
-/// What estimates the rate.
+/// Estimator of the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Be,
@@ -134,7 +134,7 @@ pub(super) enum By {
     AbseBatch,
 }
 
-/// What the estimate begins with.
+/// First value of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Sample,

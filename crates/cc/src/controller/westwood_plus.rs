@@ -90,7 +90,7 @@ impl WestwoodPlus {
 
     /// Linux `tcp_westwood_ack`.
     fn count(&mut self, now: Time, snd_una: u64, slow_path: bool) {
-        // What the first ACK covers is not counted, but for one segment.
+        // The first ACK counts one segment only, whatever it covers.
         let first = std::mem::take(&mut self.first_ack);
         if first {
             self.snd_una = snd_una;

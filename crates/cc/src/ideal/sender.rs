@@ -46,7 +46,7 @@ enum Next {
     Rescue(u32),
 }
 
-/// What may leave on an ACK.
+/// Permission to send on an ACK.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Permit {
     Nothing,

@@ -27,7 +27,7 @@ use ackclock_core::trace::{Branch, RuleVars};
 use super::{RecoveryAck, RecoveryEntry, RecoveryExit, RecoveryRule};
 use crate::window::Window;
 
-/// What the proportional part divides by.
+/// Divisor of the proportional part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoverFs {
     /// RFC 6937: snd_nxt - snd_una at entry, limited-transmit segments included.
@@ -67,7 +67,7 @@ pub enum ForcedRetransmit {
 /// cwnd at the end of recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrrExit {
-    /// What the last ACK made it.
+    /// cwnd as the last ACK left it.
     Keep,
     /// ssthresh.
     Ssthresh,

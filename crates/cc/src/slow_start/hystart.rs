@@ -152,8 +152,8 @@ impl HyStart {
     }
 }
 
-/// What segmentation offload may add to the length of a train, us: four bursts at the pacing rate, 1 ms at most.
-/// The rate is Linux's, paced or not: 200 % of window per SRTT below ssthresh / 2, 120 % above.
+/// Allowance for segmentation offload in the length of a train, us: four bursts at the pacing rate, 1 ms at most. The rate is Linux's, paced or not:
+/// 200 % of window per SRTT below ssthresh / 2, 120 % above.
 fn ack_delay(window: &Window, ack: &Arrival) -> u64 {
     let ratio = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let in_window = u128::from(ack.smss) * u128::from(window.cwnd.max(ack.prior_in_flight));

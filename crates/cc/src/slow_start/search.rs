@@ -135,7 +135,7 @@ fn place(bin: u64) -> usize {
     bin as usize % PLACES
 }
 
-/// What is delivered falls short of what was sent.
+/// Whether less is delivered than was sent, by at least the threshold.
 fn falls_short(sent: u64, delivered: u64) -> bool {
     sent > 0 && sent.saturating_sub(delivered) * 100 >= sent * THRESH
 }
@@ -276,7 +276,7 @@ mod tests {
         }
         let mut window = Window::new(180);
         rule.leave(&mut window, SMSS as u32);
-        assert_eq!((window.cwnd, window.ssthresh), (180, 100)); // of 100 ms
+        assert_eq!((window.cwnd, window.ssthresh), (180, 100)); // 100 ms at 1 segment per ms
         let mut acks = 0;
         while rule.growth(&mut window, &sample(0, 1)).is_none() {
             acks += 1;

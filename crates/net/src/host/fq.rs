@@ -391,7 +391,7 @@ mod tests {
         assert!(q.enqueue(Time(0), 2, due(30_000, 2)));
         assert!(q.dequeue(Time(0)).is_none());
         assert_eq!(q.ready(), Time(40_000), "the watchdog is 10 us late");
-        assert!(q.enqueue(Time(10_000), 3, due(10_000, 3)), "the fast path: nobody else can send");
+        assert!(q.enqueue(Time(10_000), 3, due(10_000, 3)), "the fast path: no other connection can send");
         assert_eq!(q.dequeue(Time(10_000)).unwrap().packet.conn, 3);
         assert!(q.dequeue(Time(29_999)).is_none());
         assert_eq!(q.dequeue(Time(40_000)).unwrap().packet.conn, 2);

@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_packet_that_meets_its_own_connection_goes_with_it() {
         let mut queue = choke(1000, 0.5, 1000.0, 0.0, 1.0);
-        assert!(queue.enqueue(Time(0), packet(7), true), "nobody to be compared with");
+        assert!(queue.enqueue(Time(0), packet(7), true), "no packet to be compared with");
         assert!(queue.enqueue(Time(1), packet(7), true));
         let dropped: Vec<_> = std::iter::from_fn(|| queue.take_head_drop()).collect();
         assert_eq!(dropped.len(), 2, "the only one that waits was met");

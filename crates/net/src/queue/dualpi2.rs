@@ -63,8 +63,8 @@ table! {
         classic_share: f64 = Takes::Number(0.01, 0.99), 0.1;
         /// Packets that go into the L queue: those with ECT(1) or CE ("l4s"), or all ECN-capable ones ("any-ect").
         classifier: Classifier = Classifier::TAKES, Classifier::L4s;
-        /// What happens when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the
-        /// L queue marks those it keeps. "overflow": the L queue marks every packet and drops none before the limit.
+        /// Behaviour when `coupling` times the base probability exceeds 1. "drop": both queues drop packets, and the L queue marks those it keeps.
+        /// "overflow": the L queue marks every packet and drops none before the limit.
         overload: Overload = Overload::TAKES, Overload::Drop;
     }
 }
@@ -481,7 +481,7 @@ mod tests {
         let mut queue = dualpi2(DualPi2Params { step_from: 1, ..params() });
         queue.enqueue(Time(0), packet(0, Ecn::Ect1), true);
         queue.enqueue(Time(0), packet(1, Ecn::Ect1), true);
-        assert_eq!(ecn(queue.dequeue(ms(2000))), Ecn::Ect1, "nobody waited when it came");
+        assert_eq!(ecn(queue.dequeue(ms(2000))), Ecn::Ect1, "no packet waited when it came");
         assert_eq!(ecn(queue.dequeue(ms(2000))), Ecn::Ce);
     }
 

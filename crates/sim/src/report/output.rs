@@ -138,8 +138,8 @@ columns! {
     i8 bytes_acked ["bytes"] = sums().map(|s| s.acked), "Payload acknowledged to the sending host. Without acknowledgments (UDP): payload received.";
     f8 goodput_bps ["bit/s"] = rows().map(goodput),
         "Payload acknowledged until `stop_s`, or all of it if the flow is complete, divided by the time from `start_s` to `stop_s`.", or "the flow did not run";
-    i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; of QUIC, all packets.";
-    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Of these, retransmissions; of QUIC, packets taken as lost, whose data is sent again.";
+    i8 sent_packets ["packets"] = sums().map(|s| s.sent_packets), "Segments or datagrams with data that were sent, including retransmissions; for QUIC, all packets.";
+    i8 retransmissions ["packets"] = sums().map(|s| s.retransmissions), "Retransmissions among `sent_packets`; for QUIC, packets taken as lost, whose data is sent again.";
     i8 rtos = sums().map(|s| s.rtos), "Retransmission timeouts of data: the sum of the next four.";
     i8 rtos_open = sums().map(|s| s.rtos_open), "Timeouts in state Open; of PCC, all.";
     i8 rtos_disorder = sums().map(|s| s.rtos_disorder), "Timeouts in state Disorder.";
@@ -178,38 +178,38 @@ columns! {
     u4 largest_burst ["packets"] = rows().map(|f| world.departures(f.id).largest_burst()),
         "Maximum number of packets sent back to back: each was sent before the first link had finished transmitting the previous one.";
     span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
-    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
-    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` in which the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` in which the send buffer was too small (`tcpi_sndbuf_limited`).",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_handshake_s ["s"] = by(Hold::Handshake),
-        "What held the sender back: these nine add up to the time from `start_s` to `stop_s`. The first connection was not established yet.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which the first connection was not established yet. The nine `limit_` columns add up to the time from `start_s` to `stop_s`.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_application_s ["s"] = by(Hold::Application),
-        "Data was outstanding, and the application had written no more.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which data was outstanding, and the application had written no more.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_rwnd_s ["s"] = by(Hold::Receiver),
-        "The receiver's window was the limit.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which the receiver's window was the limit.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_sndbuf_s ["s"] = by(Hold::SendBuffer),
-        "The application had more, and the send buffer, or the host's queue, had no room.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which the application had more, and the send buffer, or the host's queue, had no room.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_cwnd_s ["s"] = by(Hold::Window),
-        "cwnd was the limit.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which cwnd was the limit.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_pacing_s ["s"] = by(Hold::Pacing),
-        "The next segment waited for its time.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which the next segment waited for its time.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_recovery_s ["s"] = by(Hold::Recovery),
-        "Losses were repaired (states Recovery and Loss).",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which losses were repaired (states Recovery and Loss).",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_timeout_s ["s"] = by(Hold::Timeout),
-        "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which the sender waited for its retransmission timer, which then expired: since the last ACK or transmission.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
     span limit_idle_s ["s"] = by(Hold::Idle),
-        "All data was acknowledged, and there was nothing to send.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        "Time in which all data was acknowledged, and there was nothing to send.",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
 }
 
 columns! {
@@ -268,7 +268,7 @@ columns! {
     u4 cwnd_enter ["segments"] = rows().map(|r| r.cwnd_enter), "cwnd just before recovery.";
     u4 losses ["segments"] = rows().map(|r| r.losses), "Segments marked lost during recovery.";
     u4 retransmits ["segments"] = rows().map(|r| r.retransmits), "Retransmissions sent during recovery.";
-    u4 lost_retransmits ["segments"] = rows().map(|r| r.lost_retransmits), "Of these, retransmissions that were themselves lost.";
+    u4 lost_retransmits ["segments"] = rows().map(|r| r.lost_retransmits), "Retransmissions among `retransmits` that were lost themselves.";
     u4 max_burst ["segments"] = rows().map(|r| r.max_burst), "Maximum number of segments sent on one ACK.";
     u4 acks = rows().map(|r| r.acks), "ACKs processed during recovery.";
     u4 cwnd_before_exit ["segments"] = rows().map(|r| r.cwnd_before_exit), "cwnd before the recovery rule's final adjustment.";
@@ -291,12 +291,12 @@ columns! {
     u4 link = 0..counters.len() as u32, "Number of the link, from 0.";
     names name = names, "Name of the link and its direction.";
     i8 arrivals ["packets"] = rows().map(|c| c.arrivals), "Packets that arrived at the link.";
-    i8 arrivals_data ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])), "Of these, packets with data.";
-    i8 arrivals_syn_fin ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)), "Of these, SYNs and FINs.";
+    i8 arrivals_data ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &[Class::Data])), "Packets with data among `arrivals`.";
+    i8 arrivals_syn_fin ["packets"] = rows().map(|c| sum(&c.arrivals_by_class, &SET_UP)), "SYNs and FINs among `arrivals`.";
     i8 dropped_loss ["packets"] = rows().map(|c| c.dropped_loss), "Packets that the loss model dropped.";
     i8 dropped_queue ["packets"] = rows().map(|c| c.dropped_queue), "Packets that the queue dropped, because it was full or by its own rule.";
-    i8 dropped_queue_data ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])), "Of these, packets with data.";
-    i8 dropped_queue_syn_fin ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &SET_UP)), "Of these, SYNs and FINs.";
+    i8 dropped_queue_data ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &[Class::Data])), "Packets with data among `dropped_queue`.";
+    i8 dropped_queue_syn_fin ["packets"] = rows().map(|c| sum(&c.dropped_by_class, &SET_UP)), "SYNs and FINs among `dropped_queue`.";
     i8 dropped_before ["packets"] = rows().map(|c| c.dropped_before),
         "Packets that loss model and queue dropped during the warm-up; no other column counts them.";
     i8 delivered ["packets"] = rows().map(|c| c.delivered),
@@ -402,30 +402,30 @@ columns! {
     i8 retransmissions ["segments"] = rows().map(|r| r.retransmissions), "Retransmissions so far.";
     i8 rwnd ["bytes"] = rows().map(|r| u64::from(r.rwnd)), "The receiver's window.";
     span busy_s ["s"] = told(|t| t.busy), "Time with data to send or to be acknowledged, as the kernel's `tcpi_busy_time` counts it: in ticks of the host.",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
-    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Of it, the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
-    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Of it, the send buffer was too small (`tcpi_sndbuf_limited`).",
-        or "nobody asked for it (`record.limits_interval`), it is no TCP, or several connections were open at a time";
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
+    span rwnd_limited_s ["s"] = told(|t| t.rwnd_limited), "Part of `busy_s` in which the receiver's window stopped the next segment (`tcpi_rwnd_limited`).",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
+    span sndbuf_limited_s ["s"] = told(|t| t.sndbuf_limited), "Part of `busy_s` in which the send buffer was too small (`tcpi_sndbuf_limited`).",
+        or "`record.limits_interval` is not set, the flow is not TCP, or it had several connections open at once";
 }
 
 columns! {
     fn limits(rows: &[LimitRow]) as LIMITS "limits"
-    "One row per flow of TCP and interval; requires `record.limits_interval`. What held the sender back: the nine columns add up to the part of the interval in which the flow lived."
+    "One row per flow of TCP and interval; requires `record.limits_interval`. Time by cause of waiting: the nine columns add up to the part of the interval in which the flow lived."
     {
         let by = |hold: Hold| rows.iter().map(move |r| r.held[hold as usize]);
     }
     time t_s ["s"] = rows.iter().map(|r| r.t), "End of the interval.";
     u4 flow = rows.iter().map(|r| r.flow), "Number of the flow.";
-    span limit_handshake_s ["s"] = by(Hold::Handshake), "The first connection was not established yet.";
-    span limit_application_s ["s"] = by(Hold::Application), "Data was outstanding, and the application had written no more.";
-    span limit_rwnd_s ["s"] = by(Hold::Receiver), "The receiver's window was the limit.";
-    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer), "The application had more, and the send buffer, or the host's queue, had no room.";
-    span limit_cwnd_s ["s"] = by(Hold::Window), "cwnd was the limit.";
-    span limit_pacing_s ["s"] = by(Hold::Pacing), "The next segment waited for its time.";
-    span limit_recovery_s ["s"] = by(Hold::Recovery), "Losses were repaired (states Recovery and Loss).";
-    span limit_timeout_s ["s"] = by(Hold::Timeout), "The sender waited for its retransmission timer, which then expired: since the last ACK or transmission.";
-    span limit_idle_s ["s"] = by(Hold::Idle), "All data was acknowledged, and there was nothing to send.";
+    span limit_handshake_s ["s"] = by(Hold::Handshake), "Time in which the first connection was not established yet.";
+    span limit_application_s ["s"] = by(Hold::Application), "Time in which data was outstanding, and the application had written no more.";
+    span limit_rwnd_s ["s"] = by(Hold::Receiver), "Time in which the receiver's window was the limit.";
+    span limit_sndbuf_s ["s"] = by(Hold::SendBuffer), "Time in which the application had more, and the send buffer, or the host's queue, had no room.";
+    span limit_cwnd_s ["s"] = by(Hold::Window), "Time in which cwnd was the limit.";
+    span limit_pacing_s ["s"] = by(Hold::Pacing), "Time in which the next segment waited for its time.";
+    span limit_recovery_s ["s"] = by(Hold::Recovery), "Time in which losses were repaired (states Recovery and Loss).";
+    span limit_timeout_s ["s"] = by(Hold::Timeout), "Time in which the sender waited for its retransmission timer, which then expired: since the last ACK or transmission.";
+    span limit_idle_s ["s"] = by(Hold::Idle), "Time in which all data was acknowledged, and there was nothing to send.";
 }
 
 columns! {
@@ -462,7 +462,7 @@ columns! {
         let when = |t: Time| seconds(t);
     }
     time t_s ["s"] = rows().map(|r| r.event.t), "Time of the event; of a transmission, when it leaves the host, after the wait in its `fq`.";
-    i8 t_ns ["ns"] = rows().map(|r| r.event.t.0), "The same, exact.";
+    i8 t_ns ["ns"] = rows().map(|r| r.event.t.0), "Time of the event, exact.";
     u4 flow = rows().map(|r| r.event.flow), "Number of the flow.";
     flag responder = rows().map(|r| r.event.responder), "Whether the sender accepted the connection (the other end opened it).";
     text(&Event::NAMES) event = rows().map(|r| r.event.kind as u32),
@@ -597,11 +597,11 @@ columns! {
     time end_s ["s"] = measured().map(|m| m.end), "Time of the first transmission of the next interval.";
     time known_s ["s"] = measured().map(|m| m.known), "When the sender knew the fate of all datagrams of the interval.";
     text(&STATES) state = rows().map(|(_, row)| state(row.state)),
-        "What the controller was doing: \"starting\", \"decision\", \"adjusting\", \"probing\".";
+        "Phase of the controller: \"starting\", \"decision\", \"adjusting\", \"probing\".";
     f8 rate_bps ["bit/s"] = measured().map(|m| m.rate), "Rate that the controller set, of IP packets.";
     f8 send_rate_bps ["bit/s"] = measured().map(|m| m.rate_mbps() * 1e6), "Rate at which the datagrams left, the x of the utility function.";
     u4 sent ["packets"] = measured().map(|m| m.sent), "Datagrams sent.";
-    u4 lost ["packets"] = measured().map(|m| m.lost), "Of these, lost.";
+    u4 lost ["packets"] = measured().map(|m| m.lost), "Datagrams among `sent` that were lost.";
     f8 utility = rows().map(|(_, row)| row.utility), "Value of the utility function.", or "the controller did not evaluate the interval";
     f8 mean_rtt_s ["s"] = measured().map(|m| if m.rtt_mean > 0.0 { m.rtt_mean } else { f64::NAN }), "Mean RTT.", or "there was no sample";
     f8 rtt_gradient = measured().map(|m| m.rtt_gradient), "dRTT/dt, by least squares; 0 if there are fewer than two samples.";
@@ -687,7 +687,7 @@ columns! {
     flag done = rows().map(|r| r.completed != Time::NEVER), "Whether the response arrived completely.";
     flag failed = rows().map(|r| r.failed), "Whether the connection gave up.";
     i8 segments_sent ["segments"] = rows().map(|r| r.counts.segments_sent), "Segments of the response that were sent, including retransmissions.";
-    i8 retransmissions ["segments"] = rows().map(|r| r.counts.retransmissions), "Of these, retransmissions.";
+    i8 retransmissions ["segments"] = rows().map(|r| r.counts.retransmissions), "Retransmissions among `segments_sent`.";
     i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts.";
     i8 syn_retransmissions = rows().map(|r| r.counts.syn_retransmissions), "Retransmissions of the client's SYN.";
     i8 synack_retransmissions = rows().map(|r| r.counts.synack_retransmissions), "Retransmissions of the server's SYN-ACK.";
@@ -729,9 +729,9 @@ columns! {
     u4 group = rows().map(|t| t.group), "Number of the group.";
     u4 initial_window ["segments"] = rows().map(|t| t.iw), "Initial window of the responders.";
     i8 started = rows().map(|t| t.started), "Transactions that started.";
-    i8 completed = rows().map(|t| t.completed), "Of these, transactions that completed.";
-    i8 failed = rows().map(|t| t.failed), "Of these, transactions whose connection gave up.";
-    i8 incomplete = rows().map(|t| t.incomplete()), "Of these, transactions that were still open at the end of the run.";
+    i8 completed = rows().map(|t| t.completed), "Transactions among `started` that completed.";
+    i8 failed = rows().map(|t| t.failed), "Transactions among `started` whose connection gave up.";
+    i8 incomplete = rows().map(|t| t.incomplete()), "Transactions among `started` that were still open at the end of the run.";
     i8 refused = rows().map(|t| t.refused), "Connections refused because `max_open` connections were open.";
     u4 max_open = rows().map(|t| t.max_open), "Maximum number of transactions open at the same time.";
     i8 bytes ["bytes"] = rows().map(|t| t.bytes), "Payload of the completed responses.";
@@ -747,7 +747,7 @@ columns! {
     span max_s ["s"] = rows().map(|t| ended(t, t.most)), "Maximum completion time.", or "no transaction completed";
     f8 mean_connect_s ["s"] = rows().map(|t| t.mean_connect_s()), "Mean time to complete the handshake.", or "no handshake completed";
     i8 segments_sent ["segments"] = rows().map(|t| t.counts.segments_sent), "Segments of responses that were sent, including retransmissions.";
-    i8 retransmissions ["segments"] = rows().map(|t| t.counts.retransmissions), "Of these, retransmissions.";
+    i8 retransmissions ["segments"] = rows().map(|t| t.counts.retransmissions), "Retransmissions among `segments_sent`.";
     i8 rtos = rows().map(|t| t.counts.rtos), "Retransmission timeouts.";
     i8 syn_retransmissions = rows().map(|t| t.counts.syn_retransmissions), "Retransmissions of SYN by clients.";
     i8 synack_retransmissions = rows().map(|t| t.counts.synack_retransmissions), "Retransmissions of SYN-ACK by servers.";

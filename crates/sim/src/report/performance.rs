@@ -217,7 +217,7 @@ columns! {
         let delay = |at: usize| delays.iter().map(move |spans| spans[at]);
         let lost = |g: &Gauge| share(g.dropped as f64, (g.dropped + g.arrived) as f64);
     }
-    text(&OF) of = rows().map(|r| r.of), "What the row describes: a \"flow\", a \"group\" or the \"run\".";
+    text(&OF) of = rows().map(|r| r.of), "Subject of the row: a \"flow\", a \"group\" or the \"run\".";
     u4 number = rows().map(|r| r.number), "Number of the flow or of the group; 0 for the run.";
     n4 group = rows().map(|r| r.group), "Number of the group.", or "the row describes the run";
     u4 flows = rows().map(|r| r.flows), "Number of flows that the row covers.";
@@ -226,7 +226,7 @@ columns! {
     f8 share = rows().map(|r| share(r.goodput_bps, all)), "Share of the run's goodput, 0 to 1.", or "nothing was delivered";
     i8 bytes_acked ["bytes"] = rows().map(|r| r.counts.acked), "Payload acknowledged.";
     i8 sent_packets ["packets"] = rows().map(|r| r.counts.sent), "Segments or datagrams with data that were sent, including retransmissions.";
-    i8 retransmissions ["packets"] = rows().map(|r| r.counts.retransmissions), "Of these, retransmissions.";
+    i8 retransmissions ["packets"] = rows().map(|r| r.counts.retransmissions), "Retransmissions among `sent_packets`.";
     f8 retransmission_share = rows().map(|r| share(r.counts.retransmissions as f64, r.counts.sent as f64)),
         "Retransmissions divided by packets sent, 0 to 1.", or "nothing was sent";
     i8 rtos = rows().map(|r| r.counts.rtos), "Retransmission timeouts of data.";

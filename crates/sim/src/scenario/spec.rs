@@ -96,9 +96,9 @@ table! {
         /// Imperfect hosts, which flows refer to by name. "modern" gives each end of each flow a host of its own with the
         /// preset "modern", and TCP sends packets of several segments (`stack.tso`) unless a group says otherwise.
         hosts: Vec<HostParams> = Takes::ListOr(&Takes::Table(HostParams::TABLE), read::MODERN), Vec::new();
-        /// What to record.
+        /// Records of the run.
         record: Record = Takes::Table(Record::TABLE), usual();
-        /// The format that the scenario is written in. It changes nothing in what is run; a version that does not know it says so.
+        /// Format of the scenario. The run does not depend on it; a version that does not know the format refuses it.
         format: Option<u32> = Takes::Whole(1, FORMAT);
     }
     rules Scenario::judge_whole
@@ -128,7 +128,7 @@ table! {
         recovery: Option<String> = Takes::Named(&read::RECOVERY);
         /// Settings of TCP that differ from the profile.
         stack: Stack = Takes::Table(Stack::TABLE), Stack::default();
-        /// What the application sends, and when.
+        /// Data that the application sends, and when.
         workload: WorkloadConfig = Takes::OneOf(WorkloadConfig::FAMILY), usual_kind("bulk");
         /// Start of the first flow: a duration or a distribution. From a distribution each flow of the group draws its own
         /// offset, which is added to the staggered start; averages over seeds then do not depend on how the flows' phases
@@ -168,7 +168,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 ];
 
 table! {
-    /// What a run records. An interval of "0 s" turns its record off.
+    /// Records of a run. An interval of "0 s" turns its record off.
     pub struct Record "record" {
         /// Record every ACK, transmission and timer event (table `acks`): of no flow, of flow 0, or of all flows.
         trace: TraceLevel = TraceLevel::TAKES, TraceLevel::None;

@@ -44,7 +44,7 @@ macro_rules! columns {
             $crate::tables::table::Table::new($table)$(.only($only))?$(.$kind(stringify!($column), $($given,)? $value))*
         }
 
-        #[doc = concat!("What table `", $table, "` holds.")]
+        #[doc = concat!("Rows and columns of table `", $table, "`.")]
         pub(crate) const $about: $crate::tables::columns::TableAbout = $crate::tables::columns::TableAbout {
             name: $table,
             about: $holds,

@@ -22,7 +22,7 @@ table! {
         rate: Option<f64> = Takes::Above(0.0, MOST_PER_S);
         /// Offered load: the packets of all responses, each sent once, as a fraction of the bottleneck's rate.
         load: Option<f64> = Takes::Above(0.0, 100.0);
-        /// What `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection.
+        /// Packets that `load` counts: only data packets, or also the SYN-ACK, FIN and two ACKs of each connection.
         load_counts: LoadCounts = LoadCounts::TAKES, LoadCounts::Data;
     }
     rules |poisson, rules| {
@@ -55,7 +55,7 @@ table! {
     }
 }
 
-/// What an offered load counts.
+/// Packets that an offered load counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadCounts {
     /// Data packets.

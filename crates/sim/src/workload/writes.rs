@@ -31,7 +31,7 @@ table! {
     pub struct Write "write" {
         /// Time, since the start of the flow.
         at: Span = DURATION_OR_ZERO, Span(0);
-        /// Its size.
+        /// Size of the block.
         bytes: u64 = SIZE;
     }
 }

@@ -9,8 +9,8 @@ use super::{
     AccEcnRules, Config, DelayedAck, Detection, EarlyRetransmit, EcnUse, Pacing, RtoStyle, Switches, Wheel,
 };
 
-/// What a packet without offload took beside its payload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up
-/// to the cache line in which 1448 bytes of payload end. The payload lay behind them.
+/// Overhead of a packet without offload up to Linux 3.1: `struct sk_buff` (240 bytes; memory), and headers up to the cache line in which 1448 bytes
+/// of payload end. The payload lay behind them.
 const HEAD_UP_TO_3_1: u32 = 456;
 
 /// Name and one line for each profile.
@@ -52,7 +52,7 @@ impl Config {
         })
     }
 
-    /// What no profile takes for granted is off. Numbers that every TCP has are those of the RFCs; each family of
+    /// Common start of all profiles: features that some profile lacks are off. Numbers that every TCP has are those of the RFCs; each family of
     /// profiles states its own.
     fn plain() -> Config {
         Config {
@@ -88,7 +88,7 @@ impl Config {
             idle_restart: true, // RFC 5681 §4.1
             cwnd_validation: false,
             initiator_rwnd: 0,
-            initial_rwnd: 65_535, // what the header holds without scaling
+            initial_rwnd: 65_535, // the most that a header holds without scaling
             first_buffer: 0,
             receive_buffer: 64 << 20,
             receive_memory: 0,
@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    /// What every Linux from 2.6 to 7 has. What a version has beside it stands in its own recipe, so that none follows another.
+    /// Settings of every Linux from 2.6 to 7. Settings of one version stand in its own recipe, so that no version follows another.
     fn linux() -> Config {
         Config {
             sack: true,
@@ -228,7 +228,7 @@ impl Config {
             sack: false,                      // study sheet, ambiguity A7 (memory); came with 5.3
             timestamps: true,                 // net.inet.tcp.rfc1323 = 1 (memory)
             detection: Detection::Dupthresh,  // three duplicate ACKs: tcprexmtthresh (memory)
-            rto_style: RtoStyle::Rfc6298,     // the same estimator, Jacobson's
+            rto_style: RtoStyle::Rfc6298,     // Jacobson's estimator too
             initial_rto: Span::from_secs(3),  // TCPTV_RTOBASE (memory); RFC 2988
             min_rto: Span::from_secs(1),      // TCPTV_MIN (memory); RFC 2988
             max_rto: Span::from_secs(64),     // TCPTV_REXMTMAX (memory)

@@ -18,11 +18,11 @@ macro_rules! stack {
         /// Settings that are the same in every profile unless a scenario says otherwise.
         #[derive(Clone, Debug)]
         pub struct Switches {
-            $($(#[doc = concat!("See [`Stack`]; `", stringify!($default), "` where nobody says otherwise.")] pub $key: $type,)?)*
+            $($(#[doc = concat!("See [`Stack`]; `", stringify!($default), "` unless a scenario says otherwise.")] pub $key: $type,)?)*
         }
 
         impl Switches {
-            /// Where nobody says otherwise.
+            /// Values that a scenario without settings of its own has.
             pub(crate) const USUAL: Switches = Switches { $($($key: $default,)?)* };
         }
 
@@ -219,7 +219,7 @@ impl Stack {
 }
 
 table! {
-    /// What hosts remember of earlier connections to a destination and use for the next one (Linux tcp_metrics).
+    /// Measures that hosts keep of earlier connections to a destination and use for the next one (Linux tcp_metrics).
     ///
     /// Without `ssthresh` the first connection starts cold and later ones start warm.
     pub struct MetricsCache "metrics-cache" {

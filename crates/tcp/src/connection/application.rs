@@ -1,4 +1,4 @@
-//! What the application does with a connection: it writes, reads, closes, and sets the options of its socket.
+//! Calls of the application: it writes, reads, closes, and sets the options of its socket.
 
 use ackclock_core::{Span, Time};
 
@@ -43,7 +43,7 @@ impl Connection {
     pub fn set_send_buffer(&mut self, limit: SendLimit) {
         self.sender.awake().set_send_buffer(limit);
     }
-    /// What the send buffer may take now, bytes; none: anything.
+    /// Bytes that the send buffer may take now; `None`: any number.
     pub fn send_buffer(&self) -> Option<u64> {
         self.sender.ask(Sender::send_buffer)
     }
@@ -99,7 +99,7 @@ impl Connection {
     pub fn has_room(&self) -> bool {
         self.sender.ask(Sender::has_room)
     }
-    /// What was written to be followed by more (MSG_MORE) waits no longer: there is no more.
+    /// Data written with MSG_MORE waits no longer: no more follows.
     pub fn push_written(&mut self) {
         self.sender.awake().push_written();
     }
@@ -121,7 +121,7 @@ impl Connection {
         self.go_to(State::Failed);
     }
 
-    /// More packets of a poll follow, so whoever writes waits; or all have come.
+    /// The writer waits, because more packets of a poll follow; or goes on, because all have come.
     pub fn suspend_writer(&mut self, suspended: bool) {
         self.sender.suspend_writer(suspended);
     }

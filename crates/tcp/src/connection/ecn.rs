@@ -22,7 +22,7 @@ use crate::config::DelayedAck;
 use crate::receiver::{first_option, Receiver};
 use crate::sender::Sender;
 
-/// What is asked for, or agreed on.
+/// Kind of ECN, asked for or agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Off,
@@ -34,7 +34,7 @@ pub(super) enum Mode {
     Accurate,
 }
 
-/// What the handshake of accurate ECN showed.
+/// Findings of the handshake of accurate ECN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// Mark with which our SYN or SYN-ACK left, and the peer's arrived.

@@ -161,7 +161,7 @@ impl Connection {
         let again = std::mem::take(&mut self.syn_again);
         if again {
             self.syn_retransmissions = self.syn_retransmissions.saturating_add(1);
-            // Whoever drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
+            // A path that drops ECN set-up packets does not drop this one (Linux `tcp_ecn_fallback`).
             if self.ecn == Mode::Classic && self.state == State::SynSent {
                 self.ecn = Mode::Off;
             }

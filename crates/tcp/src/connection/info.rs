@@ -1,4 +1,4 @@
-//! What an endpoint says of itself: a snapshot in the spirit of TCP_INFO.
+//! Report of an endpoint on itself: a snapshot in the spirit of TCP_INFO.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::{Span, Time};
@@ -114,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// What limited the sender so far, where it sends from buffers; zero otherwise.
+    /// Time by cause that limited the sender so far, if it sends from buffers; zero otherwise.
     pub fn times(&self, now: Time) -> Times {
         let (busy, rwnd_limited, sndbuf_limited) = self.sender.ask(|sender| sender.limits(now));
         Times { busy, rwnd_limited, sndbuf_limited }

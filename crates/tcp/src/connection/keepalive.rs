@@ -18,7 +18,7 @@ pub struct KeepAlive {
     pub probes: u8,
 }
 
-/// Its state.
+/// State of keep-alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     settings: KeepAlive,

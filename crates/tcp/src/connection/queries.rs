@@ -1,4 +1,4 @@
-//! What can be asked of a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
+//! Questions to a connection; the snapshot in the spirit of TCP_INFO is in `info.rs`.
 
 use ackclock_core::prefetch::prefetch_all;
 use ackclock_core::trace::RecoverySummary;
@@ -18,7 +18,7 @@ pub struct AccurateMarks {
     pub received_ce: u32,
     /// Payload bytes of ours that arrived ECT(1), ECT(0), CE, as the peer tells.
     pub delivered_bytes: [u32; 3],
-    /// The same of those that arrived here.
+    /// Payload bytes that arrived here ECT(1), ECT(0), CE.
     pub received_bytes: [u32; 3],
 }
 
@@ -35,7 +35,7 @@ impl Connection {
         }
     }
 
-    /// The same of what that half keeps elsewhere.
+    /// Fetch the lists of that half into the cache, which lie elsewhere in memory.
     #[inline]
     pub fn prefetch_lists(&self, sends: bool) {
         match sends {
@@ -49,7 +49,7 @@ impl Connection {
         self.sender.ask(|sender| sender.smss)
     }
 
-    /// What accurate ECN counts, if it was agreed on.
+    /// Counts of accurate ECN, if it was agreed on.
     pub fn accurate_marks(&self) -> Option<AccurateMarks> {
         let (out, back) =
             (self.sender.now()?.feedback.as_ref()?, self.receiver.now()?.marks.accurate.as_ref()?);
@@ -79,7 +79,7 @@ impl Connection {
         let behind = self.receiver.now().map_or(0, Receiver::behind_gaps);
         self.received() - self.concealed() + behind
     }
-    /// Of those received, bytes that a receiver that cheats never had.
+    /// Received bytes that a receiver that cheats never had.
     pub fn concealed(&self) -> u64 {
         self.receiver.now().map_or(0, Receiver::concealed)
     }
@@ -157,13 +157,13 @@ impl Connection {
     pub fn keep_limits(&mut self, now: Time) {
         self.sender.awake().keep_limits(now);
     }
-    /// Nothing counts in it from now on.
+    /// The clock stops: later time does not count.
     pub fn end_limits(&mut self, now: Time) {
         if let Some(sender) = self.sender.now_mut() {
             sender.end_limits(now);
         }
     }
-    /// What it says, and what the kernel's stop watches would say.
+    /// Times by cause of waiting, and the kernel's stop watches.
     pub fn held(&self, now: Time) -> Option<(Held, Times)> {
         self.sender.now().and_then(|sender| sender.held(now))
     }

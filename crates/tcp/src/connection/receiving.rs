@@ -18,7 +18,7 @@ pub(crate) enum Receiving {
 }
 
 impl Receiving {
-    /// It rests, if nobody has set anything.
+    /// The receiver goes to rest, unless a setting or data keeps it awake.
     pub fn rest(&mut self, config: &Rc<Config>, responder: bool) {
         if let Receiving::Awake(receiver) = self {
             if let Some(resting) = receiver.rest(config, responder) {
@@ -57,7 +57,7 @@ impl Receiving {
         }
     }
 
-    /// What can be asked of the receiver, for those who ask seldom.
+    /// Answer of the receiver to a rare question.
     pub fn ask<T>(&self, question: impl FnOnce(&Receiver) -> T) -> T {
         match self {
             Receiving::Awake(receiver) => question(receiver),
@@ -94,7 +94,7 @@ impl Receiving {
         }
     }
 
-    /// What a segment without data tells.
+    /// Content of a segment without data.
     #[inline(always)]
     pub fn on_pure_ack(&mut self, seg: &Segment) {
         match self {

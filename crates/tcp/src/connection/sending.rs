@@ -16,16 +16,16 @@ use crate::stats::Stats;
 pub(crate) enum Sending {
     /// As it is.
     Awake(Box<Sender>),
-    /// It has nothing to send, or may not yet.
+    /// A sender that has nothing to send, or may not send yet.
     Resting(Box<Resting>),
 }
 
-/// What makes a sender that has not sent anything: it is woken by going through the same again.
+/// Description of a sender that has not sent anything: waking it repeats what happened to it.
 #[derive(Clone)]
 pub(crate) struct Resting {
     flow: FlowId,
     responder: bool,
-    /// Whoever writes waits for its turn.
+    /// The writer waits for its turn.
     suspended: bool,
     config: Rc<Config>,
     past: Past,
@@ -35,20 +35,20 @@ pub(crate) struct Resting {
     /// The peer's window now, and the greatest so far.
     snd_wnd: u32,
     greatest_wnd: u32,
-    /// SEG.SEQ of what said it last (RFC 9293 SND.WL1).
+    /// SEG.SEQ of the segment that offered the window last (RFC 9293 SND.WL1).
     snd_wl1: u64,
 }
 
-/// What it has gone through.
+/// History of the sender.
 #[derive(Clone)]
 enum Past {
-    /// Before the handshake: what the application did before the peer's SYN came.
+    /// Before the handshake: calls of the application before the peer's SYN came.
     Calls(Vec<Call>),
     /// After it; the application has done nothing.
     Handshake(Established),
 }
 
-/// What the handshake settled, for [`Sender::established`].
+/// Results of the handshake, for [`Sender::established`].
 #[derive(Clone, Copy)]
 pub(crate) struct Established {
     pub at: Time,
@@ -61,7 +61,7 @@ pub(crate) struct Established {
     pub rtt: Option<Span>,
 }
 
-/// What applications do with every connection.
+/// Calls that applications make on every connection.
 #[derive(Clone, Copy)]
 pub(crate) enum Call {
     Write(Time, u64),
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-/// Calls that are noted; whoever makes more wakes the sender.
+/// Calls that are noted; one more wakes the sender.
 const MOST_CALLS: usize = 4;
 
 impl Resting {
@@ -178,7 +178,7 @@ impl Sending {
         }
     }
 
-    /// What can be asked of the sender, for those who ask seldom.
+    /// Answer of the sender to a rare question.
     pub fn ask<T>(&self, question: impl FnOnce(&Sender) -> T) -> T {
         match self {
             Sending::Awake(sender) => question(sender),
@@ -196,7 +196,7 @@ impl Sending {
         call.apply(self.awake());
     }
 
-    /// Whoever writes gets no turn, or gets it again.
+    /// The writer gets no turn, or gets it again.
     pub fn suspend_writer(&mut self, suspended: bool) {
         match self {
             Sending::Awake(sender) => sender.suspend_writer(suspended),
@@ -234,7 +234,7 @@ impl Sending {
         }
     }
 
-    /// What it has to send.
+    /// Segment to send.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Leaving> {
         match self {

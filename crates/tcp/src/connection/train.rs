@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// Its next segment, over the one before it or what they have in common.
+    /// The next segment of the train, written over the one before it or over the common header.
     #[inline(always)]
     pub fn next_of_train(&mut self, seg: &mut Segment) {
         if let Some(sender) = self.sender.now_mut() {

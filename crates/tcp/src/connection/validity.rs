@@ -10,7 +10,7 @@ use crate::ticks::Ticks;
 /// Linux `tcp_invalid_ratelimit`.
 const ANSWER_INTERVAL: Span = Span::from_ms(500);
 
-/// Of one connection.
+/// State of the check for one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Validity {
     max_window: u64,

@@ -48,7 +48,8 @@ pub(crate) struct Accurate {
     hurry: bool,
     /// When the option left last.
     told_at: Time,
-    /// It left with a report of this duplicate, whose like would mean that segments with the option are dropped.
+    /// Duplicate that the last option was sent with. If the same data arrives again, the segment with the option was lost, and the path may drop such
+    /// segments.
     told_beside: Option<u64>,
     /// The path drops segments with the option.
     pub(crate) dropped: bool,

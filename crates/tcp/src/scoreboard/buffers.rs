@@ -18,14 +18,14 @@ use super::{Outstanding, Scoreboard, EVER_RETRANS, RETRANS, SACKED};
 /// Blocks of SACKed segments, by their numbers (low 32 bits).
 pub type Reported = SmallVec<[(u32, u32); 4]>;
 
-/// What tells which of an ACK's blocks are looked at.
+/// Knowledge that decides which of an ACK's blocks are looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Blocks that the ACK before reported.
     pub before: Reported,
-    /// What came twice, of what waits at the receiver; empty if nothing did.
+    /// Segments that wait at the receiver and arrived twice; empty if there are none.
     pub twice: Range<u64>,
-    /// The walk along this ACK's blocks, which are ascending, has come so far: a block within another one is not looked at again.
+    /// End of the walk along this ACK's blocks, which are ascending: a block within another one is not looked at again.
     pub past: u64,
 }
 
@@ -54,8 +54,7 @@ impl Scoreboard {
         }
     }
 
-    /// The same where several segments may leave as one packet: by so many there are fewer than packets, whose number between two
-    /// offsets `sent` tells.
+    /// Difference between packets and buffers where several segments may leave as one packet. `sent` tells the number of packets between two offsets.
     pub fn shared(&self, sent: impl Fn(u64, u64) -> u64) -> u64 {
         let packets: u64 =
             self.sacked.iter().map(|&(a, b)| sent(self.get(a).start(), self.get(b - 1).end)).sum();

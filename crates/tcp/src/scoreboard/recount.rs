@@ -1,5 +1,5 @@
-//! What the board keeps by increments, counted anew: for tests and fuzzing. One walk by number and one along the list, for
-//! the fuzzer does it after every input.
+//! Counts that the board keeps by increments, taken anew, for tests and fuzzing. One walk by number and one along the list, because the fuzzer counts
+//! after every input.
 
 use super::{Scoreboard, LINKED, LOST, RETRANS, SACKED};
 

@@ -30,7 +30,7 @@ pub(crate) enum Saw {
 }
 
 impl Saw {
-    /// What the first option shows: a counter that starts at one and reads zero was zeroed on the way (§3.2.3.2.5).
+    /// State after the first option: a counter that starts at one and reads zero was zeroed on the way (§3.2.3.2.5).
     pub fn of(option: &AccEcnOption) -> Saw {
         let zeroed = option.by_mark().any(|(mark, counter)| mark != Ecn::Ce && counter == 0);
         match option.counters().next() {
@@ -41,7 +41,7 @@ impl Saw {
     }
 }
 
-/// What a sender knows of the counters at its peer.
+/// The peer's counters, as the sender knows them.
 #[derive(Clone, Debug)]
 pub(crate) struct Feedback {
     thin_rule: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Feedback {
     ace: u8,
     /// The ACK under way has a newer timestamp.
     pub(crate) newer: bool,
-    /// It was good enough to be looked at.
+    /// The ACK under way was good enough for its marks to be read.
     pub(crate) looked: bool,
 }
 
@@ -159,20 +159,20 @@ impl Feedback {
     }
 }
 
-/// What an ACK brought forward; by value, so that `on_ack` keeps its own in registers.
+/// Progress that an ACK made. Passed by value, so that `on_ack` keeps its own copy in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
-    /// As they were before.
+    /// Counts before the ACK.
     pub snd_una: u64,
     pub delivered: u64,
-    /// It delivers data.
+    /// The ACK delivers data.
     pub forward: bool,
-    /// SACK blocks have a part in it.
+    /// SACK blocks are part of the progress.
     pub sacked: bool,
     pub slow_path: bool,
 }
 
-/// What else the estimate needs of the sender.
+/// Further inputs of the estimate.
 struct Told {
     /// The ACK names all that was delivered: by SACK, or outside recovery.
     all: bool,
@@ -229,10 +229,14 @@ impl Sender {
 
     /// From now on segments leave `room` bytes of payload to the option.
     pub(crate) fn make_option_room(&mut self, room: u32) {
-        if room != self.option_room {
-            self.smss = (self.smss + self.option_room).saturating_sub(room).max(1);
-            self.option_room = room;
-        }
+        self.smss = self.mss_cache.saturating_sub(room).max(1);
+    }
+
+    /// Full segments hold `payload` bytes now, the room of the option not counted.
+    pub(super) fn resize_segments(&mut self, payload: u32) {
+        let room = self.mss_cache - self.smss;
+        self.smss = payload;
+        self.mss_cache = payload + room;
     }
 
     /// No progress.

@@ -1,23 +1,22 @@
-//! What a sender with data spends its time on: waiting for the receiver's window, for room in its own send buffer, or
-//! for neither (Linux `tcp_chrono_start`, `tcp_chrono_stop`; TCP_INFO's busy_time, rwnd_limited, sndbuf_limited). One
-//! cause at a time, the later one in this order wins. The kernel reads its tick, not a clock: what begins and ends within one
-//! tick took no time (`tcp_jiffies32`).
+//! Time that a sender with data spends waiting for the receiver's window, for room in its own send buffer, or for neither (Linux `tcp_chrono_start`,
+//! `tcp_chrono_stop`; TCP_INFO's busy_time, rwnd_limited, sndbuf_limited). One cause runs at a time; the later one in this order wins. The kernel
+//! reads its tick, not a clock: a cause that begins and ends within one tick took no time (`tcp_jiffies32`).
 
 use ackclock_core::{Span, Time};
 
 use crate::ticks::Ticks;
 
-/// What limits the sender.
+/// Cause that limits the sender.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Limit {
-    /// It has nothing to send.
+    /// Nothing to send.
     #[default]
     Idle,
     /// Anything but the following.
     Busy,
     /// The receiver's window.
     Receiver,
-    /// Its send buffer is too small.
+    /// A send buffer that is too small.
     SendBuffer,
 }
 
@@ -108,7 +107,7 @@ mod tests {
         c.start(ms(35), Limit::Busy); // the stronger one goes on
         c.stop(ms(60), Limit::Receiver, false);
         c.start(ms(70), Limit::SendBuffer);
-        c.stop(ms(75), Limit::Receiver, false); // it is not the one that runs
+        c.stop(ms(75), Limit::Receiver, false); // the receiver's watch is not the one that runs
         assert_eq!(c.spent(ms(80)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));
         c.stop(ms(80), Limit::SendBuffer, true);
         assert_eq!(c.spent(ms(900)), (Span::from_ms(70), Span::from_ms(30), Span::from_ms(10)));

@@ -16,7 +16,7 @@ impl Sender {
         }
     }
 
-    /// What the controller is told before losses are looked for.
+    /// The ACK as the controller is told of it, before losses are looked for.
     #[inline(always)]
     pub(super) fn arrival(&self, now: Time, prior: &Prior, w: &AckWork) -> Arrival {
         let delivered = (self.delivered - prior.delivered) as u32;
@@ -39,7 +39,7 @@ impl Sender {
             window_held: self.usage.is_held(),
             paced: self.paced(),
             departs_in: self.departs_in(),
-            smss: self.smss,
+            smss: self.mss_cache,
             ece: self.ecn.echo,
             prior_state: self.ca_state,
             is_dup: w.is_dup(),

@@ -1,14 +1,13 @@
-//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK (draft-cheng-iccrg-delivery-rate-
-//! estimation §3; Linux `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`, `tcp_rate_gen`, `tcp_rate_check_app_limited`).
-//! Kept only for controllers that ask. Stamps lie beside the scoreboard, in a ring of their own, so that nobody else
-//! carries them. Counts are segments, as in Linux.
+//! Delivery rate: a stamp for each segment in flight, and a sample for each ACK (draft-cheng-iccrg-delivery-rate-estimation §3; Linux
+//! `tcp_rate_skb_sent`, `tcp_rate_skb_delivered`, `tcp_rate_gen`, `tcp_rate_check_app_limited`). Kept only for controllers that ask. Stamps lie in a
+//! ring beside the scoreboard, so that other connections do not pay for them. Counts are segments, as in Linux.
 
 use ackclock_cc::{AckSample, CongestionControl, RateSample};
 use ackclock_core::{Span, Time};
 
 use super::Sender;
 
-/// What is remembered of a segment's last transmission.
+/// Stamp of a segment's last transmission.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
     /// P.delivered.
@@ -270,7 +269,7 @@ impl Sender {
             rates.on_sent(now, n, retrans, alone, counts);
         }
         if alone {
-            self.tell_totals(); // it set the time, and the next ACK may deliver nothing
+            self.tell_totals(); // this segment set the time of the last delivery, and the next ACK may deliver nothing
         }
     }
 
@@ -375,7 +374,7 @@ mod tests {
         };
         assert!(ack(0, false));
         assert!(!ack(3, false), "the segments ahead of it made their ACKs leave");
-        assert!(!ack(0, true), "nobody knows which of the two");
+        assert!(!ack(0, true), "the ACK may be for either transmission");
     }
 
     #[test]

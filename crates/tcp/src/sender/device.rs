@@ -1,13 +1,13 @@
-//! What the device below a sender does with its packets.
+//! Answers of the device below a sender to its packets.
 
-/// What the device takes.
+/// Packets that the device accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Takes {
-    /// Whatever comes.
+    /// Every packet.
     #[default]
     All,
-    /// Nothing, and it says so.
+    /// None, and the sender is told so.
     Nothing,
-    /// It has a queue that the sender looks at: see `small_queues.rs`.
+    /// Packets up to the room of its queue, at which the sender looks (see `small_queues.rs`).
     Some,
 }

@@ -15,7 +15,7 @@ use crate::scoreboard::{Outstanding, LOST, RETRANS, SACKED};
 /// Linux sysctl `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
 
-/// What was counted.
+/// Counts for loss detection.
 #[derive(Clone, Debug)]
 pub struct Dupthresh {
     /// DupThresh: segments by which the network reorders, at least three (Linux `reordering`).
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// What is older than the RTO is lost, from the head on (Linux up to 3.x `tcp_head_timedout`, `tcp_timeout_skbs`).
+    /// Segments older than the RTO are lost, from the head on (Linux up to 3.x `tcp_head_timedout`, `tcp_timeout_skbs`).
     fn mark_timed_out(&mut self, now: Time) {
         let (ticks, rto) = (self.timer.ticks, self.rtt.rto());
         let old = |s: &Outstanding| ticks.between(s.xmit, now) > rto;

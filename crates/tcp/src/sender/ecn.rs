@@ -7,16 +7,16 @@ use ackclock_core::Time;
 use super::plain::Reasons;
 use super::Sender;
 
-/// What the sender knows of marks.
+/// State of ECN at the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EcnSender {
     /// Both ends agreed.
     pub on: bool,
-    /// On accurate ECN (RFC 9768).
+    /// Both ends agreed on accurate ECN (RFC 9768).
     pub accurate: bool,
     /// The ACK under way carries ECE, or reports marks by its counter.
     pub echo: bool,
-    /// The marks that it reports so, packets.
+    /// Marks reported by that counter, packets.
     pub newly: u32,
     /// The next new segment carries CWR.
     pub cwr_due: bool,

@@ -1,5 +1,5 @@
-//! What leaves next. Whoever learns something decides (an ACK, a timer, the application), and polling plays it out until
-//! nothing is left: first one segment that no window holds back, if one is due, then what [`Next`] says.
+//! Choice of the next segment. Each event that changes it (an ACK, a timer, a write of the application) decides, and polling plays it out until
+//! nothing is left: first one segment that no window holds back, if one is due, then the segments that [`Next`] names.
 //!
 //! | next | leaves | decided by |
 //! |---|---|---|
@@ -25,7 +25,7 @@ pub(super) enum First {
     WindowProbe,
 }
 
-/// What the windows let leave.
+/// Segments that the windows allow to leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Next {
     #[default]
@@ -36,7 +36,7 @@ pub(super) enum Next {
     LostThenNew,
 }
 
-/// What leaves next.
+/// Segments that leave next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intent {
     first: Option<First>,
@@ -78,7 +78,7 @@ impl Intent {
         matches!(self.first, Some(First::LossProbe | First::WindowProbe))
     }
 
-    /// What is due whatever the window; it leaves now.
+    /// The segment that is due whatever the window; it leaves now.
     pub fn take_first(&mut self) -> Option<First> {
         self.first.take()
     }

@@ -1,5 +1,5 @@
-//! What holds a sender back, moment by moment: exclusive causes of one clock, which add up to the life of the connection. Kept where
-//! somebody asks for it, because it is work at every ACK. It reads the sender and changes nothing.
+//! Causes that hold a sender back, moment by moment: they exclude one another, run on one clock, and add up to the life of the connection. Kept only
+//! on request, because it is work at every ACK. This file reads the sender and changes nothing.
 //!
 //! The cause is looked for where nothing more may leave ([`Sender::poll`] has returned none, or a paced train is over), so it holds until
 //! the next event. One cause shows only when it is over: a wait for the retransmission timer. It then takes the time since the
@@ -31,7 +31,7 @@ pub enum Hold {
     Window,
     /// The next segment waits for its time.
     Pacing,
-    /// What was lost is repaired: states Recovery and Loss.
+    /// Repair of losses: states Recovery and Loss.
     Recovery,
     /// A wait that the retransmission timer ended.
     Timeout,
@@ -123,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// Time by cause so far, and what the kernel's stop watches say; none where nobody asked for it.
+    /// Time by cause so far, and the kernel's stop watches; `None` if it is not recorded.
     pub(crate) fn held(&self, now: Time) -> Option<(Held, Times)> {
         let limits = self.limits.as_deref()?;
         let at = if limits.over { limits.since } else { now };
@@ -155,7 +155,7 @@ impl Sender {
         let Some(limits) = &mut self.limits else { return };
         limits.set(now, hold);
         if !plain || limits.over {
-            return; // what is sent from buffers has its own stop watches
+            return; // buffers have their own stop watches
         }
         let chrono = &mut limits.chrono;
         match empty {

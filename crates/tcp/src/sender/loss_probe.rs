@@ -36,7 +36,7 @@ impl LossProbe {
         self.high_seq.is_some_and(|high| high.get() == end)
     }
 
-    /// Its answer is not waited for any more.
+    /// The sender stops waiting for the probe's answer.
     pub fn end(&mut self) {
         self.high_seq = None;
     }
@@ -122,7 +122,7 @@ impl Sender {
         if !self.loss_probe.again || w.dsack_tlp {
             self.loss_probe.end(); // new data, or the original had arrived
         } else if ack > high {
-            // The probe repaired a loss that nobody else saw: reduce once.
+            // The probe repaired a loss that went unnoticed otherwise: reduce once.
             if self.losses {
                 self.tell_repaired();
             }

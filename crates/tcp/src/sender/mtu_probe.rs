@@ -43,7 +43,7 @@ pub(super) struct MtuSearch {
     base: u32,
     /// Payload and options that both ends take.
     clamp: u32,
-    /// What the path is known to carry at most.
+    /// Greatest packet that the path is known to carry.
     path: u32,
     low: u32,
     high: u32,
@@ -109,13 +109,13 @@ impl MtuSearch {
     }
 }
 
-/// What becomes of a probe.
+/// Outcome of an attempt to send a probe.
 pub(super) enum Attempt {
     /// Nothing.
     None,
-    /// It waits for room in the window, and everything waits with it.
+    /// The probe waits for room in the window, and everything else waits with it.
     Waits,
-    /// It leaves, with so many bytes.
+    /// The probe leaves, with this payload in bytes.
     Leaves(u32),
 }
 
@@ -133,7 +133,8 @@ impl Sender {
         search.since = now;
         search.max_window = self.snd_wnd;
         if search.active {
-            self.smss = search.segment();
+            let payload = search.segment();
+            self.resize_segments(payload);
         }
     }
 
@@ -145,7 +146,8 @@ impl Sender {
             return;
         };
         search.max_window = window;
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
     }
 
     /// Whether a probe leaves now (Linux `tcp_mtu_probe`).
@@ -189,7 +191,7 @@ impl Sender {
         }
         let search = self.mtu_search.as_mut().expect("invariant: seen above");
         search.probe = Some(Probe { size: search.packet(len), start, end });
-        self.window.cwnd -= 1; // it counts for two
+        self.window.cwnd -= 1; // the probe counts for two
         if let Some(buffer) = &mut self.buffer {
             buffer.look(); // several of its segments are one now
         }
@@ -206,15 +208,16 @@ impl Sender {
         let bytes = self.window.cwnd as u64 * search.packet(smss) as u64;
         search.low = probe.size;
         search.probe = None;
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
         self.window.cwnd = ((bytes / probe.size as u64) as u32).max(1);
         self.window.cwnd_cnt = 0;
         self.window.ssthresh = self.current_ssthresh();
         self.usage.window_changed(now);
     }
 
-    /// What seems lost is the probe: the path does not carry it. It leaves again in smaller segments, and the window stays
-    /// (Linux `tcp_mtup_probe_failed`). False: it is not.
+    /// The segments that seem lost are the probe: the path does not carry it. Its data leaves again in smaller segments, and the window stays (Linux
+    /// `tcp_mtup_probe_failed`). False: another segment is lost.
     #[cold]
     pub(super) fn mtu_probe_failed(&mut self, now: Time) -> bool {
         let una = self.snd_una;
@@ -258,7 +261,8 @@ impl Sender {
             let mss = (search.payload(search.low) / 2).min(search.base).max(FLOOR);
             search.low = search.packet(mss);
         }
-        self.smss = search.segment();
+        let payload = search.segment();
+        self.resize_segments(payload);
         self.cut_segments();
     }
 

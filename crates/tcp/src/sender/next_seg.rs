@@ -1,5 +1,5 @@
-//! What is sent again, and in which order (RFC 6675 §4 NextSeg): segments marked lost; with no new data, what lies below
-//! the highest SACK; at last one rescue.
+//! Choice and order of retransmissions (RFC 6675 §4 NextSeg): segments marked lost; with no new data, segments below the highest SACK; at last one
+//! rescue.
 
 use ackclock_core::Time;
 

@@ -31,7 +31,7 @@ pub(super) struct Pacer {
     pub next: Time,
     /// The window of the handshake is out, and no ACK came yet.
     first_window: bool,
-    /// Somebody sets the rate of the window, if only for a while.
+    /// The pacing rate of the window was set explicitly, if only for a while.
     set: bool,
     /// How the host treats lateness; `None`: as the kernel does on a host that is never late.
     host: Option<HostPacing>,
@@ -86,10 +86,10 @@ impl Pacer {
         if !self.paces() || exempt || self.rate == UNLIMITED || self.rate == 0 {
             return;
         }
-        // What left late has up to half of its time back.
+        // A segment that left late gets up to half of its time back.
         let wait = (len as u64 * 1_000_000_000).checked_div(self.rate).unwrap_or(0);
         if let (Some(host), true) = (self.host, self.waits == prior) {
-            // it waited for its time, and the host let it wait for longer
+            // the segment waited for its time, and the host made it wait for longer
             self.next = host.following(prior, now, Span(wait));
             self.waits = if self.next <= now { self.next } else { Time::NEVER };
             return;
@@ -158,13 +158,8 @@ impl Sender {
     #[inline]
     pub(super) fn update_pacing(&mut self) {
         if let Some(pacer) = &mut self.pacer {
-            // of full segments (Linux `mss_cache`), whatever options leave of them
-            pacer.update(
-                &self.window,
-                self.smss + self.option_room,
-                self.board.packets_out(),
-                self.rtt.srtt(),
-            );
+            // rate of full segments (Linux `mss_cache`), whatever options leave of them
+            pacer.update(&self.window, self.mss_cache, self.board.packets_out(), self.rtt.srtt());
         }
     }
 
@@ -328,7 +323,7 @@ mod tests {
             let now = p.next.max(Time(1_000_000_000));
             p.sent(now, 1000, n);
         }
-        // the first has up to half of its time for nothing: nobody was late
+        // the first one has up to half of its time for nothing: no segment was late
         let spread = p.next.since(Time(1_000_000_000));
         assert_eq!(spread, Span::from_us(95_000));
         p.update(&window(20, Window::INFINITE), 1000, 10, Span::from_ms(100));

@@ -123,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// What was acknowledged of segment `n` does not leave again.
+    /// The acknowledged part of segment `n` does not leave again.
     pub(super) fn trim(&mut self, n: u64) {
         if self.board.packets_out() > 0 && self.board.get(n).start() < self.snd_una {
             self.board.trim(n, self.snd_una);

@@ -16,12 +16,12 @@ impl Sender {
     pub fn shrink_segments(&mut self, now: Time, smss: u32) {
         let smss = self.learn_path(smss.max(1));
         if smss < self.smss {
-            self.smss = smss;
+            self.resize_segments(smss);
             self.retransmit_larger(now);
         }
     }
 
-    /// What is out in larger segments than full ones is lost, for reasons other than congestion.
+    /// Outstanding segments larger than a full one are lost, for reasons other than congestion.
     pub(super) fn retransmit_larger(&mut self, now: Time) {
         if !self.sack {
             self.board.set_emulated_sacked(0);

@@ -14,14 +14,14 @@ const REFUSED_INTERVAL: Span = Span::from_ms(500);
 /// Retransmissions to a peer that may be alive, for an application that is gone (Linux `tcp_orphan_retries`).
 const ORPHAN_RETRIES: u32 = 8;
 
-/// What is given up for.
+/// Conditions under which the connection is given up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     /// TCP_USER_TIMEOUT; zero = none.
     user_timeout: Span,
     /// The application closed the socket.
     orphan: bool,
-    /// What the device does with packets.
+    /// Packets that the device accepts.
     pub device: Takes,
     /// Timeouts in a row without an answer (Linux `icsk_retransmits`).
     pub timeouts: u32,
@@ -30,7 +30,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// What is left of the user timeout after `waited`, at least `least`; none: there is no user timeout.
+    /// Rest of the user timeout after `waited`, at least `least`; `None`: there is no user timeout.
     pub fn left(&self, waited: Span, least: Span) -> Option<Span> {
         (self.user_timeout > Span::ZERO)
             .then(|| Span(self.user_timeout.0.saturating_sub(waited.0)).max(least))
@@ -97,7 +97,7 @@ impl Sender {
         doubled + most * retries.saturating_sub(doublings) as u64
     }
 
-    /// What is left of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
+    /// The rest of the user timeout bounds the next RTO (Linux `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn clamp_rto(&self, now: Time, rto: Span) -> Span {
         let Some(since) = self.undo.since() else { return rto };
         let waited = Span::from_ms(self.ts(now).wrapping_sub(since) as u64);

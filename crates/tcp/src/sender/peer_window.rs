@@ -94,7 +94,8 @@ impl Sender {
             return;
         }
         let half = HalfWindow { full: self.smss, options, widest: wnd };
-        self.smss = half.segment();
+        let payload = half.segment();
+        self.resize_segments(payload);
         self.half_window = Some(Box::new(half));
         self.reasons.set(Reasons::MTU_SEARCH, true);
     }
@@ -104,11 +105,12 @@ impl Sender {
     fn widen_half_window(&mut self, wnd: u64) {
         if let Some(half) = self.half_window.as_mut().filter(|half| wnd > half.widest) {
             half.widest = wnd;
-            self.smss = half.segment();
+            let payload = half.segment();
+            self.resize_segments(payload);
         }
     }
 }
 
 const TCP_MSS_DEFAULT: u64 = 536;
-/// Of a segment of 68 bytes, what the TCP header leaves.
+/// Room that the TCP header leaves in a segment of 68 bytes.
 const LEAST_PACKET: u32 = 68 - 20;

@@ -1,6 +1,6 @@
-//! Why a sender is not plain: what it has to look at before each segment of new data, so that none leaves in a train (see `train.rs`).
-//! What brings a reason notes it, and takes it back when it is over; [`Sender::recount_reasons`] asks for all of them anew. A feature
-//! that does something at each new segment is a reason: it gets a name here, and [`Sender::leave`] knows nothing of it.
+//! Reasons that forbid trains (see `train.rs`): conditions that must be checked before every new segment. The code that brings a reason about notes
+//! it, and takes it back when it is over; [`Sender::recount_reasons`] asks for all of them anew. A feature that does something at each new segment is
+//! a reason: it gets a name here, and [`Sender::leave`] knows nothing of it.
 
 use ackclock_core::trace::CaState;
 
@@ -30,7 +30,7 @@ impl Reasons {
     /// Headers carry the counters of accurate ECN.
     pub const ACCURATE_ECN: Reasons = Reasons(1 << 7);
 
-    /// Those of a new sender.
+    /// Reasons of a new sender.
     pub fn of(config: &Config) -> Reasons {
         let mut reasons = Reasons::default();
         reasons.set(Reasons::BUFFERS, config.buffers.is_some());
@@ -45,7 +45,7 @@ impl Reasons {
         self.0 == 0
     }
 
-    /// It is one from now on, or is one no more.
+    /// The reason holds from now on, or no longer.
     #[inline]
     pub fn set(&mut self, reason: Reasons, holds: bool) {
         self.0 = self.0 & !reason.0 | if holds { reason.0 } else { 0 };

@@ -15,13 +15,13 @@ use crate::ticks::Ticks;
 /// Linux `sk_gso_max_size`: 64 KiB less room for headers.
 const MAX_BUFFER: u64 = 65_536 - 320;
 
-/// What one step of a write call did.
+/// Result of one step of a write call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filled {
     pub bytes: u64,
     /// The buffer is full.
     pub full: bool,
-    /// It is a new one.
+    /// The buffer is a new one.
     pub opened: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct SendQueue {
     pub segment_end: u64,
     /// The packet holds more than one segment.
     pub packet_pushes: bool,
-    /// What kept data back since the last round of sending.
+    /// Limits that kept data back since the last round of sending.
     pub cwnd_limited: bool,
     pub rwnd_limited: bool,
     /// How the present round of sending treats small segments.
@@ -216,7 +216,7 @@ impl SendQueue {
         self.left.push_back((end, now));
     }
 
-    /// What lies between `start` and `end` leaves again.
+    /// The bytes between `start` and `end` leave again.
     pub fn left_again(&mut self, now: Time, start: u64, end: u64) {
         for at in [start, end] {
             let n = self.left.partition_point(|left| left.0 < at);
@@ -233,7 +233,7 @@ impl SendQueue {
         self.left.iter().find(|left| left.0 > start).map(|left| left.1)
     }
 
-    /// What was sent is cut at `at`: its two parts never leave as one packet again (Linux `tcp_fragment`).
+    /// The packets sent are cut at `at`: the two parts never leave as one packet again (Linux `tcp_fragment`).
     pub fn cut_sent(&mut self, at: u64) {
         let n = self.ends.partition_point(|&end| end < at);
         if self.ends.get(n).is_some_and(|&end| end > at) {
@@ -241,7 +241,7 @@ impl SendQueue {
         }
     }
 
-    /// What was sent from `start` to `end` is one packet.
+    /// The bytes sent from `start` to `end` become one packet.
     pub fn join_sent(&mut self, start: u64, end: u64) {
         self.cut_sent(start);
         self.cut_sent(end);
@@ -255,7 +255,7 @@ impl SendQueue {
         self.ends.len() - self.ends.partition_point(|&end| end <= snd_una)
     }
 
-    /// Of these, those that end behind `start` and no later than `end`.
+    /// Packets sent and not yet acknowledged that end behind `start` and no later than `end`.
     pub fn sent_between(&self, start: u64, end: u64) -> u64 {
         let up_to = |at: u64| self.ends.partition_point(|&e| e <= at);
         (up_to(end) - up_to(start)) as u64

@@ -1,4 +1,4 @@
-//! What its connection and TCP_INFO can ask of the sender.
+//! Answers of the sender to its connection and to TCP_INFO.
 
 use super::Sender;
 

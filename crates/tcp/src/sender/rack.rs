@@ -189,7 +189,7 @@ mod tests {
         rack.saw_dsack();
         rack.update_multiplier(0, 10);
         rack.saw_dsack();
-        rack.update_multiplier(5, 12); // the same round trip
+        rack.update_multiplier(5, 12); // the round trip has not changed
         assert_eq!(rack.reo_wnd_mult, 2);
         rack.saw_dsack();
         rack.update_multiplier(10, 20);

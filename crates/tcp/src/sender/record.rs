@@ -15,9 +15,9 @@ use crate::config::Detection;
 /// One line of the sender's trace, taken on each ACK, transmission and timer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record {
-    /// When, whose and what.
+    /// Time, connection and kind of the event.
     pub event: Occasion,
-    /// What an ACK brought; nothing where the event is another.
+    /// News of an ACK; nothing for other events.
     pub ack: AckNews,
     /// Window, and what is outstanding.
     pub window: Windows,
@@ -33,13 +33,13 @@ const _: () = assert!(size_of::<Record>() == 232);
 /// When, whose and what.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Occasion {
-    /// When.
+    /// Time.
     pub t: Time,
     /// Connection.
     pub flow: FlowId,
     /// Whether the record was taken at the connection's responder (its sending half), not at its initiator.
     pub responder: bool,
-    /// What.
+    /// Kind.
     pub kind: Event,
     /// Congestion state after the event.
     pub ca_state: CaState,
@@ -53,7 +53,7 @@ pub struct Occasion {
     pub rexmit: u8,
 }
 
-/// What an ACK brought.
+/// News of an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckNews {
     /// ACKs received so far, this one included.

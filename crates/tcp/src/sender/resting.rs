@@ -7,7 +7,8 @@ use super::send_buffer::SendBuffer;
 use super::Sender;
 
 impl Sender {
-    /// Nobody has set anything, written, or asked for a trace: the settings and the handshake say all of it.
+    /// Settings and handshake describe the whole sender: nothing else was set or written, and no trace was
+    /// asked for.
     pub(crate) fn is_untouched(&self) -> bool {
         let parts = self.queue.is_some() || self.mtu_search.is_some() || self.host_queue.is_some();
         let parts = parts || self.half_window.is_some();
@@ -21,7 +22,7 @@ impl Sender {
         idle && !parts && !paces && !asked && !remembers
     }
 
-    /// Its flow, and whether it answered the SYN.
+    /// Flow of the sender, and whether its end answered the SYN.
     pub(crate) fn whose(&self) -> (FlowId, bool) {
         self.trace.whose()
     }

@@ -20,6 +20,6 @@ pub(super) enum Round {
     Corked,
     /// One packet leaves and no more (Linux `tcp_push_one`).
     One,
-    /// It left.
+    /// The packet of `One` has left.
     Over,
 }

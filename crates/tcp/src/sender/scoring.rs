@@ -1,5 +1,5 @@
-//! What an ACK says, written onto the scoreboard: SACK blocks, DSACK, the cumulative point, RTT samples; and Linux's
-//! emulation of SACK counts for connections without SACK.
+//! Content of an ACK, written onto the scoreboard: SACK blocks, DSACK, the cumulative point, RTT samples; and Linux's emulation of SACK counts for
+//! connections without SACK.
 
 use std::ops::Range;
 
@@ -77,7 +77,7 @@ impl Sender {
         a..b
     }
 
-    /// What `known` says came twice is looked at as a block of its own, whatever was reported before, unless the walk along the block
+    /// The range that `known` reports twice is looked at as a block of its own, whatever was reported before, unless the walk along the block
     /// `around` it passed it (Linux `tcp_sacktag_write_queue`, `tcp_maybe_skipping_dsack`).
     #[cold]
     fn sack_twice(&mut self, now: Time, known: &Known, around: Option<Range<u64>>, w: &mut AckWork) {
@@ -123,7 +123,7 @@ impl Sender {
         w.dsack_tlp |= of_probe;
         if self.config.detection == Detection::Rack {
             if u64::from(self.stats.dsacks_received) > self.stats.retransmissions {
-                return false; // of what was never sent again (Linux `tcp_dsack_seen`)
+                return false; // reports data that was never sent again (Linux `tcp_dsack_seen`)
             }
             self.delivered += segments; // so is a retransmission that was needless
         }

@@ -16,20 +16,20 @@ use super::writer::{per_segment, LEAST_SEGMENTS};
 use super::Sender;
 use crate::config::{SendLimit, WRITE};
 
-/// What a stream's writer has to go on with.
+/// Work left for a stream's writer, and the buffer that it writes into.
 #[derive(Clone, Debug)]
 pub(super) struct SendBuffer {
     limit: SendLimit,
-    /// The application has so much left, the write call under way included.
+    /// Bytes that the application has left, the write call under way included.
     left: u64,
-    /// Of it, in the call under way.
+    /// Bytes of `left` that belong to the call under way.
     call: u64,
     /// The call has written something.
     copied: bool,
     asleep: bool,
-    /// It sleeps on as long as all that is acknowledged ends before this offset, if nothing is SACKed.
+    /// The writer sleeps on as long as no ACK reaches this offset and nothing is SACKed.
     sleeps_to: u64,
-    /// It waits for its turn: the kernel is still taking packets in.
+    /// The writer waits for its turn: the kernel is still taking packets in.
     suspended: bool,
     /// Memory may have been freed: is there room now?
     check: bool,
@@ -43,9 +43,9 @@ pub(super) struct SendBuffer {
     closes: bool,
     /// Ends of segments with PSH, not yet acknowledged, ascending.
     marks: VecDeque<u64>,
-    /// So many of them, the last ones, are of segments not sent yet.
+    /// Number of marks, the last ones, on segments that are not sent yet.
     unsent: usize,
-    /// The first of those; `u64::MAX` if there is none.
+    /// The first mark that is not sent yet; `u64::MAX` if there is none.
     next_mark: u64,
     /// Offset after the last mark.
     pushed: u64,
@@ -58,7 +58,7 @@ impl SendBuffer {
         self.left == 0 && !self.closes
     }
 
-    /// Whoever writes sleeps, because there is no room.
+    /// The writer sleeps, because there is no room.
     pub fn is_full(&self) -> bool {
         self.left > 0 && self.asleep
     }
@@ -85,7 +85,7 @@ impl SendBuffer {
         }
     }
 
-    /// Its memory is that of `old`.
+    /// The memory of `old` is used again.
     pub fn take_over(&mut self, old: SendBuffer) {
         self.marks = old.marks;
         self.marks.clear();
@@ -139,7 +139,7 @@ impl SendBuffer {
         self.grows |= pipe < cwnd;
     }
 
-    /// It may take so much.
+    /// Raise the buffer's limit to `wanted` bytes, within its maximum.
     #[cold]
     fn expand(&mut self, wanted: u64) {
         self.limit.bytes = self.limit.bytes.max(wanted.min(self.limit.most));
@@ -152,7 +152,7 @@ impl SendBuffer {
         self.max_window = self.max_window.max(window);
     }
 
-    /// The last buffer, which ends at `end`, is marked (Linux `tcp_mark_push`).
+    /// The last mark is taken back.
     fn mark(&mut self, end: u64) {
         self.marks.push_back(end);
         self.unsent += 1;
@@ -178,7 +178,7 @@ impl Sender {
         self.intent.push();
     }
 
-    /// Whoever writes gets its turn only when the kernel has taken in all packets of a poll; meanwhile it is `suspended`.
+    /// The writer gets its turn only when the kernel has taken in all packets of a poll; meanwhile it is `suspended`.
     pub fn suspend_writer(&mut self, suspended: bool) {
         if let Some(buffer) = &mut self.buffer {
             buffer.suspended = suspended;
@@ -256,8 +256,8 @@ impl Sender {
             || self.ca_state != CaState::Open
             || self.pacer.is_some()
             || self.rates.is_some()
-            || self.option_room > 0; // the first of them may take the option along
-                                     // a window that was not used for long may shrink with the next segment
+            || self.mss_cache > self.smss; // the first of them may take the option along
+                                           // a window that was not used for long may shrink with the next segment
         let shrinks = self.board.packets_out() == 0 || self.usage.is_stale(now, self.rtt.rto());
         if looks || shrinks || !self.intent.is_nothing() {
             return 0;
@@ -392,7 +392,7 @@ impl Sender {
                 buffer.mark(end); // the call returns
                 break;
             }
-            room = 0; // it is full
+            room = 0; // the segment is full
             if end > buffer.pushed + buffer.max_window / 2 {
                 buffer.mark(end);
                 break; // Linux `forced_push`

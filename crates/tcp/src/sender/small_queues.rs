@@ -28,9 +28,9 @@ pub(super) struct HostQueue {
     charged: u64,
     throttled: bool,
     paces: bool,
-    /// It has no room.
+    /// The host's queue is full.
     full: bool,
-    /// Packets that it had no room for, since somebody asked.
+    /// Packets that found the queue full, since the last call of `take_refused`.
     refused: u32,
     /// Most that is charged (Linux `tcp_limit_output_bytes`); `None`: the sender does not look.
     most: Option<u64>,
@@ -79,12 +79,12 @@ impl Sender {
         }
     }
 
-    /// Packets that it had no room for, since the last call.
+    /// Packets that found the queue full, since the last call.
     pub fn take_refused(&mut self) -> u32 {
         self.host_queue.as_mut().map_or(0, |queue| std::mem::take(&mut queue.refused))
     }
 
-    /// A packet of so much payload went into the host's queue.
+    /// A packet with `payload` bytes went into the host's queue.
     pub fn queued(&mut self, payload: u32) {
         let truesize = self.truesize(payload);
         if let Some(queue) = &mut self.host_queue {
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// It left it again. Whether the sender waited for that.
+    /// The packet left the host's queue. Returns whether the sender waited for that.
     pub fn left_queue(&mut self, payload: u32) -> bool {
         let truesize = self.truesize(payload);
         let Some(queue) = &mut self.host_queue else { return false };
@@ -104,7 +104,7 @@ impl Sender {
         waited
     }
 
-    /// Whatever held the sender up is over (Linux `tcp_tsq_write`).
+    /// The wait that held the sender up is over (Linux `tcp_tsq_write`).
     #[inline]
     pub(super) fn push_on(&mut self) {
         self.intent.push();
@@ -195,6 +195,6 @@ mod tests {
         assert_eq!(greatest(2280, 15_000_000, 10_000, 0), 9_999, "tcp_limit_output_bytes");
         assert_eq!(greatest(2280, 15_000_000, 10_000, 1), 19_999, "a retransmission");
         assert_eq!(greatest(2280, u64::MAX, 100_000, 0), 99_999, "no rate is known");
-        assert!(!queue(1 << 40, None).defers(2280, 1, 0), "nobody looks");
+        assert!(!queue(1 << 40, None).defers(2280, 1, 0), "the sender does not look at the queue");
     }
 }

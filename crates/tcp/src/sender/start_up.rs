@@ -8,7 +8,7 @@ use ackclock_core::Time;
 use super::Sender;
 use crate::stats::{SlowStartEnd, SlowStartExit};
 
-/// What is looked for.
+/// Phase of the search for the end of slow start.
 #[derive(Clone, Debug)]
 pub(super) enum StartUp {
     /// The end of slow start.

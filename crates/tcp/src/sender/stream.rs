@@ -16,7 +16,7 @@ pub struct Stream {
     small_end: u64,
     nodelay: bool,
     cork: bool,
-    /// What was written leaves without regard to Nagle (Linux TCP_NAGLE_PUSH).
+    /// Bytes written so far leave without regard to Nagle (Linux TCP_NAGLE_PUSH).
     nagle_push: bool,
 }
 
@@ -32,7 +32,7 @@ impl Stream {
         self.written + 1
     }
 
-    /// So many bytes more.
+    /// More bytes are written.
     pub fn append(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes).min(u64::MAX - 1);
     }
@@ -42,7 +42,7 @@ impl Stream {
         self.written = nxt - 1 - self.fin_sent as u64;
     }
 
-    /// What is written from now on is subject to Nagle's rule again.
+    /// Bytes written from now on are subject to Nagle's rule again.
     pub fn end_nagle_push(&mut self) {
         self.nagle_push = false;
     }

@@ -10,7 +10,7 @@ use super::intent::{First, Next};
 use super::{AckWork, Sender};
 use crate::ticks::Ticks;
 
-/// What the timer waits for (Linux `icsk_pending`).
+/// Event that the timer waits for (Linux `icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimerKind {
     /// Nothing.
@@ -33,8 +33,8 @@ pub(super) struct Timer {
     /// Timers expire on ticks of the host.
     pub ticks: Ticks,
     kind: TimerKind,
-    /// It runs since then, for so long; [`Span::MAX`] if it does not run. A timer is armed more often than anybody asks
-    /// when it expires.
+    /// Start and length of the wait; [`Span::MAX`] if the timer does not run. The expiry is worked out only when it is needed: a timer is armed more
+    /// often than its expiry is asked for.
     since: Time,
     wait: Span,
     /// When a segment that waits for its departure may leave.
@@ -52,36 +52,36 @@ impl Timer {
         Timer { ticks, kind: TimerKind::None, since, wait, pace_at: never, turn_at: never, wake_at: never }
     }
 
-    /// It expires after `wait`; what it waited for before is forgotten.
+    /// The timer expires after `wait`; the event that it waited for before is forgotten.
     #[inline]
     pub fn arm(&mut self, kind: TimerKind, now: Time, wait: Span) {
         (self.kind, self.since, self.wait) = (kind, now, wait);
     }
 
-    /// It waits for nothing.
+    /// The timer waits for nothing.
     pub fn disarm(&mut self) {
         (self.kind, self.wait) = (TimerKind::None, Span::MAX);
     }
 
-    /// It does not expire; whoever suspends it will arm it.
+    /// The timer does not expire until it is armed again, by the code that suspends it.
     pub fn suspend(&mut self) {
         self.wait = Span::MAX;
     }
 
-    /// Whether it waits for this.
+    /// Whether the timer waits for this.
     #[inline]
     pub fn waits_for(&self, kind: TimerKind) -> bool {
         self.kind == kind
     }
 
-    /// The earlier of both clocks.
+    /// The earlier of timer and clocks.
     #[inline]
     pub fn at(&self) -> Time {
         self.deadline().min(self.wake_at)
     }
 
-    /// The same where that is before `before`; else some time that is not. A timer is less than a tick early, so that its
-    /// expiry need not be worked out as a rule.
+    /// The result of [`Timer::at`] if that is before `before`, else some time that is not. A timer expires less than a tick early, so that the exact
+    /// expiry is needed only then.
     #[inline]
     pub fn at_before(&self, before: Time) -> Time {
         match self.since + self.wait >= before.min(self.wake_at) + self.ticks.span(1) {
@@ -124,7 +124,7 @@ impl Sender {
         self.timer.at()
     }
 
-    /// The same where that is before `before`; else some time that is not.
+    /// The deadline if that is before `before`, else some time that is not.
     #[inline]
     pub fn deadline_before(&self, before: Time) -> Time {
         self.timer.at_before(before)

@@ -1,5 +1,5 @@
-//! What is written down of a sender: a line for each ACK and each segment, episodes of recovery, and the controller's
-//! variables. It reads the sender and changes nothing.
+//! Record of a sender: a line for each ACK and each segment, episodes of recovery, and the controller's variables. This file reads the sender and
+//! changes nothing.
 
 use ackclock_core::trace::{Event, ExitCause, RecoverySummary};
 use ackclock_core::{FlowId, Segment, Span, Time};
@@ -9,7 +9,7 @@ use super::record::Record;
 use super::{AckWork, Prior, Sender, VarsTrace};
 use crate::scoreboard::Marked;
 
-/// What is written down.
+/// Record of a sender.
 #[derive(Clone)]
 pub struct Trace {
     flow: FlowId,
@@ -49,7 +49,7 @@ impl Trace {
         Trace { flow, responder, under_way: false, burst: 0, records: None, vars: None, latest: None }
     }
 
-    /// Of which flow, and which end.
+    /// Flow, and whether the end is the responder.
     pub(super) fn whose(&self) -> (FlowId, bool) {
         (self.flow, self.responder)
     }
@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// So many segments left.
+    /// Segments have left.
     #[inline]
     pub(super) fn sent(&mut self, segments: u32) {
         self.burst += segments;

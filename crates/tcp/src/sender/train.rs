@@ -32,7 +32,7 @@ impl Sender {
         }
     }
 
-    /// A train of so many leaves: what its segments have in common. The timer is armed when the round of sending is over
+    /// A train of `length` segments leaves; the result is what they have in common. The timer is armed when the round of sending is over
     /// (`after_push`), which follows.
     #[inline(always)]
     pub fn begin_train(&mut self, now: Time, length: u32) -> Leaving {
@@ -46,7 +46,7 @@ impl Sender {
         Leaving { seq: self.train.0, len: self.smss, seg_no: 0, rexmit: 0, flags: Flags::ACK }
     }
 
-    /// Its next segment: offset, number, and whether it carries PSH.
+    /// The next segment of the train: offset, number, and whether it carries PSH.
     #[inline(always)]
     pub fn next_of_train(&mut self) -> (u64, u32, bool) {
         let (start, n) = self.train;

@@ -1,4 +1,4 @@
-//! What leaves, and in which order: lost segments first, then new data, then what RFC 6675 NextSeg allows beyond.
+//! Choice and order of the segments that leave: lost segments first, then new data, then the segments that RFC 6675 NextSeg allows beyond.
 
 use ackclock_cc::RecoveryRule;
 use ackclock_core::trace::{CaState, Event};
@@ -13,7 +13,7 @@ use super::Sender;
 use crate::config::{Detection, FinRule};
 use crate::scoreboard::{FIN, RETRANS};
 
-/// What the sender decides of a segment; the connection writes the rest of its header.
+/// The sender's part of a segment; the connection writes the rest of its header.
 #[derive(Clone, Copy)]
 pub struct Leaving {
     pub seq: u64,
@@ -232,7 +232,7 @@ impl Sender {
         Some(self.send_new(now, len, fin))
     }
 
-    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` waits for nobody.
+    /// Bytes of the next segment of new data, if `available` may leave now; a `probe` waits for nothing.
     #[inline]
     fn next_alone(&self, available: u64, outstanding: u32, probe: bool) -> Option<u32> {
         let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
@@ -294,8 +294,8 @@ impl Sender {
         seg
     }
 
-    /// So many segments of new data leave, each with `len` bytes, the last one with a FIN if so; they are on the board. Everything that
-    /// the sender keeps of them but that, whether they leave alone or in a train.
+    /// Segments of new data leave, each with `len` bytes, the last one with a FIN if `fin`; they are on the board already. This is everything else
+    /// that the sender notes of them, whether they leave alone or in a train.
     #[inline(always)]
     pub(super) fn leave(&mut self, now: Time, clock: Time, segments: u32, len: u32, fin: bool) {
         let start = self.snd_nxt;
@@ -309,8 +309,7 @@ impl Sender {
         self.note_new_data(now, self.board.pipe() + 1 - segments, segments);
     }
 
-    /// So many segments of `len` bytes leave, the first from `start` on: for the statistics and the pacing clock. A paced train is a
-    /// single segment.
+    /// Segments of `len` bytes leave, the first from `start` on: the statistics and the pacing clock count them. A paced train is a single segment.
     #[inline(always)]
     pub(super) fn count(&mut self, now: Time, start: u64, len: u32, segments: u32) {
         self.stats.data_segments_sent += if len > 0 { segments as u64 } else { 0 };
@@ -327,7 +326,7 @@ impl Sender {
         !matches!(self.ca_state, CaState::Open | CaState::Cwr) && self.timer.waits_for(TimerKind::Tlp)
     }
 
-    /// So many segments left: in recovery and CWR the rule counts them.
+    /// Segments have left: in recovery and CWR the rule counts them.
     #[inline]
     pub(super) fn tell_rule(&mut self, segments: u32) {
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) {
@@ -335,7 +334,7 @@ impl Sender {
         }
     }
 
-    /// So many segments of new data left; `pipe` were in flight with the first.
+    /// Segments of new data have left; `pipe` were in flight with the first.
     #[inline(always)]
     pub(super) fn note_new_data(&mut self, now: Time, pipe: u32, segments: u32) {
         if let Some(buffer) = &mut self.buffer {
@@ -377,7 +376,7 @@ impl Sender {
         }
     }
 
-    /// The same of one that was sent before.
+    /// Whether a segment that ends at `end` and was sent before carried PSH.
     #[inline]
     fn pushes_again(&self, end: u64) -> bool {
         match &self.buffer {

@@ -9,7 +9,7 @@ use ackclock_core::{Segment, Time};
 
 use super::Sender;
 
-/// What is remembered of a reduction, in case it was a mistake.
+/// State before a reduction, in case it was a mistake.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
     /// Linux `undo_marker`: snd_una when the reduction began; none: nothing to undo.
@@ -118,7 +118,7 @@ impl Sender {
             self.window.cwnd = self.cc.undo_cwnd(&self.window);
             if self.undo.prior_ssthresh > self.window.ssthresh {
                 self.window.ssthresh = self.undo.prior_ssthresh;
-                self.set_cwr_due(false); // it was not reduced after all (Linux tcp_ecn_withdraw_cwr)
+                self.set_cwr_due(false); // ssthresh was not reduced after all (Linux tcp_ecn_withdraw_cwr)
             }
         }
         if matches!(self.ca_state, CaState::Recovery | CaState::Cwr) && !self.controls {
@@ -175,7 +175,7 @@ impl Sender {
 
     /// A timeout that was a mistake, shown by F-RTO (RFC 5682) or as above (Linux `tcp_try_undo_loss`).
     pub(super) fn try_undo_loss(&mut self, now: Time, seg: &Segment, frto: bool) -> bool {
-        let proven = frto && self.config.undo; // whatever was undone before
+        let proven = frto && self.config.undo; // independent of earlier undos
         if !proven && !self.may_undo(seg) {
             return false;
         }

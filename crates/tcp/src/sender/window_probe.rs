@@ -104,7 +104,7 @@ impl Sender {
         (self.window_probes.unanswered, self.window_probes.since) = (0, None);
     }
 
-    /// What is left of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
+    /// The rest of the user timeout bounds the time to the next probe (Linux `tcp_clamp_probe0_to_user_timeout`).
     pub(super) fn clamp_probe(&self, now: Time, wait: Span) -> Span {
         let Some(since) = self.window_probes.since else { return wait };
         let left = self.patience.left(now.since(since), self.timer.ticks.span(2));

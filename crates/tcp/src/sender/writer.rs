@@ -53,7 +53,7 @@ pub(super) struct Writer {
     closes: bool,
     /// An ACK may have freed memory.
     check: bool,
-    /// It waits for its turn: the kernel is still taking packets in.
+    /// The writer waits for its turn: the kernel is still taking packets in.
     pub suspended: bool,
     pub chrono: Chrono,
 }
@@ -85,7 +85,7 @@ impl Writer {
         (left > 0).then_some(Call { left, rest: done.rest - left, begun: false, copied: false, ..done })
     }
 
-    /// Whoever writes found no room.
+    /// The writer found no room.
     pub fn lacks_room(&self) -> bool {
         self.nospace || self.call.is_some_and(|call| call.asleep)
     }
@@ -97,7 +97,7 @@ impl Sender {
         let nothing = self.unsent() == 0 && self.board.packets_out() == 0;
         let Some(queue) = &mut self.queue else { return };
         if nothing && queue.open {
-            queue.writer.chrono.start(now, Limit::Busy); // before, whoever writes waits for the end of the handshake
+            queue.writer.chrono.start(now, Limit::Busy); // earlier the writer waits for the end of the handshake
         }
         if bytes > ENDLESS && queue.writer.limit.is_none() {
             self.stream.append(bytes);
@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// What was written waits in a send buffer of limited size.
+    /// Written data waits in a send buffer of limited size.
     pub(super) fn buffers_writes(&self) -> bool {
         self.buffer.is_some() || self.queue.as_ref().is_some_and(|queue| queue.writer.limit.is_some())
     }
@@ -157,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// What the send buffer may take now, bytes.
+    /// Bytes that the send buffer may take now.
     pub fn send_buffer(&self) -> Option<u64> {
         self.queue.as_ref().and_then(|q| q.writer.limit).map(|l| l.bytes)
     }
@@ -343,7 +343,7 @@ impl Sender {
         }
     }
 
-    /// Something left, cwnd has room, nothing waits, and whoever writes has found no room (Linux `tcp_cwnd_validate`).
+    /// A segment left, cwnd has room, nothing waits, and the writer has found no room (Linux `tcp_cwnd_validate`).
     pub(super) fn note_starved(&mut self, now: Time) {
         let (established, unsent) = (!self.stream.is_closed(), self.unsent());
         let Some(queue) = &mut self.queue else { return };
@@ -368,7 +368,7 @@ impl Sender {
     }
 }
 
-/// What one segment is taken to need, alone in a buffer whose size is a power of two.
+/// Memory that one segment is taken to need, alone in a buffer whose size is a power of two.
 pub(super) fn per_segment(smss: u32) -> u64 {
     (smss as u64 + 12 + HEAD).next_power_of_two() + 256
 }

@@ -33,7 +33,7 @@ impl End {
     }
 
     fn one_fetch(&self, idx: u32, bytes: u64, request: u64, timeout: Option<u64>) -> Result<()> {
-        let socket = self.socket()?;
+        let socket = self.socket(1)?;
         let fd = socket.as_raw_fd();
         let start = self.shared.now();
         let row = {

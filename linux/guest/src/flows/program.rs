@@ -68,7 +68,7 @@ impl End {
 
     fn read_program(&self, program: &Program) -> Result<()> {
         sys::enter(self.namespace[1])?;
-        let socket = self.socket()?;
+        let socket = self.socket(1)?;
         let fd = socket.as_raw_fd();
         if program.receive_buffer > 0 {
             sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &program.receive_buffer)?;

@@ -23,7 +23,7 @@ impl End {
     /// is complete when the FIN is acknowledged.
     pub(super) fn stream(&self, spec: &FlowGroup) -> Result<()> {
         sys::enter(self.namespace[0])?;
-        let socket = self.socket()?;
+        let socket = self.socket(0)?;
         let fd = socket.as_raw_fd();
         sys::bind(fd, host_ip(0, self.group), self.port(0))?;
         self.shared.sleep_until(self.start);

@@ -25,17 +25,17 @@
 #define ACKCLOCK_UNPACED UINT64_MAX
 #define ACKCLOCK_NONE UINT64_MAX
 
-/* What a controller needs of the connection around it, or'ed together. */
-#define ACKCLOCK_NEEDS_CONTROL 1u /* It sets window and pacing rate on every ACK by itself (Linux cong_control): on_control is called in place of on_ack and the recovery rule. */
+/* Needs of a controller towards the connection around it, or'ed together. */
+#define ACKCLOCK_NEEDS_CONTROL 1u /* The controller sets window and pacing rate by itself on every ACK (Linux cong_control): on_control is called in place of on_ack and the recovery rule. */
 #define ACKCLOCK_NEEDS_RATE 2u /* Delivery rates, which cost a stamp per segment: rate and since_sent are filled in. */
 #define ACKCLOCK_NEEDS_PACING 4u /* The sender paces by the window's pacing_rate whatever the stack is set to. */
 #define ACKCLOCK_NEEDS_EXACT_ECN 8u /* The receiver echoes each mark exactly and every segment is sent ECN-capable (RFC 8257 §3.1, §3.2). */
-#define ACKCLOCK_NEEDS_L4S 16u /* It asks for accurate ECN (RFC 9768) and is content with no other, and its packets carry ECT(1) (RFC 9331). */
-#define ACKCLOCK_NEEDS_REDUCES 32u /* It may ask for a reduction by itself, by reduces. */
-#define ACKCLOCK_NEEDS_OWN_START 64u /* Its start is not the slow start of RFC 5681, so that no other can stand in for it. */
-#define ACKCLOCK_NEEDS_HYSTART 256u /* It comes with HyStart, unless the stack says which slow start it is to have. */
-#define ACKCLOCK_NEEDS_UNLIMITED 512u /* Its window grows also where it is not the limit. */
-#define ACKCLOCK_NEEDS_IDLE 1024u /* It is told of what comes while nothing is outstanding, by on_idle. */
+#define ACKCLOCK_NEEDS_L4S 16u /* The controller asks for accurate ECN (RFC 9768) and accepts no other, and its packets carry ECT(1) (RFC 9331). */
+#define ACKCLOCK_NEEDS_REDUCES 32u /* The controller may ask for a reduction by itself, by reduces. */
+#define ACKCLOCK_NEEDS_OWN_START 64u /* The controller's start is not the slow start of RFC 5681, so that no other can stand in for it. */
+#define ACKCLOCK_NEEDS_HYSTART 256u /* HyStart is the controller's slow start, unless the stack names another. */
+#define ACKCLOCK_NEEDS_UNLIMITED 512u /* The window grows also while it is not what limits the sender. */
+#define ACKCLOCK_NEEDS_IDLE 1024u /* The controller is told of segments that arrive while nothing is outstanding, by on_idle. */
 #define ACKCLOCK_NEEDS_WATCHES_APPLICATION 2048u /* The sender looks whether the application leaves its window unfilled also when an ACK comes and when a timer strikes, and not only when the application writes (draft-ietf-ccwg-bbr §4.1.2.4). */
 #define ACKCLOCK_NEEDS_LOSSES 4096u /* The controller hears of each lost segment, by on_lost and on_repaired; rates are kept for that. */
 
@@ -68,11 +68,11 @@ struct ackclock_rate {
 	uint64_t prior_time; /* When that count was reached. */
 	uint64_t total_delivered; /* Delivered count of the connection now (C.delivered). */
 	uint64_t total_lost; /* Segments marked lost on the connection, again and again if so (C.lost). */
-	uint32_t delivered_ce; /* Of delivered, segments that carried a mark. */
+	uint32_t delivered_ce; /* Segments of delivered that carried a mark. */
 	uint32_t lost; /* Segments marked lost between that segment's transmission and now (RS.lost). */
 	uint32_t tx_in_flight; /* Segments in flight when that segment had been sent, itself included (RS.tx_in_flight). */
 	uint32_t is_app_limited; /* The application, not the window, limited the sender when it was sent. */
-	uint32_t is_retrans; /* It was a retransmission. */
+	uint32_t is_retrans; /* The transmission was a retransmission. */
 	uint32_t is_ack_delayed; /* The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS. */
 	uint32_t is_probe_ack; /* The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet. */
 };
@@ -81,7 +81,7 @@ struct ackclock_rate {
 struct ackclock_ack {
 	uint64_t now; /* Time of arrival. */
 	uint32_t newly_acked; /* Segments delivered by this ACK, before losses are looked for: cumulatively acknowledged or newly SACKed, each once. */
-	uint32_t newly_acked_ce; /* Of these, segments that an echo of congestion speaks of: all of them under ECE, else none. */
+	uint32_t newly_acked_ce; /* Delivered segments to which an echo of congestion applies: all of them under ECE, else none. */
 	uint32_t since_sent; /* Segments delivered since the newest segment that this ACK covers was sent; zero where rates are not kept. */
 	uint32_t covered; /* Segments that the cumulative ACK covers, those SACKed before included: what a counter of ACKs sees. After a recovery far more than were delivered. */
 	uint32_t sacked; /* Segments that stand SACKed above the cumulative ACK. */
@@ -104,14 +104,14 @@ struct ackclock_ack {
 	uint32_t slow_path; /* SACK blocks, another window than before or ECE: the header is not what Linux's header prediction expects. */
 	uint32_t acked; /* Segments that count for growth: those delivered, or 1 in a stack that counts ACKs. */
 	uint32_t delivered; /* Segments delivered: newly_acked, with what a duplicate ACK stands for without SACK. */
-	uint32_t delivered_ce; /* Of these, segments that carried a mark: exact with exact or accurate ECN, else all of them under ECE. */
+	uint32_t delivered_ce; /* Delivered segments that carried a mark: their exact number with exact or accurate ECN, else all of them under ECE. */
 	uint32_t newly_lost; /* Segments newly marked lost, retransmissions found lost included. Before losses are looked for 0. */
 	uint32_t in_flight; /* Segments in flight after the ACK, without those newly marked lost. */
 	uint32_t ca_state; /* Congestion state after this ACK; before losses are looked for the one before it. */
 	struct ackclock_rate rate; /* Delivery rate, where the controller needs it and this ACK gives a sample. */
 };
 
-/* What the simulator does for a connection. */
+/* Services of the simulator for a connection. */
 struct ackclock_host {
 	void *run;
 	uint64_t (*random)(void *run); /* 64 random bits; the same in every run with the same seed */
@@ -138,7 +138,7 @@ struct ackclock_controller {
 	int (*on_negotiated)(void *cc, uint32_t accurate);
 	/* The end that connects has its SYN acknowledged, which gave this RTT. Linux: pkts_acked, before init. */
 	int (*on_syn_acked)(void *cc, uint64_t rtt);
-	/* Then, with this RTT (zero if it gave no sample). Linux: init. */
+	/* The connection is established, with this RTT (zero if the handshake gave no sample). Linux: init. */
 	int (*on_start)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t srtt, uint32_t smss);
 	/* RTT sample and delivery of every ACK, in every state, before losses are looked for. Linux: pkts_acked. */
 	int (*on_sample)(void *cc, struct ackclock_window *window, const struct ackclock_ack *ack);
@@ -150,7 +150,7 @@ struct ackclock_controller {
 	int (*on_repaired)(void *cc, struct ackclock_window *window, uint64_t now, uint64_t delivered, uint32_t is_app_limited);
 	/* Asked at a congestion event: the target window in segments, at least 2. Asked once per reduction, before window changes; in_flight is the FlightSize that RFC 5681 §3.1 halves, in segments. Linux: ssthresh. */
 	int (*ssthresh)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
-	/* Asked in its place if a mark is the reason and not a loss. Linux: ssthresh. */
+	/* Asked in place of the hook above if the reason is a mark and not a loss. Linux: ssthresh. */
 	int (*ssthresh_for_mark)(void *cc, const struct ackclock_window *window, uint32_t in_flight, uint32_t *answer);
 	/* Asked for the least window of Linux's rate halving, given ssthresh, if it differs from ssthresh. Linux: min_cwnd, before 3.2. */
 	int (*min_cwnd)(void *cc, uint32_t ssthresh, uint32_t *answer);

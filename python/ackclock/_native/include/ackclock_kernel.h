@@ -1,4 +1,4 @@
-/* What a congestion controller written as a module of Linux (`struct tcp_congestion_ops`) needs to compile and run in the simulator.
+/* Interface for a congestion controller written as a module of Linux (`struct tcp_congestion_ops`): all it needs to compile and run in the simulator.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
@@ -430,7 +430,7 @@ static inline int param_set_uint_minmax(const char *value, const struct kernel_p
 static inline int param_get_uint(char *into, const struct kernel_param *kp) { (void)into, (void)kp; return 0; }
 static inline int param_get_int(char *into, const struct kernel_param *kp) { (void)into, (void)kp; return 0; }
 
-/* Registration with BPF: nobody asks. */
+/* Registration with BPF: never used. */
 #define BTF_KFUNCS_START(name) static __maybe_unused struct btf_id_set8 name;
 #define BTF_KFUNCS_END(name)
 #define BTF_SET8_START(name) static __maybe_unused struct btf_id_set8 name;
@@ -643,7 +643,7 @@ struct tcp_sock {
 	u8 fast_ack_mode;
 	u8 is_cwnd_limited;
 	u8 ecn_flags;
-	/* what the inline functions below answer with */
+	/* answers of the inline functions below */
 	u32 ackclock_in_flight;
 	u8 ackclock_cwnd_limited;
 	u32 ackclock_asked_cwr; /* of tcp_enter_cwr */
@@ -730,11 +730,11 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *ops);
 void tcp_unregister_congestion_control(struct tcp_congestion_ops *ops);
 extern struct tcp_congestion_ops tcp_reno;
 
-/* Counters of the system: nobody reads them. */
+/* Counters of the system: never read. */
 enum {
 	LINUX_MIB_TCPHYSTARTTRAINDETECT, LINUX_MIB_TCPHYSTARTTRAINCWND, LINUX_MIB_TCPHYSTARTDELAYDETECT, LINUX_MIB_TCPHYSTARTDELAYCWND,
 };
-/* Settings of the system, as Linux has them unless somebody sets them. */
+/* Settings of the system, with the defaults of Linux. */
 struct netns_ipv4 {
 	int sysctl_tcp_ecn, sysctl_tcp_reordering, sysctl_tcp_max_reordering, sysctl_tcp_min_tso_segs, sysctl_tcp_tso_win_divisor, sysctl_tcp_tso_rtt_log;
 	int sysctl_tcp_pacing_ss_ratio, sysctl_tcp_pacing_ca_ratio, sysctl_tcp_slow_start_after_idle, sysctl_tcp_sack, sysctl_tcp_timestamps;
@@ -749,7 +749,7 @@ extern struct net init_net;
 #define NET_INC_STATS(net, what) ((void)(net), (void)(what))
 #define NET_ADD_STATS(net, what, n) ((void)(net), (void)(what), (void)(n))
 
-/* What a BPF program could tell of a socket: none is loaded. */
+/* Answers of a BPF program about a socket: none is loaded. */
 enum { BPF_SOCK_OPS_RWND_INIT = 2, BPF_SOCK_OPS_BASE_RTT = 7 };
 static inline int tcp_call_bpf(struct sock *sk, int op, u32 n, u32 *args) { (void)sk, (void)op, (void)n, (void)args; return -1; }
 
@@ -770,7 +770,7 @@ enum { ICSK_ACK_SCHED = 1, ICSK_ACK_TIMER = 2, ICSK_ACK_PUSHED = 4, ICSK_ACK_NOW
 #define TCP_ECN_MODE_ANY 3
 static inline void __tcp_send_ack(struct sock *sk, u32 rcv_nxt, u16 flags) { (void)sk, (void)rcv_nxt, (void)flags; }
 
-/* What `ss -i` shows of a controller. */
+/* Structures that `ss -i` shows of a controller. */
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9, INET_DIAG_BBRINFO = 16 };
 struct tcpvegas_info { u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt; };
 struct tcp_dctcp_info { u16 dctcp_enabled, dctcp_ce_state; u32 dctcp_alpha, dctcp_ab_ecn, dctcp_ab_tot; };

@@ -9,7 +9,7 @@ ID = "x5"
 ROWS = (
     Row(
         id=ID, section="", level="", title="The worst case of a search",
-        quote="not in the RFC: situations that somebody chose beforehand can miss the one in which a controller fails",
+        quote="not in the RFC: situations that were chosen beforehand can miss the one in which a controller fails",
         needs=("the simulator: `ackclock attack` looks for it",),
         note="Reported, not judged: a search finds one number, without an interval. The same search with CUBIC is beside it.",
     ),

@@ -1,5 +1,4 @@
-//! What follows from model and mode: gains, pacing rate and congestion window. Rates are segments per us times 2^24,
-//! gains are in 1/256.
+//! Gains, pacing rate and congestion window, from model and mode. Rates are segments per us times 2^24, gains are in 1/256.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -15,7 +14,7 @@ pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 pub(super) const UNIT: u64 = 256;
 /// 2 / ln 2, the least gain that doubles the rate each round (Linux `bbr_high_gain`).
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Its inverse: one round drains what Startup queued (Linux `bbr_drain_gain`).
+/// Inverse of the high gain: one round drains what Startup queued (Linux `bbr_drain_gain`).
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// Room for a round of ACKs that are late or aggregated (Linux `bbr_cwnd_gain`).
 const CWND_GAIN: u64 = UNIT * 2;

@@ -21,7 +21,7 @@ const EPOCH_MOST: u64 = 0xf_ffff;
 pub(super) struct Rounds {
     /// Segments delivered so far.
     pub delivered: u64,
-    /// What is sent from now on ends the round when it is acknowledged (Linux `next_rtt_delivered`).
+    /// Delivered count that ends the round: the segments sent from now on are acknowledged then (Linux `next_rtt_delivered`).
     pub next_delivered: u64,
     /// Rounds so far (Linux `rtt_cnt`).
     pub count: u64,

@@ -1,5 +1,5 @@
-//! What marks teach, as the kernel's v3 has it (`bbr_update_ecn_alpha`, `bbr_adapt_lower_bounds`); the draft specifies
-//! nothing. Marks are those of an exact echo: DCTCP's or AccECN's.
+//! Reactions to ECN marks, as the kernel's v3 has them (`bbr_update_ecn_alpha`, `bbr_adapt_lower_bounds`); the draft specifies none. Marks are those
+//! of an exact echo: DCTCP's or AccECN's.
 //!
 //! | rule | when |
 //! |---|---|
@@ -66,7 +66,7 @@ impl Marks {
             && rate.delivered_ce > Ratio::new(u64::from(THRESH), u64::from(UNIT)).of_volume(rate.delivered)
     }
 
-    /// What remains of a bound in a round with marks.
+    /// Share of a bound that remains after a round with marks.
     pub fn keeps(&self) -> Ratio {
         let cut = (self.alpha * FACTOR) / UNIT;
         Ratio::new(u64::from(UNIT - cut), u64::from(UNIT))

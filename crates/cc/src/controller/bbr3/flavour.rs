@@ -59,13 +59,13 @@ impl Ratio {
         Ratio { num, den }
     }
 
-    /// So much of `x`, rounded down.
+    /// This share of `x`, rounded down.
     #[inline]
     pub fn of(self, x: u64) -> u64 {
         x.saturating_mul(self.num) / self.den
     }
 
-    /// So much of a volume, whole segments.
+    /// This share of a volume in whole segments, rounded down.
     #[inline]
     pub fn of_volume(self, segments: u32) -> u32 {
         self.of(u64::from(segments)).min(u64::from(u32::MAX)) as u32
@@ -149,7 +149,7 @@ const LINUX_V3: Constants = Constants {
 };
 
 impl Flavour {
-    /// Its numbers.
+    /// Constants of this flavour.
     pub(super) fn constants(self) -> &'static Constants {
         match self {
             Flavour::Draft06 => &DRAFT_06,

@@ -1,5 +1,5 @@
-//! What follows from model and state: gains, pacing rate and congestion window (draft-ietf-ccwg-bbr §5.6). Volumes are whole
-//! segments throughout: a bound with a fraction could never be reached by a window.
+//! Gains, pacing rate and congestion window, from model and state (draft-ietf-ccwg-bbr §5.6). Volumes are whole segments throughout: a bound with a
+//! fraction could never be reached by a window.
 
 use ackclock_core::trace::CaState;
 use ackclock_core::Span;
@@ -110,7 +110,7 @@ impl Bbr3 {
         self.bound_of_path(self.bw(), window).min(window.cwnd)
     }
 
-    /// What a change of phase looks at (§5.3.3). Linux takes what will be in flight when the pacer lets the next segment leave
+    /// Volume in flight that decides on a change of phase (§5.3.3). Linux takes the volume at the time when the pacer lets the next segment leave
     /// (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net(&self, in_flight: u32, ack: &AckSample, smss: u32, rate: u64) -> u32 {
         if self.flavour == Flavour::Draft06 {

@@ -38,8 +38,8 @@ impl Rounds {
     }
 }
 
-/// What losses teach about how much may be in flight (§5.5.10), and the signals that they are judged by. Volumes are whole
-/// segments, as cwnd is: `inflight_longterm` only rises when cwnd has reached it.
+/// Bounds of the volume in flight that losses teach (§5.5.10), and the loss signals behind them. Volumes are whole segments, as cwnd is:
+/// `inflight_longterm` only rises when cwnd has reached it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// BBR.bw_shortterm: bound of the rate, from losses since the last probe.

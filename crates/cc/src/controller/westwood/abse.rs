@@ -44,7 +44,7 @@ pub enum LevelRate {
     Achieved,
     /// Achieved over the last RTT, low-passed with 0.6 at each ACK: Th_k, the throughput filter of the paper as it is quoted.
     Quoted,
-    /// Of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
+    /// Rate of each ACK, low-passed: 0.6 Th_{k-1} + 0.4 d_k/gap.
     Throughput,
     /// The estimate itself.
     Filtered,
@@ -63,7 +63,7 @@ pub enum PeakOver {
 
 choice! { PeakOver: LastTen "last-10", AllTime "all-time" }
 
-/// What bounds T_k from below.
+/// Lower bound of T_k.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Floor {
     /// The last gap between ACKs: pauses count as slow samples, so that over time the samples add up to the bytes
@@ -208,7 +208,7 @@ impl Abse {
                     LevelRate::Quoted => of_rtt(),
                     _ => ack.bytes / seconds(gap),
                 };
-                // what comes before the first value is not quoted: nothing, as for the estimate
+                // The quoted paper does not say what precedes the first value. The filter then has no past, as for the estimate.
                 let begins = self.params.level == LevelRate::Quoted && !self.seeded && !self.params.from_zero;
                 let past = if begins { 0.0 } else { PAST };
                 self.throughput = past * self.throughput + (1.0 - past) * latest;

@@ -70,7 +70,7 @@ impl Reverse {
 table! {
     /// A link of the topology `graph`.
     pub struct NamedLink "named-link" {
-        /// What it is made of.
+        /// Parts of the link.
         link: Inline<LinkParams> = Takes::Inline(LinkParams::TABLE);
         /// Name by which paths refer to this link.
         name: String = Takes::Text;

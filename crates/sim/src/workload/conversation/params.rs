@@ -56,9 +56,9 @@ table! {
 table! {
     /// A step of a conversation: one end writes a message, in one write or several.
     pub struct Turn "turn" {
-        /// What the client writes: a size, several of one size ("2 x 1 kB"), or a distribution of sizes.
+        /// Writes of the client: a size, several of one size ("2 x 1 kB"), or a distribution of sizes.
         client: Option<Writes> = Takes::Writes;
-        /// What the server writes. A step has one of the two.
+        /// Writes of the server. A step has one of the two.
         server: Option<Writes> = Takes::Writes;
         /// Time from one write to the next: a duration, or a distribution of durations.
         gap: Distribution = Takes::DrawnOr(Unit::Duration, 0), Distribution::Constant { value: 0.0 };

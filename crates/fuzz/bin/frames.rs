@@ -1,0 +1,6 @@
+//! libFuzzer feeds [`ackclock_fuzz::frames::play`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = ackclock_fuzz::frames::play(data);
+});

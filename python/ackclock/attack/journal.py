@@ -1,0 +1,102 @@
+"""The journal of a search: a line that says what is searched, then one for each candidate. It outlives the process that wrote it.
+
+One search writes a journal at a time. The lock is the system's, so it ends with its process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ackclock import _files
+from ackclock.errors import InputError, UnavailableError
+
+JOURNAL = "journal.jsonl"
+"""Name of the file in the folder of an attack."""
+
+LARGEST_JOURNAL = 2**30
+"""Bytes: some millions of candidates."""
+
+
+class Journal:
+    """An open journal.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there.
+    identity
+        What is searched; the first line of a journal that is gone on with says the same.
+
+    Raises
+    ------
+    InputError
+        If it is the journal of another search, or cannot be read.
+    UnavailableError
+        If another search is writing it, or the disk refuses it.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+        self._what = f"--out {path.parent}"
+        if os.path.lexists(path):
+            _files.contents(path, LARGEST_JOURNAL)
+        try:
+            self._file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise _files.refused(error, self._what) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise UnavailableError(
+                f"{self._what}: another session is writing here; wait for it, or use another --out"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        try:
+            self._lines = self._read(path, json.dumps(dict(identity), sort_keys=True) + "\n")
+        except BaseException:
+            self._file.close()
+            raise
+
+    def lines(self) -> Iterator[Any]:
+        """Content of the lines behind the first when the journal was opened."""
+        for line in self._lines:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                continue  # a process died while it wrote
+
+    def write(self, lines: Iterable[Any]) -> None:
+        """Append lines."""
+        self._append("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    def close(self) -> None:
+        """Let another search write it."""
+        self._file.close()
+
+    def _append(self, text: str) -> None:
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            raise _files.refused(error, self._what) from None
+
+    def _read(self, path: Path, head: str) -> list[str]:
+        text = _files.contents(path, LARGEST_JOURNAL)
+        if len(text) < len(head) and head.startswith(text):  # new, or a process died while it wrote the first line
+            self._file.truncate(0)
+            self._append(head)
+            return []
+        lines = text.split("\n")
+        if lines[0] != head[:-1]:
+            raise InputError(
+                f"{self._what}: found the journal of another search, or of another engine; allowed: a new folder, or the same search"
+            )
+        if lines[-1]:  # the rest of a line, which would spoil the next one
+            self._file.truncate(len(text.encode()) - len(lines[-1].encode()))
+        return lines[1:-1]
