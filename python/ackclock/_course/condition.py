@@ -28,6 +28,8 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
+"""Tables that the page hands to its lessons, too (`web/worker.js`); those that grow with every packet are none of them."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
 """What may stand for a row: this of all rows, those without a value left out."""
 
@@ -128,9 +130,9 @@ def _term(found: re.Match[str]) -> Term:
     if found["number"]:
         return Term(float(found["number"]))
     table, row, column = found["table"], found["row"], found["column"]
-    held = tables().get(table)
-    if held is None:
-        raise InputError(f"found the table {quote(table)}; allowed: {one_of(table, tables())}")
+    if table not in TABLES:
+        raise InputError(f"found the table {quote(table)}; allowed: {one_of(table, TABLES)}")
+    held = tables()[table]
     if not row.isdigit() and row not in OVER:
         raise InputError(f"found the row {quote(row)}; allowed: a number from 0, or one of {', '.join(OVER)}")
     known = [name for name, kind in held.columns.items() if kind.type != "String"]

@@ -195,7 +195,7 @@ WRONG = {
         "flows.0.mean_rtt_s",
         "flows.0.mean_rtt",
     ): 'tasks.0.holds.0: found the column "mean_rtt"; did you mean "mean_rtt_s"?',
-    ("flows.0.mean_rtt_s", "flow.0.mean_rtt_s"): 'tasks.0.holds.0: found the table "flow"; did you mean "flows"?',
+    ("flows.0.mean_rtt_s", "flow.0.mean_rtt_s"): 'tasks.0.holds.0: found the table "flow"',
     (
         "links.max.",
         "links.most.",
