@@ -107,7 +107,7 @@ docs: setup ## write _tables.pyi and the reference from what the engine describe
 
 lab: setup $(LAB) ## the simulator in a page, python/ackclock/_lab/lab.html; needs Rust's target wasm32-unknown-unknown
 
-$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml) python/ackclock/controllers.py tools/lab.py | $(VENV)/.packages
+$(LAB): $(RUST) $(wildcard crates/wasm/Cargo.toml crates/wasm/src/* web/* python/ackclock/_scenarios/*.toml python/ackclock/_lessons/*.toml) python/ackclock/controllers.py tools/lab.py | $(VENV)/.packages
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM)" || { echo "make lab needs Rust's target $(WASM): rustup target add $(WASM)" >&2; exit 3; }
 	cargo build --package ackclock-wasm --target $(WASM) --profile lab --locked --quiet
 	$(BIN)/python tools/lab.py target/$(WASM)/lab/ackclock_wasm.wasm

@@ -81,6 +81,13 @@ def conformance() -> dict[str, object]:
     return {"rules": rules, "paths": paths, "exploded": controllers.EXPLODED}
 
 
+def lessons() -> list[dict[str, Any]]:
+    """Lessons that come with the package."""
+    from ackclock._course import for_page, shipped
+
+    return for_page(shipped())
+
+
 def schema() -> dict[str, object]:
     """Completions of a scenario: by table its keys, by key one line, the tables that it may hold and the values that it may have."""
     from ackclock.scenario import Scenario
@@ -138,7 +145,7 @@ def page(module: bytes) -> str:
     held = {
         "scenarios": scenarios(),
         "files": traces(),
-        "lessons": json.loads(read["lessons.json"]),
+        "lessons": lessons(),
         "schema": schema(),
         "conformance": conformance(),
     }

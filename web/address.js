@@ -1,7 +1,7 @@
 // Where a scenario comes from and goes to: addresses, and files. `begun(mistaken)`: the text stands; what was wrong with the link, or nothing.
 "use strict";
 
-function addresses({ at, state, mine, source, scenarios, lessons, longest, coded, decoded, squeezed, unsqueezed, teach, put, begun }) {
+function addresses({ at, state, mine, source, scenarios, lessons, own: given, longest, coded, decoded, squeezed, unsqueezed, teach, put, begun }) {
   let addressing = 0;
   function address() {
     clearTimeout(addressing);
@@ -25,8 +25,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, longest, coded
     clearTimeout(addressing);
     addressing = 0;
     const asked = new URLSearchParams(hash.slice(1));
-    const own = JSON.parse(at("own").textContent);
-    const lesson = lessons.find(({ id }) => id === asked.get("lesson"));
+    const lesson = lessons.find(({ id }) => id === asked.get("lesson")) ?? (given?.lessons && hash.length < 2 ? lessons[0] : undefined);
     if (lesson && !asked.has("s")) { teach(lesson); return; }
     let text = scenarios[0][2];
     let seed = "1";
@@ -44,7 +43,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, longest, coded
       const found = scenarios.find(([name]) => name === asked.get("name"));
       if (found) [, , text] = found;
       else mistaken = "the link: found no scenario of this name";
-    } else if (own) ({ text, seed, controller = "" } = own);
+    } else if (given?.text) ({ text, seed, controller = "" } = given);
     if (controller !== mine.value && (controller || asked.has("s"))) mine.put(controller, !asked.has("c"));
     teach(lesson ?? null);
     put(text, seed);
@@ -63,7 +62,7 @@ function addresses({ at, state, mine, source, scenarios, lessons, longest, coded
   // This page as one file, with the scenario in it. In a script, "<" would end it.
   function whole() {
     const copy = source.cloneNode(true);
-    const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value });
+    const own = JSON.stringify({ text: at("text").value, seed: at("seed").value, controller: mine.value, lessons: given?.lessons });
     copy.querySelector("#own").textContent = own.replaceAll("<", "\\u003c");
     return `<!DOCTYPE html>\n${copy.outerHTML}`;
   }

@@ -5,7 +5,8 @@
 const at = (id) => document.getElementById(id);
 const SOURCE = document.documentElement.cloneNode(true); // as it came, for "this page"
 const DATA = JSON.parse(at("data").textContent);
-const LESSONS = lessonsOf(DATA.lessons);
+const OWN = JSON.parse(at("own").textContent);
+const LESSONS = lessonsOf(OWN?.lessons ?? DATA.lessons);
 const LONGEST = 2 ** 20; // characters of a scenario
 const MEMORY = 2 ** 30; // bytes of a run
 const PAUSE_MS = 0; // time without typing until the run starts: text typed meanwhile takes its place
@@ -29,7 +30,7 @@ const mine = new OwnController({ text: at("mine-text"), gutter: at("mine-gutter"
   if (runner.module) changed(0);
 });
 const { address, linked, begin, save, whole } = addresses({
-  at, state, mine, source: SOURCE, scenarios: DATA.scenarios, lessons: LESSONS, longest: LONGEST, coded, decoded, squeezed, unsqueezed, teach, put, begun,
+  at, state, mine, source: SOURCE, scenarios: DATA.scenarios, lessons: LESSONS, own: OWN, longest: LONGEST, coded, decoded, squeezed, unsqueezed, teach, put, begun,
 });
 const { filming, refilm } = filmingOf({ at, state, figures, cameraman, memory: MEMORY, chosenFlows });
 
@@ -108,6 +109,7 @@ function heard(data) {
   }
   at("right").classList.remove("stale");
   state.result = new Result(data);
+  state.result.draw = state.lesson?.draw ?? "";
   say(`${data.read.name || "unnamed"}: ${short(data.read.duration_s)} s in ${Math.round(data.ran.wall_ms)} ms, digest ${data.ran.digest}`);
   state.beside = [];
   fill();

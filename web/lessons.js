@@ -1,37 +1,47 @@
-// Conditions of the lessons' tasks (lessons.json) on the reader's own run: {text, flow(i, column), most(column of recoveries)}. The
-// notebook for teachers asks the same in Python (tools/lessons.py).
+// Conditions of the lessons' tasks on the reader's own run: {text, flow(i, column), places, values(table, column)}. The lessons are files
+// (python/ackclock/_lessons, or a teacher's own), and python/ackclock/_course judges by the same conditions.
 "use strict";
 
-const SCRIPTED = "loss = { kind = \"scripted\", drops = [{ first = 1, last = 14 }] }";
-const HOLDS = {
-  "slow-start": [
-    (run) => run.flow(0, "slow_start_lost") > 150,
-    (run) => run.flow(0, "slow_start_lost") < 10,
-  ],
-  recovery: [
-    (run) => run.text.includes(SCRIPTED) && run.most("max_burst") === 1,
-    (run) => run.text.includes(SCRIPTED) && run.most("max_burst") <= 2 && run.flow(0, "completion_s") < 0.7,
-  ],
-  fairness: [
-    (run) => { const part = run.flow(0, "goodput_bps") / run.flow(1, "goodput_bps"); return part < 1.25 && part > 0.8; },
-    (run) => run.text.includes("\"40 ms\"") && run.flow(0, "goodput_bps") > 5 * run.flow(1, "goodput_bps"),
-  ],
-  bufferbloat: [
-    (run) => run.text.includes("drop-tail") && run.flow(0, "mean_rtt_s") < 0.05 && run.flow(0, "goodput_bps") > 9e6,
-    (run) => run.text.includes("\"500 packets\"") && !run.text.includes("drop-tail") && run.flow(0, "mean_rtt_s") < 0.05 && run.flow(0, "goodput_bps") > 8.9e6,
-  ],
-  bbr: [
-    (run) => [0, 1].every((i) => run.flow(i, "goodput_bps") > 8e6 && run.flow(i, "goodput_bps") < 12e6),
-    (run) => run.flow(0, "goodput_bps") > 3 * run.flow(1, "goodput_bps"),
-  ],
-  l4s: [
-    (run) => run.flow(0, "mean_rtt_s") < 0.015 && run.flow(0, "goodput_bps") > 7e6 && run.flow(1, "goodput_bps") > 7e6,
-  ],
-  "initial-window": [
-    (run) => run.flow(0, "completion_s") < 0.35,
-    (run) => run.text.includes("\"20 packets\"") && run.flow(0, "retransmissions") > 0 && run.flow(0, "completion_s") > 0.6,
-  ],
+const COMPARED = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "==": (a, b) => a === b };
+const OVER = {
+  max: (values) => Math.max(...values),
+  min: (values) => Math.min(...values),
+  sum: (values) => values.reduce((sum, value) => sum + value, 0),
+  mean: (values) => OVER.sum(values) / values.length,
 };
 
+// One side of a condition: a number, or that many times a value of the run. What is missing is NaN, which nothing holds for.
+function side(run, [factor, table, row, column]) {
+  if (!table) return factor;
+  const values = run.values(table, column);
+  if (typeof row === "number") return factor * (values[row] ?? NaN);
+  const known = values.filter((value) => !Number.isNaN(value));
+  return known.length ? factor * OVER[row](known) : NaN;
+}
+
+// A value as it is written, without what makes no difference.
+const told = (written) => {
+  const bare = written.replace(/^(["'])(.*)\1$/s, "$2").replace(/\s/g, "");
+  return bare === written && /^[0-9]/.test(bare) ? String(Number(bare.replaceAll("_", ""))) : bare;
+};
+
+// Keys whose values are others than in the lesson.
+function changes(run, { written }) {
+  const lines = run.text.split("\n");
+  const leaves = run.places.filter(([key]) => !run.places.some(([other]) => other.startsWith(`${key}.`)));
+  const own = Object.fromEntries(leaves.map(([key, line, column, length]) => [key, told([...lines[line - 1]].slice(column - 1, column - 1 + length).join(""))]));
+  return [...new Set([...Object.keys(written), ...Object.keys(own)])].filter((key) => own[key] !== written[key]);
+}
+
+const among = (key, keys) => keys.some((one) => key === one || key.startsWith(`${one}.`));
+
+function done(run, lesson, { holds, change, keep }) {
+  if (change.length || keep.length) {
+    const allowed = (key) => (!change.length || among(key, change)) && !among(key, keep);
+    if (!changes(run, lesson).every(allowed)) return false;
+  }
+  return holds.every(([left, sign, right]) => COMPARED[sign](side(run, left), side(run, right)));
+}
+
 // The lessons with what their tasks ask. `solved`: what to put in place of what, for the test that puts it in.
-const lessonsOf = (data) => data.map((lesson) => ({ ...lesson, tasks: lesson.tasks.map((task, i) => ({ ...task, holds: HOLDS[lesson.id][i] })) }));
+const lessonsOf = (data) => data.map((lesson) => ({ ...lesson, tasks: lesson.tasks.map((task) => ({ ...task, holds: (run) => done(run, lesson, task) })) }));

@@ -51,8 +51,8 @@ function results() {
     }
 
     // As tasks of lessons ask.
-    flow(number, column) { return this.columns("flows")[column][number]; }
-    most(column) { return Math.max(0, ...this.columns("recoveries")[column]); }
+    get places() { return this.read.places; }
+    values(table, column) { return Array.from(this.columns(table)[column] ?? [], Number); }
 
     name(flow) {
       const { group } = this.columns("flows");
@@ -95,6 +95,34 @@ function results() {
     return found;
   }
 
+  // CUBIC's curve (RFC 9438 §4.2, with the fast convergence of §4.7) from the windows before and after each reduction alone, and where it is at K.
+  function curve(result, flow, whole) {
+    const { series: colours } = palette();
+    const rows = result.of("recoveries", "flow", flow, "t_enter_s");
+    const [all, marks] = [{ x: [], y: [] }, { x: [], y: [] }];
+    let last = 0;
+    for (let i = 0; i < rows.rows; i += 1) {
+      const most = rows.cwnd_enter[i];
+      last = most < last ? 0.85 * most : most;
+      const k = Math.cbrt(Math.max(0, last - rows.cwnd_after_exit[i]) / 0.4);
+      const from = rows.t_exit_s[i];
+      const until = i + 1 < rows.rows ? rows.t_enter_s[i + 1] : whole;
+      for (let step = 0; step <= 50; step += 1) {
+        const t = (until - from) * step / 50;
+        all.x.push(from + t);
+        all.y.push(0.4 * (t - k) ** 3 + last);
+      }
+      all.x.push(until);
+      all.y.push(NaN);
+      if (from + k < until) { marks.x.push(from + k); marks.y.push(last); }
+    }
+    const floats = ({ x, y }) => ({ x: Float64Array.from(x), y: Float64Array.from(y) });
+    return [
+      { kind: "line", ...floats(all), colour: colours[1], name: "C (t - K)³ + W_max", dash: [3, 3], end: whole },
+      { kind: "points", ...floats(marks), colour: colours[1], name: "K, W_max", mark: "diamond" },
+    ];
+  }
+
   function linesOf(result, chosen, faint) {
     const { series: colours } = palette();
     const lines = { window: [], rtt: [], queue: [], goodput: [] };
@@ -109,6 +137,7 @@ function results() {
         const one = { kind: "line", x: samples.t_s, step: true, colour, faint, end };
         lines.window.push({ ...one, y: samples.cwnd, name: chosen.length > 1 ? name : "cwnd" });
         lines.window.push({ ...one, y: samples.ssthresh, name: chosen.length > 1 ? "ssthresh" : "ssthresh", dash: [5, 4] });
+        if (result.draw === "cubic" && !faint) lines.window.push(...curve(result, flow, end));
         lines.rtt.push({ ...one, y: scaled(samples.srtt_s, 1000), name: `srtt ${chosen.length > 1 ? name : ""}` });
       }
       const goodput = result.of("goodput", "flow", flow, "t_s");

@@ -2,11 +2,16 @@
 // and engine.js; a controller of the reader's stands behind that function, and reaches nothing in it.
 "use strict";
 
-// Columns that the page draws or lists; the rest stays here until it is asked for as CSV.
+// Columns that the page draws or lists, and tables that lessons' conditions may name (`TABLES`, python/ackclock/_course/condition.py); the rest stays here until it is asked for as CSV.
 const DRAWN = {
   flows: null,
   links: null,
-  recoveries: ["max_burst"],
+  recoveries: null,
+  conversations: null,
+  fetches: null,
+  chunks: null,
+  datagrams: null,
+  transaction_summary: null,
   samples: ["t_s", "flow", "cwnd", "ssthresh", "srtt_s", "ca_state"],
   queue_samples: null,
   goodput: null,

@@ -12,7 +12,7 @@ LONGEST = 2**20
 """Bytes of a scenario."""
 
 _LINK = re.compile(
-    r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=[a-z-]+)?"
+    r"[^#]*#s=(?P<text>[\w-]+)(?:&c=(?P<own>[\w-]+))?(?:&seed=(?P<seed>[0-9]{1,16}))?(?:&lesson=(?P<lesson>[a-z0-9-]{1,80}))?"
 )
 
 
@@ -66,6 +66,18 @@ def read(link: str) -> tuple[str, str]:
         return text.decode(), found["seed"] or "1"
     except (ValueError, zlib.error) as error:
         raise InputError(f"lab: found a link with no scenario in it ({error}); {allowed}") from None
+
+
+def lesson(link: str) -> str:
+    """Name of the lesson within which it was copied; empty if there is none.
+
+    Examples
+    --------
+    >>> lesson("#s=SyktSizJzM8DAA&seed=7&lesson=slow-start")
+    'slow-start'
+    """
+    found = _LINK.fullmatch(link)
+    return (found["lesson"] or "") if found else ""
 
 
 def runs_in_page(scenario: str) -> bool:

@@ -56,6 +56,7 @@ SECTIONS = {
     "Judge a controller, or a publication": ("evaluate", "attack", "prove", "conform", "arena", "study"),
     "Captures, and other tools": ("read", "diagnose", "export", "import", "mcp"),
     "The real Linux TCP, and stacks of others": ("diff", "linux", "script", "fidelity", "stack"),
+    "Teach": ("lesson",),
     "Look something up": ("list", "tables", "schema", "cite", "bench", "doctor"),
 }
 """How help groups them; what is in no group stands in the last one."""
@@ -75,6 +76,14 @@ linux = Branch(
         "build": "_linux:build",
         "list": "_linux:show_kernels",
         "remove": "_linux:remove",
+    }
+)
+lesson = Branch(
+    {
+        "list": "_lesson:names",
+        "check": "_lesson:check",
+        "notebook": "_lesson:notebook",
+        "grade": "_lesson:grade",
     }
 )
 stack = Branch(
@@ -105,6 +114,7 @@ sweep = Branch(
 commands.add("arena", arena, help="Controllers from any source, scored on scenarios that none of them has seen.")
 commands.add("study", study, help="Published experiments, run again, with a verdict on each claim.")
 commands.add("linux", linux, help="The real Linux TCP, in virtual time.")
+commands.add("lesson", lesson, help="Lessons: yours and the lab's, as notebooks, and marks for answers.")
 commands.add("stack", stack, help="Transport stacks that others have written, in libraries.")
 commands.add("sweep", sweep, help="Grids of scenarios under many seeds, kept and resumable.")
 app = root(_root, commands, sections=SECTIONS, help="A laboratory for TCP congestion control and loss recovery.")

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from ackclock import _files, _link
 from ackclock.cli import _terminal
-from ackclock.cli._options import file_name, whole_number
+from ackclock.cli._options import NOTHING, file_name, whole_number
 from ackclock.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def lab(
             metavar="FILE", help="Scenario (TOML), or a link of the lab; default: first.", show_default=False
         ),
     ] = None,
+    lesson: Annotated[
+        list[str],
+        typer.Option(
+            metavar="LESSON", help="With these lessons in place of the page's: files (TOML), or names. Repeatable."
+        ),
+    ] = NOTHING,
     seed: Annotated[int, typer.Option(parser=whole_number(0, 2**53 - 1), metavar="N", help="Seed.")] = 1,
     port: Annotated[
         int, typer.Option(parser=whole_number(0, 65_535), metavar="N", help="Port on 127.0.0.1 (0: any that is free).")
@@ -47,7 +54,7 @@ def lab(
     ] = True,
 ) -> None:
     """Open the simulator in a page. Edit a scenario there, and see its figures change."""
-    page = _page(file, seed).encode()
+    page = _page(file, seed, lesson).encode()
     if save is not None:
         _terminal.writable_file(save, "--save")
         _files.write(save, page, f"--save {save}")
@@ -73,7 +80,7 @@ def lab(
             return
 
 
-def _page(file: Path | None, seed: int) -> str:
+def _page(file: Path | None, seed: int, lesson: Sequence[str] = ()) -> str:
     """The page with this scenario in it."""
     try:
         page = PAGE.read_text(encoding="utf-8")
@@ -82,11 +89,18 @@ def _page(file: Path | None, seed: int) -> str:
             "lab: found no page in this installation; allowed: one that was built with Rust's target "
             "wasm32-unknown-unknown (`rustup target add wasm32-unknown-unknown`, then `make lab`)"
         ) from None
-    if file is None:
+    own: dict[str, Any] = {}
+    if lesson:
+        from ackclock._course import for_page, lessons
+
+        own["lessons"] = for_page(lessons(lesson))
+    if file is not None:
+        text, given = (_text(file), str(seed)) if not _link.is_link(str(file)) else _link.read(str(file))
+        own.update(text=text, seed=given)
+    if not own:
         return page
-    text, given = (_text(file), str(seed)) if not _link.is_link(str(file)) else _link.read(str(file))
-    own = json.dumps({"text": text, "seed": given}).replace("<", "\\u003c")
-    return page.replace(OWN, OWN.replace("null", own), 1)
+    written = json.dumps(own).replace("<", "\\u003c")
+    return page.replace(OWN, OWN.replace("null", written), 1)
 
 
 def _text(file: Path) -> str:

@@ -39,6 +39,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "k.toml").write_text(
         'scenario = "x.toml"\nmetrics = ["goodput_bps"]\nseeds = 1\n[axes]\n"flows.0.count" = [1, 2]\n'
     )
+    lesson = Path(__file__).parents[3] / "python" / "ackclock" / "_lessons" / "bufferbloat.toml"
+    shutil.copy(lesson, folder / "own-lesson.toml")
     (folder / "tc.sh").write_text("tc qdisc add dev eth0 root netem delay 10ms rate 10mbit limit 100\n")
     (folder / "own.py").write_text(
         "class Own:\n    def on_ack(self, window, ack): pass\n    def on_congestion_event(self, window, in_flight): return 2\n"
@@ -88,6 +90,9 @@ OVER_INPUTS = [
     "export x.toml --as tc --out x.toml",
     "export m.toml --as tc --out trace.txt",
     "import tc x.sh --out x.sh",
+    "lesson notebook ./own-lesson.toml --out own-lesson.toml",
+    "lesson grade ss.txt --csv ss.txt",
+    "lesson grade run --lesson ./own-lesson.toml --csv own-lesson.toml",
     "import tc x.sh --out hard.sh",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
     "sweep export k.toml --csv k.toml",

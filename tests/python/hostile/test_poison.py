@@ -377,6 +377,7 @@ SITES: dict[str, str] = {
     "cli/_evaluate.py": "HTML, by evaluate/page.py",
     "cli/_export.py": "tc, iperf3, ss, qlog, tcp-probe, curl",
     "cli/_lab.py": "HTML, with the scenario in it as JSON",
+    "cli/_lesson.py": "CSV, JSON",
     "cli/_read.py": "CSV, SVG, JSON: of a capture numbers and addresses",
     "cli/_run.py": "HTML, SVG, pcapng, JSON, Parquet",
     "cli/_study.py": "HTML",

@@ -79,6 +79,10 @@ LIST = {
     "study new": Touches("study new mine", (), ("mine",)),
     "study register": Touches("study register ./own --out reg.json", ("own",), ("reg.json", "own/__pycache__")),
     "study run": Touches("study run ./own --jobs 1 --out so", ("own",), ("so", "own/__pycache__")),
+    "lesson list": Touches("lesson list"),
+    "lesson check": Touches("lesson check l.toml", ("l.toml",)),
+    "lesson notebook": Touches("lesson notebook l.toml --student --out l.ipynb", ("l.toml",), ("l.ipynb",)),
+    "lesson grade": Touches("lesson grade handed --lesson l.toml --csv marks.csv", ("l.toml", "handed"), ("marks.csv",)),
     "stack check": Touches("stack check ./lib.so", ("lib.so",), (), frozenset({PYTHON}), code=2),
     "sweep run": Touches("sweep run sweep.toml --jobs 1 --out new", ("sweep.toml", "s.toml"), ("new",)),
     "sweep resume": Touches("sweep resume apart --jobs 1", ("apart",), ("apart",), frozenset({PYTHON})),
@@ -107,6 +111,7 @@ class Mine:
     def on_congestion_event(self, window, in_flight):
         return window.cwnd / 2
 """
+LESSON = Path(__file__).parents[3] / "python" / "ackclock" / "_lessons" / "bufferbloat.toml"
 IN_C = """
 #include <net/tcp.h>
 static u32 half(struct sock *sk) { return 4; }
@@ -125,6 +130,9 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
     (folder / "w.json").write_text("0.5", encoding="utf-8")
     (folder / "c.c").write_text(IN_C, encoding="utf-8")
     (folder / "x.pkt").write_text("", encoding="utf-8")
+    shutil.copy(LESSON, folder / "l.toml")
+    (folder / "handed").mkdir()
+    (folder / "handed" / "ada.txt").write_text("#s=AAAA\n", encoding="utf-8")
     (folder / "tc.sh").write_text(
         "tc qdisc add dev eth0 root netem delay 10ms rate 10mbit limit 100\n", encoding="utf-8"
     )

@@ -1,0 +1,454 @@
+"""Files of lessons: read, and judged before anybody is taught by them."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ackclock import _files, own
+from ackclock._course.condition import Condition
+from ackclock._course.condition import read as condition
+from ackclock._results.result import Run
+from ackclock._results.run import run
+from ackclock.errors import InputError, Placed, ScenarioError, one_of, placed, quote
+from ackclock.scenario import Scenario
+from ackclock.scenario._toml import read_toml
+
+FOLDER = Path(__file__).parent.parent / "_lessons"
+LARGEST = 2**20
+"""Bytes of a file, and of an answer."""
+CPU_LIMIT_S = 20.0
+MEMORY_LIMIT = 2**30
+"""What a run of a lesson may need: as in the page."""
+
+_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
+_TASK_KEYS = ("ask", "holds", "change", "keep", "answer", "points")
+UNCHANGED = "left as it is in the lesson"
+DRAWN = ("cubic",)
+"""What a lesson may ask to have drawn beside the windows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a student has to bring about.
+
+    Parameters
+    ----------
+    ask
+        The question.
+    holds
+        Conditions on the run, all of which have to hold.
+    change
+        Keys of the scenario that alone may be changed; empty: any.
+    keep
+        Keys that have to stay as they are.
+    answer
+        What an answer puts in place of what, in the lesson's scenario.
+    points
+        What it counts.
+    """
+
+    ask: str
+    holds: tuple[Condition, ...]
+    change: tuple[str, ...]
+    keep: tuple[str, ...]
+    answer: tuple[tuple[str, str], ...]
+    points: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """A text, a scenario, and tasks.
+
+    Parameters
+    ----------
+    id
+        Name of its file, without the ending: links carry it.
+    title, text
+        For who reads it; paragraphs.
+    scenario
+        TOML.
+    sliders
+        Keys of numbers that the page has a slider for.
+    draw
+        What is drawn beside the windows: "cubic" for the curve of CUBIC; empty for nothing.
+    tasks
+        In the order in which they are asked.
+    source
+        The file, for messages.
+    """
+
+    id: str
+    title: str
+    text: tuple[str, ...]
+    scenario: str
+    sliders: tuple[str, ...]
+    draw: str
+    tasks: tuple[Task, ...]
+    source: str
+
+    def answered(self, task: Task) -> str:
+        """The scenario of the answer that the lesson gives."""
+        text = self.scenario
+        for old, new in task.answer:
+            text = text.replace(old, new)
+        return text
+
+    def wrong(self, task: Task, text: str, seed: int = 1) -> str:
+        """Why an answer does not hold; empty if it does.
+
+        Raises
+        ------
+        InputError
+            If the text is no scenario that may be run.
+        """
+        return Judged(self, text, seed).wrong(task)
+
+
+class Judged:
+    """A scenario that somebody made of a lesson's, run once for all tasks.
+
+    Raises
+    ------
+    InputError
+        If it is none, reads files or runs programs that the lesson does not name, or would take longer than a lesson may.
+    """
+
+    def __init__(self, lesson: Lesson, text: str, seed: int) -> None:
+        if len(text) > LARGEST:
+            raise InputError(f"found {len(text)} characters; allowed: at most {LARGEST}")
+        if not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text):
+            raise InputError("found half a character; allowed: text in Unicode")
+        values, places = read_toml(text)
+        known, _ = read_toml(lesson.scenario)
+        strange = sorted(_outside(values) - _outside(known))
+        if strange:
+            raise InputError(
+                f"found {quote(strange[0])}; allowed: no file and no program that the lesson does not name"
+            )
+        self._seed = seed
+        self._changed = changed(known, values)
+        try:
+            scenario = Scenario.from_dict(values)
+            own.refuse(scenario.controllers())
+            self._scenario = scenario
+            if self._changed:
+                self.run  # noqa: B018 - which may be refused
+        except ScenarioError as error:
+            raise error.read_from("", places) from None
+
+    def wrong(self, task: Task) -> str:
+        """Why the task is not done; empty if it is."""
+        if not self._changed:
+            return UNCHANGED
+        for key in self._changed:
+            if task.change and not any(_within(key, allowed) for allowed in task.change):
+                return f"found a change of {key}; allowed: of {', '.join(task.change)}"
+            kept = [kept for kept in task.keep if _within(key, kept)]
+            if kept:
+                return f"found a change of {key}; allowed: {kept[0]} as in the lesson"
+        missed = [one.found(self.run) for one in task.holds if not one.holds(self.run)]
+        return f"does not show {missed[0]}" if missed else ""
+
+    def shows(self, task: Task) -> bool:
+        """Whether the run shows what the task asks, whatever was changed."""
+        return all(one.holds(self.run) for one in task.holds)
+
+    @cached_property
+    def run(self) -> Run:
+        """Of the scenario."""
+        return run(self._scenario, seed=self._seed, cpu_limit_s=CPU_LIMIT_S, memory_limit=MEMORY_LIMIT)
+
+
+def changed(known: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """Keys of values that are others than in the lesson, or in one of the two only.
+
+    Examples
+    --------
+    >>> changed({"a": {"b": 1, "c": "5 ms"}}, {"a": {"b": 2, "c": "5ms"}})
+    ['a.b']
+    """
+    before, after = leaves(known), leaves(values)
+    return [key for key in {**before, **after} if _told(before.get(key)) != _told(after.get(key))]
+
+
+def leaves(value: Any, key: str = "") -> dict[str, Any]:
+    """Values by dotted key."""
+    if isinstance(value, Mapping):
+        inner: list[tuple[str, Any]] = list(value.items())
+    elif isinstance(value, list):
+        inner = [(str(n), entry) for n, entry in enumerate(value)]
+    else:
+        return {key: value}
+    return {k: v for name, entry in inner for k, v in leaves(entry, f"{key}.{name}".lstrip(".")).items()}
+
+
+def _told(value: Any) -> str | None:
+    """A value without what makes no difference: "40ms" is "40 ms"."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else re.sub(r"\s", "", f"{value:.15g}" if isinstance(value, float) else str(value))
+
+
+def _within(key: str, whole: str) -> bool:
+    return key == whole or key.startswith(f"{whole}.")
+
+
+def _outside(values: Mapping[str, Any]) -> set[str]:
+    """Files and programs that a scenario names."""
+    found = set()
+    for key, value in leaves(values).items():
+        name = key.rpartition(".")[2]
+        program = isinstance(value, str) and name == "congestion_control" and re.search(r"[:./\\]", value)
+        if isinstance(value, str) and (name == "file" or (program and not value.startswith("quinn"))):
+            found.add(value)
+    return found
+
+
+def shipped() -> list[Lesson]:
+    """The lessons that come with the package, in their order."""
+    found = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
+    return sorted(found, key=lambda lesson: int(re.match(r"[0-9]*", lesson.title)[0] or 0))  # type: ignore[index]
+
+
+def lessons(names: Sequence[str]) -> list[Lesson]:
+    """The lessons of these files, or of these names; all that come with the package if there are none.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, or two have one id.
+    """
+    if not names:
+        return shipped()
+    found: dict[str, Lesson] = {}
+    for name in names:
+        made = read(_file(name))
+        if made.id in found:
+            raise InputError(f"{name}: found a second lesson {quote(made.id)}; allowed: files of different names")
+        found[made.id] = made
+    return list(found.values())
+
+
+def _file(name: str) -> Path:
+    known = [path.stem for path in sorted(FOLDER.glob("*.toml"))]
+    if re.fullmatch(r"[\w-]+", name) and not Path(name).is_file():
+        if name not in known:
+            raise InputError(f"{name}: found no such lesson; allowed: {one_of(name, known)}, or a file of yours (TOML)")
+        return FOLDER / f"{name}.toml"
+    return Path(name)
+
+
+def read(path: Path) -> Lesson:
+    """A lesson from its file. Nothing is run.
+
+    Raises
+    ------
+    InputError
+        One line: the file, the key, what was found, what is allowed.
+    """
+    source = path.name if path.parent == FOLDER else str(path)
+    allowed = "a readable TOML file in UTF-8 of at most 1 MiB"
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+            found = f"{status.st_size} bytes" if stat.S_ISREG(status.st_mode) else "no regular file"
+            raise InputError(f"{source}: found {found}; allowed: {allowed}")
+        if path.parent != FOLDER:
+            _files.reads(path)
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{source}: found {error.strerror}; allowed: {allowed}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{source}: found other bytes than UTF-8; allowed: {allowed}") from None
+    try:
+        values, places = read_toml(text)
+    except ScenarioError as error:
+        raise error.read_from(source, {}) from None
+    name = path.stem
+    if not _ID.fullmatch(name):
+        raise InputError(
+            f"{source}: found {quote(name)} as the lesson's name; allowed: small letters, digits and hyphens"
+        )
+    return _Reader(source, _line(text, places.get("scenario"))).lesson(name, values)
+
+
+def _line(text: str, place: Placed | None) -> int:
+    """The line of a file before the first one of the scenario that stands in it."""
+    if place is None:
+        return 0
+    line, column, _ = place.value
+    opened = text.split("\n")[line - 1][column - 1 :].strip()
+    return line if opened in ("'''", '"""') else line - 1
+
+
+class _Reader:
+    """Values of a file, each looked at."""
+
+    def __init__(self, source: str, before: int) -> None:
+        self._source = source
+        self._before = before
+
+    def lesson(self, name: str, values: Mapping[str, Any]) -> Lesson:
+        self._known("", values, _KEYS, ("title", "text", "scenario", "tasks"))
+        scenario = self._text("scenario", values["scenario"])
+        written, places = self._scenario(scenario)
+        numbers = leaves(written)
+        sliders = self._texts("sliders", values.get("sliders", []))
+        for n, key in enumerate(sliders):
+            if key not in numbers:
+                self._no(f"sliders.{n}", quote(key), one_of(key, numbers))
+        draw = values.get("draw", "")
+        if draw not in ("", *DRAWN):
+            self._no("draw", quote(draw), ", ".join(DRAWN))
+        tasks = values["tasks"]
+        if not isinstance(tasks, list) or not tasks or not all(isinstance(task, dict) for task in tasks):
+            self._no("tasks", quote(tasks), "one or more tables [[tasks]]")
+        made = [self._task(f"tasks.{n}", task, scenario, places) for n, task in enumerate(tasks)]
+        text = self._text("text", values["text"])
+        return Lesson(
+            id=name,
+            title=self._text("title", values["title"]),
+            text=tuple(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip())),
+            scenario=scenario,
+            sliders=sliders,
+            draw=draw,
+            tasks=tuple(made),
+            source=self._source,
+        )
+
+    def _task(self, key: str, task: Mapping[str, Any], scenario: str, places: Mapping[str, Any]) -> Task:
+        self._known(key, task, _TASK_KEYS, ("ask", "holds", "answer"))
+        holds = []
+        for n, text in enumerate(self._texts(f"{key}.holds", task["holds"])):
+            try:
+                holds.append(condition(text))
+            except InputError as error:
+                raise InputError(f"{self._source}: {key}.holds.{n}: {error}") from None
+        if not holds:
+            self._no(f"{key}.holds", "an empty list", "one or more conditions")
+        limits = {}
+        for name in ("change", "keep"):
+            limits[name] = self._texts(f"{key}.{name}", task.get(name, []))
+            for n, part in enumerate(limits[name]):
+                # a key to be changed may be one that the scenario does not have yet, in a table that it has
+                if part not in places and not (name == "change" and part.rpartition(".")[0] in {"", *places}):
+                    self._no(f"{key}.{name}.{n}", quote(part), one_of(part, places))
+        points = task.get("points", 1)
+        if isinstance(points, bool) or not isinstance(points, int | float) or not 0 < points <= 1000:
+            self._no(f"{key}.points", quote(points), "a number above 0, at most 1000")
+        return Task(
+            ask=self._text(f"{key}.ask", task["ask"]),
+            holds=tuple(holds),
+            change=limits["change"],
+            keep=limits["keep"],
+            answer=tuple(self._answer(f"{key}.answer", task["answer"], scenario)),
+            points=float(points),
+        )
+
+    def _answer(self, key: str, value: Any, scenario: str) -> Iterator[tuple[str, str]]:
+        pairs = value if isinstance(value, list) else []
+        if not pairs or not all(
+            isinstance(p, list) and len(p) == 2 and all(isinstance(t, str) for t in p) for p in pairs
+        ):
+            self._no(
+                key,
+                quote(value),
+                'a list of pairs, what stands in the scenario and what to put in its place: [["60 packets", "200 packets"]]',
+            )
+        for n, (old, new) in enumerate(pairs):
+            if not old or old not in scenario:
+                self._no(f"{key}.{n}", quote(old), "a part of the lesson's scenario")
+            yield old, new
+
+    def _scenario(self, text: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        places: Mapping[str, Placed] = {}
+        try:
+            values, places = read_toml(text)
+            own.refuse((key, value) for key, value in leaves(values).items() if isinstance(value, str))
+            Scenario.from_dict(values)
+        except ScenarioError as error:
+            at = error.place or placed(error.key, places)
+            raise ScenarioError(
+                key=f"scenario: {error.key}".removesuffix(": "),
+                found=error.found,
+                allowed=error.allowed,
+                source=f"{self._source}:{self._before + at.line}",
+            ) from None
+        return values, places
+
+    def _known(self, key: str, values: Mapping[str, Any], known: Sequence[str], needed: Sequence[str]) -> None:
+        for name in values:
+            if name not in known:
+                self._no(f"{key}.{name}".lstrip("."), "an unknown key", one_of(name, known))
+        for name in needed:
+            if name not in values:
+                self._no(
+                    f"{key}.{name}".lstrip("."),
+                    "nothing",
+                    f"a lesson has {', '.join(needed)}" if not key else f"a task has {', '.join(needed)}",
+                )
+
+    def _text(self, key: str, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            self._no(key, quote(value), "a text")
+        return str(value)
+
+    def _texts(self, key: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self._no(key, quote(value), "a list of texts")
+        return tuple(value)
+
+    def _no(self, key: str, found: str, allowed: str) -> None:
+        raise InputError(f"{self._source}: {key}: found {found}; allowed: {allowed}")
+
+
+def check(lesson: Lesson) -> list[str]:
+    """What is wrong with the tasks of a lesson, a line each: its answers have to do them, and its scenario alone must not."""
+    found = []
+    for n, task in enumerate(lesson.tasks):
+        where = f"{lesson.source}: tasks.{n}"
+        try:
+            wrong = lesson.wrong(task, lesson.answered(task))
+        except InputError as error:
+            found.append(f"{where}.answer: {error}")
+            continue
+        if wrong:
+            found.append(f"{where}.answer: {wrong}; allowed: an answer that does what is asked")
+        if Judged(lesson, lesson.scenario, 1).shows(task):
+            found.append(
+                f"{where}.holds: found a task that the scenario does as it stands; allowed: one that needs a change"
+            )
+    return found
+
+
+def for_page(taught: Sequence[Lesson]) -> list[dict[str, Any]]:
+    """Lessons as the lab's page reads them (`web/lessons.js`)."""
+    return [
+        {
+            "id": lesson.id,
+            "title": lesson.title,
+            "text": list(lesson.text),
+            "scenario": lesson.scenario,
+            "sliders": list(lesson.sliders),
+            "draw": lesson.draw,
+            "written": {key: _told(value) for key, value in leaves(read_toml(lesson.scenario)[0]).items()},
+            "tasks": [
+                {
+                    "ask": task.ask,
+                    "solved": [list(pair) for pair in task.answer],
+                    "holds": [one.for_page() for one in task.holds],
+                    "change": list(task.change),
+                    "keep": list(task.keep),
+                }
+                for task in lesson.tasks
+            ],
+        }
+        for lesson in taught
+    ]
