@@ -367,6 +367,7 @@ SITES: dict[str, str] = {
     "arena/files.py": "HTML, JSON, CSV, TOML, and a copy of the user's own code",
     "arena/serve.py": COPIES,
     "attack/files.py": "HTML, JSON, JUnit XML, CSV, TOML, and a copy of the user's own code",
+    "attack/journal.py": "JSON",
     "attack/runs.py": "JSON",
     "_wall.py": "messages",
     "cli/_main.py": "messages",
