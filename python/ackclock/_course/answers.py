@@ -1,4 +1,4 @@
-"""What students hand in: links of the lab, and notebooks. All of it is read as data; no code of a notebook is executed."""
+"""Answers of students: links of the lab, and notebooks. All of it is read as data; no code of a notebook is executed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Unread:
 
 
 def collect(places: Sequence[str], taught: Sequence[Lesson]) -> Iterator[Answer | Unread]:
-    """What stands in these files and folders, and links.
+    """Read the answers in files, folders and links.
 
     In a folder each file is a student's, and each folder in it, as nbgrader's folder `submitted` has them.
 
@@ -308,7 +308,7 @@ def _texts_of(code: str, names: dict[str, str]) -> dict[str, str]:
         plain = code if _parses(code) else plain  # a line of a scenario may begin so
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the student's spelling
+            warnings.simplefilter("ignore")  # warnings about the student's spelling are for the student alone
             body = _parsed(plain).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else "too deep, or with a null byte"

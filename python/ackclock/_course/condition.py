@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ackclock._results.result import Run
 
 FORM = 'TABLE.ROW.COLUMN, TABLE.max.COLUMN (or min, mean, sum) or a number, "<", "<=", ">", ">=" or "==", and another; a factor before it, as in "3 * flows.1.goodput_bps"'
-"""What a condition looks like, for messages."""
+"""The form of a condition, for messages."""
 
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -31,7 +31,7 @@ COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 TABLES = ("flows", "links", "recoveries", "conversations", "fetches", "chunks", "datagrams", "transaction_summary")
 """Tables that the page hands to its lessons, too (`web/worker.js`); those that grow with every packet are none of them."""
 OVER: Mapping[str, Callable[[list[Any]], float]] = {"max": max, "min": min, "mean": statistics.fmean, "sum": math.fsum}
-"""What may stand for a row: this of all rows, those without a value left out."""
+"""Words in place of a row: a function of all rows, those without a value left out."""
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?"
 _TERM = re.compile(
@@ -49,7 +49,7 @@ class Term:
     column: str = ""
 
     def of(self, run: Run) -> float:
-        """Its value in a run; NaN if there is none."""
+        """The value of the term in a run; NaN if there is none."""
         if not self.table:
             return self.factor
         values = [row[self.column] for row in run.rows(self.table)]

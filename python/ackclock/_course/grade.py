@@ -10,12 +10,12 @@ from ackclock._course.lesson import Judged, Lesson, Task
 from ackclock.errors import AckclockError
 
 MOST_ANSWERS = 20
-"""Of a student to a lesson; the others are not run."""
+"""Answers of a student to a lesson that are run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What a student has for a task.
+    """A student's mark for a task.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def grade(
 
 
 def _marks(answer: Answer) -> list[Mark]:
-    """Of a scenario, for the task that it is of, or for all."""
+    """Judge a scenario for its task, or for all tasks of the lesson."""
     lesson = answer.lesson
     tasks = [(n, task) for n, task in enumerate(lesson.tasks) if answer.task in (None, n)]
     refused = ""

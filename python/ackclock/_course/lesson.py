@@ -1,4 +1,4 @@
-"""Files of lessons: read, and judged before anybody is taught by them."""
+"""Lessons as files: this module reads them, and judges them before anybody is taught by them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ LARGEST = 2**20
 """Bytes of a file, and of an answer."""
 CPU_LIMIT_S = 20.0
 MEMORY_LIMIT = 2**30
-"""What a run of a lesson may need: as in the page."""
+"""Limits of a run of a lesson, as in the page."""
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _KEYS = ("title", "text", "scenario", "sliders", "draw", "tasks")
 _TASK_KEYS = ("ask", "holds", "change", "keep", "answer", "points")
 UNCHANGED = "left as it is in the lesson"
 DRAWN = ("cubic",)
-"""What a lesson may ask to have drawn beside the windows."""
+"""Curves that a lesson may ask for beside the windows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a student has to bring about.
+    """A task: a state of the run that a student has to bring about.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Lesson:
 
 
 class Judged:
-    """A scenario that somebody made of a lesson's, run once for all tasks.
+    """An answer: the lesson's scenario as a student changed it, run once for all tasks.
 
     Raises
     ------
@@ -162,7 +162,7 @@ class Judged:
 
     @cached_property
     def run(self) -> Run:
-        """Of the scenario."""
+        """Run the scenario."""
         return run(self._scenario, seed=self._seed, cpu_limit_s=CPU_LIMIT_S, memory_limit=MEMORY_LIMIT)
 
 
@@ -410,7 +410,7 @@ class _Reader:
 
 
 def check(lesson: Lesson) -> list[str]:
-    """What is wrong with the tasks of a lesson, a line each: its answers have to do them, and its scenario alone must not."""
+    """Find the faults of a lesson's tasks, a line each: its answers have to do them, and its scenario alone must not."""
     found = []
     for n, task in enumerate(lesson.tasks):
         where = f"{lesson.source}: tasks.{n}"
