@@ -1,4 +1,4 @@
-"""Lessons as files: this module reads them, and judges them before anybody is taught by them."""
+"""Files of lessons: this module reads them, and judges them before a student meets them."""
 
 from __future__ import annotations
 
