@@ -220,7 +220,7 @@ class Rate:
         """The application, not the window, limited the sender when it was sent."""
     @property
     def is_retrans(self) -> bool:
-        """The transmission was a retransmission."""
+        """The segment was a retransmission."""
     @property
     def is_ack_delayed(self) -> bool:
         """The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS."""

@@ -70,7 +70,7 @@ impl Rate {
     pub fn is_app_limited(&self) -> bool {
         self.is_app_limited != 0
     }
-    /// The transmission was a retransmission.
+    /// The segment was a retransmission.
     pub fn is_retrans(&self) -> bool {
         self.is_retrans != 0
     }

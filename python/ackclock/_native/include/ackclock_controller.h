@@ -72,7 +72,7 @@ struct ackclock_rate {
 	uint32_t lost; /* Segments marked lost between that segment's transmission and now (RS.lost). */
 	uint32_t tx_in_flight; /* Segments in flight when that segment had been sent, itself included (RS.tx_in_flight). */
 	uint32_t is_app_limited; /* The application, not the window, limited the sender when it was sent. */
-	uint32_t is_retrans; /* The transmission was a retransmission. */
+	uint32_t is_retrans; /* The segment was a retransmission. */
 	uint32_t is_ack_delayed; /* The ACK may have been held back by a delayed-ACK timer: a single segment, shorter than SMSS. */
 	uint32_t is_probe_ack; /* The ACK reaches the end of a tail loss probe of old data; whether the original or the probe arrived is not known yet. */
 };
