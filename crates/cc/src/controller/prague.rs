@@ -70,6 +70,9 @@ pub struct Prague {
     before_loss: u64,
     now: Time,
     srtt: Span,
+    /// Payload of the segments last acknowledged, bytes: less than a full one where the option of accurate ECN takes room, and a rate
+    /// above the window's fills the queue.
+    payload: u64,
 }
 
 impl Prague {
@@ -92,6 +95,7 @@ impl Prague {
             before_loss: 0,
             now: Time::ZERO,
             srtt: Span::ZERO,
+            payload: 0,
         }
     }
 
@@ -159,20 +163,24 @@ impl CongestionControl for Prague {
         self.l4s = accurate;
     }
 
-    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, _smss: u32) {
+    fn on_start(&mut self, window: &mut Window, now: Time, srtt: Span, smss: u32) {
         (self.now, self.srtt, self.period_began) = (now, srtt, now);
         self.left = window.cwnd;
         self.frac_cwnd = u64::from(window.cwnd) * ONE;
+        self.payload = u64::from(smss);
     }
 
     fn on_sample(&mut self, window: &mut Window, ack: &Arrival) {
         (self.now, self.srtt) = (ack.now, ack.srtt);
         self.marked |= self.l4s && ack.newly_acked_ce > 0;
         self.update_alpha(window, ack);
+        if let Some(payload) = ack.acked_bytes.checked_div(u64::from(ack.covered)) {
+            self.payload = payload;
+        }
         if self.l4s && ack.srtt > Span::ZERO {
             // twice the rate while it looks for its window, as the stack does
             let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 100 };
-            let bytes = u128::from(window.cwnd.max(ack.left_in_flight)) * u128::from(ack.smss);
+            let bytes = u128::from(window.cwnd.max(ack.left_in_flight)) * u128::from(self.payload);
             let rate = bytes * percent * 10_000_000 / u128::from(ack.srtt.0.max(1));
             window.pacing_rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
         }
