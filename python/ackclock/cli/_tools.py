@@ -136,7 +136,9 @@ def schema() -> None:
 
 def bench(
     as_json: Json = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs without repeats, for a first look.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Shorter runs without repeats; no crowds. For a first look.")
+    ] = False,
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions instead (needs valgrind).")
     ] = False,
@@ -146,7 +148,7 @@ def bench(
 
     if instructions:
         with _terminal.progress() as progress:
-            counted = benchmark.count(progress=progress)
+            counted = benchmark.count(quick=quick, progress=progress)
         if as_json:
             _terminal.show_json(counted.to_json())
         else:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from ackclock import Scenario, bench
@@ -58,3 +60,19 @@ def test_lines_are_counted_for_the_part_that_they_belong_to(tmp_path):
     )
     parts = instructions._by_component(file)
     assert parts == {"links": 12, "receiver": 3, "sender": 2, "rest": 100}
+
+
+def test_a_first_look_leaves_the_crowds_out(monkeypatch):
+    """They take minutes under Cachegrind, longer than a first look may."""
+    sizes = []
+
+    def counts(text):
+        sizes.append(len(text))
+        return Counter({"links": 5 * len(sizes)}), len(sizes)
+
+    monkeypatch.setattr(instructions, "missing", lambda: None)
+    monkeypatch.setattr(instructions, "_cachegrind", counts)
+    assert {c.flows for c in bench.count(quick=True).cells} == {
+        c.cell.flows for c in bench.COUNTED if c.cell.flows < 10_000
+    }
+    assert len(sizes) == 2 * sum(c.cell.flows < 10_000 for c in bench.COUNTED)
