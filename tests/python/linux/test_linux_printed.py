@@ -23,11 +23,11 @@ def test_shares_and_windows_of_time_are_those_of_the_tables(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the terminal, and of the page that is made of the run's folder."""
+    """Of the terminal and of the page, by the folder that was written."""
     file, folder, made = (tmp_path / name for name in ("drawn.toml", "run", "run.html"))
     file.write_text(SCENARIO.format(**drawn), encoding="utf-8")
     monkeypatch.setenv("COLUMNS", "160")
-    assert main(["run", str(file), "--backend", "linux", "--out", str(folder)]) == 0
+    assert main(["run", str(file), "--backend", "linux", "--out", str(folder), "--report", str(made)]) == 0
     words, tables = terminal_tables(capsys.readouterr().out)
     run = Run.read(folder)
     truth = Truth(run, partial(linux.run, network=run.provenance["network"]))
@@ -35,7 +35,6 @@ def test_shares_and_windows_of_time_are_those_of_the_tables(
     assert [table[0][0] for table in tables] == ["flow", "after the warm-up", "link"]
     assert sum(check_table(table, truth) for table in tables) > 40
     assert check_words(re.sub(r"written: .*", "", words), truth) > 0
-    assert main(["report", str(folder), "--report", str(made)]) == 0
     seen = Page(made.read_text(encoding="utf-8"))
     lengths = {f"{len(table) - 1} rows" for table in seen.tables}
     text = re.sub(r"\d+ rows", lambda f: "" if f.group(0) in lengths else f.group(0), "".join(seen.text))
