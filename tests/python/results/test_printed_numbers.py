@@ -1,7 +1,9 @@
-"""Every number that a page or a terminal table prints is found again in the tables of the run: which flows it counts, over what time.
+"""Tests that every number printed by a page or a terminal table can be recomputed from the run's tables, with the flows
+and the time that it covers.
 
-Each pattern below is a sentence that may be printed, with what its numbers have to be, computed here from bytes, times and counts. A number
-in no known sentence fails the test: who prints a new one says here where it comes from.
+Each pattern below is a sentence that may be printed, with the expected values of its numbers, computed here from bytes,
+times and counts. A number in an unknown sentence fails the test: a new sentence needs an entry here that says where its
+numbers come from.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ DRAWN = [
 
 
 def agrees(text: str, value: float | None) -> bool:
-    """Whether a printed number is the value, as far as its digits go."""
+    """Return whether a printed number equals the value to its printed digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return text == "–"
     if text == "–":
@@ -78,7 +80,7 @@ def agrees(text: str, value: float | None) -> bool:
 
 
 class Page(HTMLParser):
-    """The words of a page, and its tables; what scripts, pictures and files of scenarios hold is left out."""
+    """Words and tables of a page, without scripts, pictures and scenario files."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -118,7 +120,7 @@ CAUSES = list(LABELS)
 
 
 class Truth:
-    """What a run's tables say, computed from counts and times alone."""
+    """Values that a run's tables contain, computed from counts and times alone."""
 
     def __init__(self, run: ackclock.Run) -> None:
         self.run = run
@@ -147,28 +149,30 @@ class Truth:
 
     @cached_property
     def early(self):
-        """Bytes of each flow at the end of the warm-up: the same run ends there."""
+        """Return the bytes of each flow at the end of the warm-up, from the same run ended there."""
         if not self.warm:
             return [0] * len(self.rows)
         ended = self.run.scenario.set_all({"duration": self.run.scenario.record.warm_up, "record": {}})
         return [row["bytes_acked"] for row in ackclock.run(ended, seed=self.run.seed).rows("flows")]
 
     def after(self, rows):
-        """What flows got after the warm-up, the sum of those that ran then; None for a single one that did not."""
+        """Return the flows' goodput after the warm-up, summed over those that ran then; None for a single flow that did
+        not.
+        """
         ran = [(row, row["stop_s"] - max(row["start_s"], self.warm)) for row in rows]
         got = [8 * (row["bytes_acked"] - self.early[row["flow"]]) / time for row, time in ran if time > 0]
         return sum(got) if got or len(rows) > 1 else None
 
     def drops(self, after: bool):
-        """By the rows of the table `drops`, of the whole run or after the warm-up."""
+        """Return the number of rows of table `drops`, of the whole run or after the warm-up."""
         return sum(1 for t in self.run.drops["t_s"].to_list() if not after or t >= self.warm)
 
     def held(self, row, cause):
-        """Share of a flow's life."""
+        """Return a cause's share of the flow's life."""
         return row[f"limit_{cause}_s"] / sum(row[f"limit_{name}_s"] for name in CAUSES)
 
     def limits(self, row):
-        """Shares of the time in which the flow was not idle, the largest first."""
+        """Return shares of the time in which the flow was not idle, the largest first."""
         busy = sorted((row[f"limit_{name}_s"] for name in CAUSES if name != "idle"), reverse=True)
         return [seconds / sum(busy) for seconds in busy]
 
@@ -183,7 +187,7 @@ class Truth:
 
 
 def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]]]:
-    """Each sentence, and what its numbers are, given the words of it that name something."""
+    """Return each sentence with the expected values of its numbers, given the names in it."""
     flows = {truth.name(row): row for row in truth.rows}
 
     def flow(number, label, *_):
@@ -227,7 +231,7 @@ def sentences(truth: Truth) -> list[tuple[str, Callable[..., list[float | None]]
 
 
 def check_words(text: str, truth: Truth) -> int:
-    """Each number in the text is one of a sentence that is known, and is right; how many there are."""
+    """Check that each number in the text belongs to a known sentence and is right; return how many there are."""
     found = 0
     text = re.sub(r"\s+", " ", text)
     for pattern, right in sentences(truth):
@@ -271,7 +275,7 @@ def recovery_columns(_: Truth):
 
 
 def performance_columns(truth: Truth):
-    """Counted anew, of the flows of each row."""
+    """Recompute the columns of `performance` from the flows of each row."""
     rows = truth.run.rows("performance")
 
     def after(row):
@@ -298,7 +302,7 @@ def performance_columns(truth: Truth):
 
 
 def check_table(cells: list[list[str]], truth: Truth) -> int:
-    """Each cell of a table is what its column and its row say."""
+    """Check each cell of a table against its column and row."""
     header, *body = cells
     kinds = {
         "flow": (truth.rows, flow_columns), "link": ([row for row in truth.links if row["arrivals"]], link_columns),
@@ -320,7 +324,7 @@ def check_table(cells: list[list[str]], truth: Truth) -> int:
 
 
 def terminal_tables(printed: str) -> tuple[str, list[list[list[str]]]]:
-    """The tables on a terminal, and what stands around them."""
+    """Return the tables on a terminal, and the text around them."""
     words, tables = [], []
     for line in printed.splitlines():
         if line.startswith(("┃", "│")):
@@ -378,15 +382,15 @@ start = { kind = "uniform", low = "0 s", high = "200 ms" }
 
 
 def interval(values):
-    """Mean, and the 95 % interval by Student's t."""
-    from scipy import stats  # most of a second, which only the worker of this test has to spend
+    """Return the mean and its 95 % interval by Student's t."""
+    from scipy import stats  # most of a second, which only the worker that runs this test has to spend
 
     mean, half = float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return mean, mean - half, mean + half
 
 
 def digits(text: str, value: float, most: int = 4) -> bool:
-    """Whether a number is printed with so many significant digits."""
+    """Return whether a number is printed with this many significant digits."""
     return math.isclose(
         float(text.replace(",", "").replace("−", "-")), value, rel_tol=0.51 * 10 ** (1 - most), abs_tol=1e-9
     )
