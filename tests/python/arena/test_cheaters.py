@@ -1,6 +1,6 @@
 """Those who cheat lose: each is caught or scores below Reno, and wins where the trap that it runs into is off. Nobody honest is accused.
 
-A cheater is a file of `cheaters/`. `test_sealed.py` has two more, in C.
+A cheater is a file of `cheaters/`. `test_loading.py` has four more that begin while they are loaded, or talk among themselves, and `test_sealed.py` two, in C.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ CHEATERS = {
     "flooder": ("alone", "memory", "MemoryError"),
     "diary": ("alone", "seal", ""),
     "peeker": ("alone", "reach", ""),
+    "keepsake": ("alone", "reach", ""),
+    "understudy": ("alone", "reach", ""),
     "forger": ("alone", "reach", ""),
     "asker": ("alone", "reach", ""),
     "unsealer": ("alone", "reach seal", "found a call of the system"),
@@ -210,6 +212,7 @@ def test_none_of_the_honest_is_accused(tmp_path: Path) -> None:
         ]
 
 
-def test_those_who_cheat_are_sixteen() -> None:
-    assert len(CHEATERS) == 16
-    assert {file.stem for file in (HERE / "cheaters").glob("*.py")} == set(CHEATERS)
+def test_those_who_cheat_are_twenty_two() -> None:
+    of_loading = {"accomplice", "conspirator", "oldhand", "saboteur"}
+    assert len(CHEATERS) == 18
+    assert {file.stem for file in (HERE / "cheaters").iterdir() if file.is_file()} == set(CHEATERS) | of_loading

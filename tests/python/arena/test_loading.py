@@ -1,0 +1,155 @@
+"""Those who cheat before their first run, while they are loaded, and those whose connections talk to each other: each loses, and wins where its trap is off."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ackclock import _files
+from ackclock.arena import Entry, Plan, Standing, Task, _seal, drawn, play, read
+from ackclock.errors import InputError
+
+HERE = Path(__file__).parent
+SALT = "s"
+
+pytestmark = pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
+
+HEAD = """
+title = "Small"
+[score]
+delay = "20 ms"
+loss = "2 %"
+starves = 0.5
+weights = { throughput = 1, delay = 1, loss = 1, fairness = 2 }
+[draws]
+quick = 1
+medium = 2
+full = 3
+[[families]]
+"""
+ALONE = """
+id = "alone"
+counts = ["throughput", "delay", "loss"]
+[families.scenario]
+duration = "3 s"
+network.bottleneck = { rate = { from = "8 Mbit/s", to = "16 Mbit/s" }, delay = { from = "20 ms", to = "40 ms" } }
+flows = [{ congestion_control = "@" }]
+"""
+ALIKE = """
+id = "alike"
+counts = ["throughput", "delay", "fairness"]
+[families.scenario]
+duration = "8 s"
+network.bottleneck = { rate = "8 Mbit/s", delay = "30 ms", queue = { kind = "drop-tail", limit = "1 BDP" } }
+flows = [{ congestion_control = "@" }, { congestion_control = "@", start = "2 s" }]
+"""
+
+
+def task(family: str) -> Task:
+    return read(HEAD + family, "small")
+
+
+def entry(name: str, place: Path) -> Entry:
+    file = shutil.copy(HERE / "cheaters" / name, place)
+    _files.give_leave()
+    return Entry(controller=f"{file}:Cheater" if name.endswith(".py") else str(file))
+
+
+def table(family: str, one: Entry, out: Path, *off: str) -> dict[str, Standing]:
+    made = play(Plan(task=task(family), entries=[one], salt=SALT, draws=1, off=frozenset(off)), out, 1)
+    return {"cheater" if s.entry.is_own else s.entry.name: s for s in made.standings}
+
+
+def test_who_knows_the_draws_of_a_table_beside_is_refused(tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    (before / "draws").mkdir(parents=True)
+    (before / "arena.json").write_text("{}", encoding="utf-8")
+    for draw in drawn(task(ALONE), SALT, 1):
+        (before / "draws" / f"{draw.id}.toml").write_text(draw.scenario("cubic", {}).to_toml(), encoding="utf-8")
+    one = entry("oldhand.py", tmp_path)
+    with pytest.raises(InputError, match=r"found that it reads .*; allowed: no file of a table of the arena"):
+        table(ALONE, one, tmp_path / "out")
+    found = table(ALONE, one, tmp_path / "off", "fence")
+    assert found["cheater"].rank < found["reno"].rank
+
+
+def test_who_changes_the_store_of_the_judge_finds_it_shut(tmp_path: Path) -> None:
+    one = entry("saboteur.py", tmp_path)
+    for place, off in (("out", ()), ("off", ("fence",))):
+        table(ALONE, one, tmp_path / place, *off)
+        found = table(ALONE, one, tmp_path / place, *off)  # the same command again, from what is there
+        assert found["cheater"].why == ""
+        assert (found["cheater"].rank == 1) == bool(off)
+        shutil.rmtree(tmp_path / place)
+
+
+@pytest.mark.parametrize("name", ["conspirator.c", "conspirator.py"])
+def test_connections_that_talk_to_each_other_do_not_repeat(name: str, tmp_path: Path) -> None:
+    one = entry(name, tmp_path)
+    found = table(ALIKE, one, tmp_path / "out")
+    assert "do not repeat" in found["cheater"].why
+    assert found["reno"].why == ""
+    found = table(ALIKE, one, tmp_path / "off", "apart")
+    assert found["cheater"].why == ""
+    assert found["cheater"].rank < found["reno"].rank
+
+
+def test_a_second_process_cannot_be_had(tmp_path: Path) -> None:
+    one = entry("accomplice.c", tmp_path)
+    found = table(ALONE, one, tmp_path / "out")
+    assert found["cheater"].rank == 3
+    found = table(ALONE, one, tmp_path / "off", "fence")
+    assert found["cheater"].why == ""
+    assert found["cheater"].rank < found["reno"].rank
+
+
+PROBE = """
+import os, signal, socket, subprocess, sys
+
+class Probe:
+    def on_control(self, window, ack):
+        window.cwnd = 20
+
+    def on_congestion_event(self, window, in_flight):
+        return max(window.cwnd, 2)
+
+def generator():
+    yield sys._getframe()
+
+def refused(way):
+    try:
+        way()
+    except OSError:
+        return
+    raise RuntimeError(f"{way.__name__} is open")
+
+def parent(): open(f"/proc/{os.getppid()}/cmdline").read()
+def written(): open(__file__ + ".new", "w")
+def removed(): os.unlink(__file__)
+def forked(): os.fork()
+def program(): subprocess.run(["true"])
+def heard(): signal.signal(signal.SIGUSR1, print)
+def connected(): socket.socket()
+def killed(): os.kill(os.getppid(), 0)
+def told():
+    if "ackclock" in " ".join([*sys.argv, *sys.orig_argv]):
+        raise RuntimeError("argv tells which process this is")
+    raise OSError
+
+for way in (written, removed, forked, program, heard, connected, killed, told):
+    refused(way)
+if LANDLOCK:
+    refused(parent)
+"""
+
+
+def test_nothing_but_memory_and_threads_is_open_while_loading(tmp_path: Path) -> None:
+    import ctypes
+
+    has = ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+    (tmp_path / "probe.py").write_text(PROBE.replace("LANDLOCK", str(has)), encoding="utf-8")
+    _files.give_leave()
+    found = table(ALONE, Entry(controller=f"{tmp_path / 'probe.py'}:Probe"), tmp_path / "out")
+    assert found["cheater"].why == ""
