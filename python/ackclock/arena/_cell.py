@@ -264,7 +264,7 @@ def _looked(one: OwnClass, place: Path, *, fenced: bool) -> dict[str, Any]:
         give_leave()
         one.prepare(place)
         if fenced and _seal.can():
-            # what is read here is written down, and may be read in runs
+            # files that are read here are written down, and may be read in runs
             anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
             _seal.fence([*anywhere, place], signals=one.is_compiled)
         check(one.load(), closed_loop=False)

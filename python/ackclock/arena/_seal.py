@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 __all__ = ["can", "end_with_parent", "fence", "prepared", "shut"]
 
@@ -62,7 +63,7 @@ _WRITES = 0o3 | 0o100 | 0o1000 | 0o2000
 _X32 = 0x4000_0000
 """Bit of the numbers of another set of calls (x32), which must not be a way around."""
 
-_LOADING_X86_64 = {
+_LOADING_X86_64: dict[str, Any] = {
     "clone": 56, "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
     # clone3, openat2: the C library then takes the older call, whose arguments a filter can see
     "unknown": (435, 437),
@@ -75,7 +76,7 @@ _LOADING_X86_64 = {
         87, 263, 88, 266, 90, 91, 268, 452, 92, 93, 94, 260, 132, 235, 261, 280, 133, 259, 188, 189, 190, 197, 198, 199, 161, 165, 166, 155, 272, 308,
     ),
 }  # fmt: skip
-_LOADING_AARCH64 = {
+_LOADING_AARCH64: dict[str, Any] = {
     "clone": 220, "prlimit": 261, "rt_sigaction": 134, "open": {56: 2}, "unknown": (435, 437),
     "refused": (
         221, 281, 117, 270, 271, 129, 130, 434, 438, 440, 198, 199, 203, 194, 196, 180, 425, 280, 282, 241, 45, 46, 47, 38, 276, 34, 37, 35, 36, 52, 53, 452, 55, 54,
@@ -139,7 +140,7 @@ def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[
     try:
         read = _EXECUTE | _READ_FILE | _READ_DIR
         for place, rights in (*((f, read) for f in files), *((f, _READ_DIR) for f in folders)):
-            with suppress(OSError):  # what is not there cannot be read
+            with suppress(OSError):  # a file that is not there cannot be read
                 opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
                 try:
                     allowed = rights if os.path.isdir(place) else rights & ~_READ_DIR
@@ -176,12 +177,12 @@ def _loading(*, signals: bool) -> bytes:
     add(_LOAD, _NUMBER)
     add(_ANY, _X32, 0, 1)
     add(_RETURN, _EPERM)
-    if_bits(known["clone"], 0, _CLONE_THREAD, _ALLOW, _EPERM)  # type: ignore[arg-type]
-    if_bits(known["prlimit"], 0, 0xFFFF_FFFF, _EPERM, _ALLOW)  # type: ignore[arg-type]
-    for call, at in known["open"].items():  # type: ignore[attr-defined]
+    if_bits(known["clone"], 0, _CLONE_THREAD, _ALLOW, _EPERM)
+    if_bits(known["prlimit"], 0, 0xFFFF_FFFF, _EPERM, _ALLOW)
+    for call, at in known["open"].items():
         if_bits(call, at, _WRITES, _EPERM, _ALLOW)
-    answers = dict.fromkeys(known["unknown"], _ENOSYS)  # type: ignore[attr-defined]
-    answers |= dict.fromkeys(known["refused"], _EPERM)  # type: ignore[attr-defined]
+    answers = dict.fromkeys(known["unknown"], _ENOSYS)
+    answers |= dict.fromkeys(known["refused"], _EPERM)
     if not signals:
         answers[known["rt_sigaction"]] = _EPERM
     for call, answer in answers.items():

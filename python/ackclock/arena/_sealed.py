@@ -164,7 +164,7 @@ class _Process:
         finally:
             for one in given:
                 os.close(one)
-        # what was read when it was looked at may be read again
+        # files that were read when it was looked at may be read again
         self._send(
             pickle.dumps((tuple(owned), [] if looks else [path for one in owned for path in own.remembered(one)]))
         )
@@ -179,7 +179,7 @@ class _Process:
             said, why = self.hear(WALL_S * len(task.runs))
         except (
             InputError
-        ) as error:  # it loaded when it was looked at, and does not here: its own runs have failed, and nobody else's
+        ) as error:  # code that loaded when it was looked at, and does not here, has failed in its own runs, and in nobody else's
             return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
@@ -237,7 +237,7 @@ class _Process:
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
-        shutil.rmtree(self._place, ignore_errors=True)  # its fence leaves it no way to do so
+        shutil.rmtree(self._place, ignore_errors=True)  # the fence leaves the process no way to do so
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
