@@ -115,7 +115,7 @@ class OwnClass:
             _native.prepare(self.file, self.options, self.digest, folder, apart=apart)
 
     def copies(self, count: int) -> Callable[..., Any]:
-        """What makes its instances, each in turn by another copy of the file's module: what modules and classes of the file hold is shared by few.
+        """Function that makes its instances, each in turn by another copy of the file's module: what modules and classes of the file hold is shared by few.
 
         Parameters
         ----------

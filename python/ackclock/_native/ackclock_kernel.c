@@ -372,7 +372,7 @@ static void restore_outside(void) {}
 /* The connection whose variables are in place. */
 static struct connection *placed OURS;
 
-static void swap(struct connection *c, bool out)
+static void exchange(struct connection *c, bool out)
 {
 	for (int i = 0; i < 2; i++)
 		if (c->own[i])
@@ -384,8 +384,8 @@ static void put_in_place(struct connection *c)
 	if (placed == c || !(c->own[0] || c->own[1]))
 		return;
 	if (placed)
-		swap(placed, true);
-	swap(placed = c, false);
+		exchange(placed, true);
+	exchange(placed = c, false);
 }
 
 /* Variables as those of another connection are; NULL: as module_init left them. */

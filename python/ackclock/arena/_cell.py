@@ -96,12 +96,14 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
             _written(back, json.dumps(_looked(owned[0], Path(place), fenced="fence" in guards)).encode())
             return
         bounded = _bound() if "memory" in guards else lambda: None
-        wrong = _fenced(owned[0], read, Path(place), fenced="fence" in guards, apart=apart)
+        wrong = _fenced(owned, read, Path(place), fenced="fence" in guards, apart=apart)
         box: list[Any] = []
         ready, never = _thread.allocate_lock(), _thread.allocate_lock()
         ready.acquire()
         never.acquire()
-        _thread.start_new_thread(_worker(given, back, guards, box, ready, bounded, compiled=owned[0].is_compiled), ())
+        _thread.start_new_thread(
+            _worker(given, back, guards, box, ready, bounded, compiled=any(one.is_compiled for one in owned)), ()
+        )
         try:
             if wrong is not None:
                 raise wrong
@@ -115,18 +117,23 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
         os._exit(1)
 
 
-def _fenced(one: OwnClass, read: Sequence[str], place: Path, *, fenced: bool, apart: bool) -> AckclockError | None:
+def _fenced(
+    owned: Sequence[OwnClass], read: Sequence[str], place: Path, *, fenced: bool, apart: bool
+) -> AckclockError | None:
     """Compile, and put the fence; what is wrong with the file."""
     from ackclock._files import give_leave
 
     give_leave()
     try:
-        one.prepare(place, apart=apart)
+        for one in owned:
+            one.prepare(place, apart=apart)
     except AckclockError as error:
         return error
     if fenced and _seal.can():
-        files = own.remembered(one) if one.is_compiled else read
-        _seal.fence([*_installed(), place, one.file, *files], folders=[Path(one.file).parent], signals=one.is_compiled)
+        files = [path for one in owned for path in (one.file, *(own.remembered(one) if one.is_compiled else ()))]
+        folders = [Path(one.file).parent for one in owned]
+        signals = any(one.is_compiled for one in owned)
+        _seal.fence([*_installed(), place, *files, *read], folders=folders, signals=signals)
     return None
 
 

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["can", "end_with_parent", "fence", "prepared", "shut"]
+__all__ = ["can", "end_with_parent", "fence", "missing", "prepared", "shut"]
 
 _ALLOW, _KILL, _EPERM = 0x7FFF_0000, 0x8000_0000, 0x0005_0001
 _LOAD, _EQUAL, _ANY, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -57,6 +57,8 @@ _AARCH64 = {
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 _ENOSYS = 0x0005_0026
+_NOTHING = 0x0005_0000
+"""Answer of a call that is said to be done, and is not: libraries such as Polars end where they may have no handler of a signal."""
 _CLONE_THREAD = 0x1_0000
 _WRITES = 0o3 | 0o100 | 0o1000 | 0o2000
 """Bits of open: not only for reading, O_CREAT, O_TRUNC, O_APPEND."""
@@ -104,6 +106,16 @@ def can() -> bool:
         return False
 
 
+@cache
+def missing() -> str:
+    """Which wall this machine does not have, for people; empty if it has both."""
+    if not can():
+        return "without a filter of system calls, which this machine does not have: own code could do anything"
+    if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # asks for the version
+        return "without Landlock, which this kernel does not have: while it was loaded, own code could read any file"
+    return ""
+
+
 def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), signals: bool) -> None:
     """Put the fence around this process; the thread that calls, and those that it makes, read no other files.
 
@@ -114,7 +126,7 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), si
     folders
         Folders of which only the names in them may be read.
     signals
-        Whether code may have handlers of signals; a handler of Python is handed a frame.
+        Whether code has handlers of signals; a handler of Python would be handed a frame. Without, one that is set is never called.
 
     Raises
     ------
@@ -135,7 +147,7 @@ def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), si
 def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[str | Path]) -> None:
     handled = struct.pack("Q", _HANDLED)
     rules = libc.syscall(_LANDLOCK, handled, len(handled), 0)
-    if rules < 0:  # a kernel without it
+    if rules < 0:  # a kernel without it (`missing`)
         return
     try:
         read = _EXECUTE | _READ_FILE | _READ_DIR
@@ -184,7 +196,7 @@ def _loading(*, signals: bool) -> bytes:
     answers = dict.fromkeys(known["unknown"], _ENOSYS)
     answers |= dict.fromkeys(known["refused"], _EPERM)
     if not signals:
-        answers[known["rt_sigaction"]] = _EPERM
+        answers[known["rt_sigaction"]] = _NOTHING
     for call, answer in answers.items():
         add(_EQUAL, call, 0, 1)
         add(_RETURN, answer)
@@ -220,15 +232,24 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
     return shut
 
 
-def shut(process: int) -> bool:
-    """Whether the kernel says that each thread of a process is behind a filter."""
-    try:
+def shut(process: int, filters: int) -> bool:
+    """Whether the kernel says that each thread of a process is behind so many filters more than this process. A kernel before 5.9 tells only whether there is one."""
+    wanted = _filters(Path("/proc/self")) + filters
+    has = []
+    with suppress(OSError):  # the process has ended
         for thread in Path(f"/proc/{process}/task").iterdir():
-            if "\nSeccomp:\t2\n" not in (thread / "status").read_text("ascii", "replace"):
-                return False
-    except OSError:  # the process has ended
-        return False
-    return True
+            with suppress(OSError):  # the thread has ended
+                has.append(_filters(thread))
+    return bool(has) and min(has) >= wanted
+
+
+def _filters(about: Path) -> float:
+    """Number of filters around a thread. A kernel that does not count them has as many as are asked for."""
+    lines = (about / "status").read_text("ascii", "replace").splitlines()
+    told = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    if told.get("Seccomp") != "2":
+        return 0
+    return float(told.get("Seccomp_filters", "inf"))
 
 
 def end_with_parent() -> None:

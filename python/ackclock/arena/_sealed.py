@@ -148,7 +148,8 @@ class _Process:
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
     ) -> None:
-        self._seals, self._looked = "seal" in guards and _seal.can(), False
+        self._filters = sum(wall in guards.split() for wall in ("fence", "seal")) if _seal.can() else 0
+        self._looked = False
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
         if page >= 0:
             os.ftruncate(page, _wall.SIZE)
@@ -177,17 +178,16 @@ class _Process:
         self._send(marshal.dumps(what))
         try:
             said, why = self.hear(WALL_S * len(task.runs))
-        except (
-            InputError
-        ) as error:  # code that loaded when it was looked at, and does not here, has failed in its own runs, and in nobody else's
+        except InputError as error:
+            # runs of code that loads when it is looked at, and not here, have failed; those of others go on
             return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
         if said.get("token") != token:
             return None, FORGED
-        if self._seals and not self._looked:
-            if not _seal.shut(self._process.pid):
-                return None, "own code: found no filter around its process; allowed: the one that is put there"
+        if self._filters and not self._looked:
+            if not _seal.shut(self._process.pid, self._filters):
+                return None, "own code: found a filter less around its process; allowed: those that are put there"
             self._looked = True
         return _read(said, len(task.runs)), ""
 

@@ -442,7 +442,7 @@ class _Game:
         # runs that are made again are kept under a name of their own, so that they are made at all
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
-            engine=f"{engine_identity()}/again" if again else None,
+            engine=f"{engine_identity()}/again" if again else None, unmixed=True,
         )  # fmt: skip
         heading = "the same runs again, in other processes" if again else "runs"
 
@@ -474,8 +474,10 @@ class _Game:
         order = list(reversed(range(len(self._cells))))
         _, digests, failed = self._made(store, executor, (), "again", order)
         for n, (i, draw, _) in enumerate(self._cells):
-            if digests[n] != found[i][draw.id].digest and not self.unsure[i]:
+            before = found[i][draw.id]
+            if digests[n] != before.digest and not self.unsure[i]:
                 said = f": made again, it ended: {failed[n]}" if failed[n] else UNSURE
+                said = f": the first time it ended: {before.failed}" if before.failed else said
                 self.unsure[i] = f"its runs do not repeat ({draw.id}, seed {draw.seed}){said}"
 
     def _searched(self, executor: Sealed) -> list[tuple[int, Draw, Row, Any]]:

