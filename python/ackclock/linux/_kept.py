@@ -120,7 +120,7 @@ def remove(names: Sequence[str]) -> list[str]:
 
 
 def unused() -> list[str]:
-    """Folders and guest programs that no kernel with a name, and not the current one, needs."""
+    """Folders and guest programs that no kernel with a name, and not the current one, needs; and sources of other versions of ours."""
     here = _cache.folder()
     every = kept()
     used = [one for one in every if _is_used(one)]
@@ -130,7 +130,8 @@ def unused() -> list[str]:
         # a copy with patches is made of the tree of the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
         found += sorted(place.name for kind in TREES for place in here.glob(kind) if place.name not in needed)
-    guest = f"guest-{_cache.guest_key()}"
+    guest, ours = f"guest-{_cache.guest_key()}", _cache.repository().parent.name
+    found += sorted(place.name for place in here.glob("ours-*") if place.name != ours)
     return found + sorted(file.name for file in here.glob("guest-*") if file.name != guest)
 
 

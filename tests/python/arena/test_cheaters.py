@@ -1,6 +1,5 @@
-"""Those who cheat lose: each is caught or scores below Reno, and wins where the trap that it runs into is off. Nobody honest is accused.
-
-A cheater is a file of `cheaters/`. `test_loading.py` has four more that begin while they are loaded, or talk among themselves, and `test_sealed.py` two, in C.
+"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No
+honest entry is accused. Each file of `cheaters/` is one cheater; `test_loading.py` has the four that begin while they are loaded or talk among themselves, and `test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SALT = "s"
 pytestmark = pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 
 CHEATERS = {
-    # name: families of cheats.toml, trap, what is said of it (empty: it has a score, below Reno's)
+    # cheater: (families of cheats.toml, trap, message about it; an empty message means a score below Reno's)
     "by_rate": ("alone", "held-out", ""),
     "memoriser": ("alone", "held-out", ""),
     "clock": ("alone", "twice", "do not repeat"),
@@ -50,13 +49,13 @@ CHEATERS = {
 
 
 def cut(family: str) -> Task:
-    """The task for cheaters, with one family."""
+    """Return the cheaters' task restricted to one family."""
     head, *parts = (HERE / "cheats.toml").read_text("utf-8").split("[[families]]")
     return read("[[families]]".join([head, *(part for part in parts if f'id = "{family}"' in part)]), "cheats")
 
 
 class Listener:
-    """A controller that notes the seed that it is told."""
+    """Controller that notes the seed that it receives."""
 
     told = 0
 
@@ -71,7 +70,9 @@ class Listener:
 
 
 def known(task: Task) -> dict[str, Any]:
-    """What somebody can know of the public draws: the window that is best in each, by its rate and by the connection's seed."""
+    """Return what an entry can know of the public draws: the best window of each, by rate and by the connection's
+    seed.
+    """
     seeds, rates = {}, []
     for draw in drawn(task, PUBLIC, DRAWS):
         keys = {**draw.keys, "duration": "0.3 s"}
@@ -87,7 +88,7 @@ def known(task: Task) -> dict[str, Any]:
 
 
 def table(name: str, place: Path, off: str = "") -> dict[str, Standing]:
-    """Who stands where: the cheater under "cheater", CUBIC and Reno."""
+    """Return the table of three entries: the cheater as "cheater", CUBIC and Reno."""
     family = CHEATERS[name][0]
     task = cut(family)
     file = shutil.copy(HERE / "cheaters" / f"{name}.py", place)
@@ -117,7 +118,7 @@ def test_it_loses_and_wins_where_its_trap_is_off(name: str, tmp_path: Path) -> N
 
 
 def test_who_takes_the_lock_out_of_the_door_is_seen_from_outside(tmp_path: Path) -> None:
-    """The kernel tells the judge whether there is a filter, whatever the process says."""
+    """The kernel tells the judge how many filters the process has, so the process cannot hide that one is missing."""
     assert "found a filter less around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
 
 
@@ -192,7 +193,7 @@ def probed(text: str, place: Path) -> Standing:
 
 
 def test_no_way_leads_from_a_controller_to_its_judge(tmp_path: Path) -> None:
-    """Frames, objects, hooks of the interpreter, other processes."""
+    """Checked: frames, objects, hooks of the interpreter and other processes."""
     assert probed(PROBE, tmp_path).why == ""
 
 
@@ -202,14 +203,14 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", ["alone", "beside"])
 def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
-    """Two controllers of the examples, which are classes of Python, and built-in ones."""
+    """Entries: two Python controllers of the examples, and built-in ones."""
     own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
     assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
 
 
 @pytest.mark.deep
 def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
-    """The controllers in C and Rust of the examples and the pages, beside one of Python: their runs are never in one process."""
+    """Entries: the controllers in C and Rust of the examples and the pages, and one in Python."""
     sys.path.append(str(ROOT / "tools"))
     from arena import entries
 
@@ -219,7 +220,7 @@ def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
 
 
 def accused(names: list[str], family: str, place: Path) -> list[str]:
-    """Of whom something is said, and who starves others without being known for it."""
+    """Entries about which something is said, or that starve others without being known for it."""
     _files.give_leave()
     plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
     standings = play(plan, place / "out", 1).standings

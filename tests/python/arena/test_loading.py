@@ -1,4 +1,4 @@
-"""Those who cheat before their first run, while they are loaded, and those whose connections talk to each other: each loses, and wins where its trap is off."""
+"""Tests that cheaters lose that begin before their first run, while they are loaded, or whose connections talk to each other; each wins where its trap is off."""
 
 from __future__ import annotations
 

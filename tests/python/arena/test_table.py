@@ -1,4 +1,4 @@
-"""The table that comes with us: its page is what the files say, and the files agree with one another."""
+"""Tests for the published arena table: its page shows what its files contain, and the files are consistent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_page_is_what_the_files_say() -> None:
 
 @pytest.mark.parametrize("task", built_in())
 def test_rows_are_of_the_digests_beside_them(task: str) -> None:
-    """Scores come of the terms, hashes of the digests, and the task is the one that comes with us."""
+    """Scores follow from the terms, hashes from the digests, and the task is the shipped one."""
     said, asked = table(task), load(task)
     assert said["task"]["digest"] == asked.digest
     rows = {row[2]: row for row in ROWS if row[0] == task}

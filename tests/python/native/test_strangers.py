@@ -1,4 +1,6 @@
-"""What modules that live out of Linux's tree ask for: both forms of operations, versions, counters, flags, texts, what they print."""
+"""Tests for what modules outside Linux's tree need: both forms of operations, versions, counters, flags, texts, printed
+output.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ static void heard(struct sock *sk, const struct ack_sample *s)
     assert all(sum_ == in_flight for sum_, in_flight, _, _ in rows[1:])
     sent, again = done.flows["sent_packets"][0], done.flows["retransmissions"][0]
     assert again > 5
-    assert abs(rows[-1][2] - sent) <= 30  # what left after the last ACK, and the handshake
+    assert abs(rows[-1][2] - sent) <= 30  # segments sent after the last ACK, and the handshake
     assert abs(rows[-1][3] - again) <= 2
 
 

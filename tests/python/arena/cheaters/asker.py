@@ -1,4 +1,6 @@
-"""Asks itself an easier question: while it is loaded it changes what reads the task, so that its runs are on a path of ten times the rate."""
+"""Makes its task easier: while it is being imported, it changes the reader of the task so that its own runs have ten
+times the rate.
+"""
 
 import marshal
 import re

@@ -1,4 +1,4 @@
-"""Keeps a diary on disk, where a later run finds what an earlier one has learned. Where it cannot write, it sulks."""
+"""Writes what it learned to disk, where a later run reads it. It performs badly on purpose if it cannot write."""
 
 import os
 from pathlib import Path
