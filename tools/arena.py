@@ -173,7 +173,7 @@ def costs() -> None:
         heads=("task", "tier", "reached", "runs", "CPU, s", "runs a second of CPU", "with the tiers before, s"),
         rows=rows,
         seeds="drawn from the salt costs",
-        notes=("A run is a scenario of 10 to 60 s, or one of a search of the family `adversary`. Compiling, loading and scoring are in the CPU time.",),
+        notes=("A run is a scenario of 20 to 60 s, or one of a search of the family `adversary`. Compiling, loading and scoring are in the CPU time.",),
     )  # fmt: skip
 
 
