@@ -121,13 +121,9 @@ class Campaign:
     time_limit_s
         CPU seconds; a run that takes more fails.
     engine
-<<<<<<< HEAD
-        Identity of what makes the runs; None: this engine.
-    unmixed
-        A task holds runs of the same own code, or of none: no such code is in the process of another's runs.
-=======
         Identity of the engine that makes the runs; None: this one.
->>>>>>> main
+    unmixed
+        Whether a task holds runs of the same own code, or of none, so that no such code is in the process of another's runs.
     """
 
     def __init__(
