@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ackclock import _link, report
 from ackclock.arena import _seal
@@ -15,6 +15,9 @@ from ackclock.arena.game import REFERENCE, Entry, Row, Standing, Table
 from ackclock.arena.task import TERMS, Task
 from ackclock.plot import Figure
 from ackclock.text import csv
+
+if TYPE_CHECKING:
+    from ackclock.arena.confirm import Verdict
 
 SCHEMA = "ackclock.arena/1"
 WRITTEN = ("arena.json", "report.html", "draws", "figures")
@@ -64,6 +67,22 @@ def to_json(table: Table) -> dict[str, Any]:
         "pairs": pairs,
         "standings": [_standing(standing) for standing in table.standings],
         "ahead": [list(row) for row in table.ahead],
+        **({"kernel": {name: _verdict(one) for name, one in table.verdicts.items()}} if table.verdicts else {}),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    rows = [
+        {"draw": row.draw.id, "score": verdict.scores[row.draw.id], "simulator": row.score, "terms": dict(verdict.terms[row.draw.id])}
+        for row in verdict.rows
+    ]  # fmt: skip
+    return {
+        "score": verdict.kernel if rows else None,
+        "simulator": verdict.simulator if rows else None,
+        "worst": verdict.worst if rows else None,
+        "left_to_others": verdict.left,
+        "rows": rows,
+        "why": verdict.why,
     }
 
 
@@ -175,6 +194,31 @@ def cells(standing: Standing) -> list[str]:
 HEAD = ("rank", "entry", "score", "95 % interval", "ahead of the next", "worst tenth", "left to CUBIC", "")
 
 
+OF_KERNEL = (
+    "entry",
+    "score on the kernel",
+    "in the simulator",
+    "worst tenth on the kernel",
+    "left to CUBIC there",
+    "draws",
+    "",
+)
+
+
+def kernel_cells(table: Table) -> list[list[str]]:
+    """Rows of the kernel's verdicts, in the table's order."""
+    rows = []
+    for standing in table.standings:
+        found = table.verdicts.get(standing.entry.name)
+        if found is None:
+            continue
+        numbers = [found.kernel, found.simulator, found.worst] if found.rows else [None] * 3
+        left = "–" if found.left is None else f"{100 * found.left:.0f} %"
+        why = next((f"{draw}: {said}".removeprefix(": ") for draw, said in found.why.items()), "")
+        rows.append([standing.entry.name, *map(number, numbers), left, str(len(found.rows)), why])
+    return rows
+
+
 def page(table: Table) -> report.Page:
     """The report as a value."""
     plan = table.plan
@@ -188,6 +232,8 @@ def page(table: Table) -> report.Page:
         report.Section(title="Table", blocks=(body, pareto(table))),
         report.Section(title="Families", blocks=(_families(table),)),
     ]
+    if table.verdicts:
+        sections.append(report.Section(title="Verdict of the Linux kernel", blocks=(_of_kernel(table),)))
     for standing in listed(table):
         sections.append(report.Section(title=f"{standing.entry.name}: worst and best", blocks=_extremes(standing)))
     sections.append(report.Section(title="How it is scored", blocks=(report.items(rules(plan.task)),)))
@@ -200,6 +246,17 @@ def page(table: Table) -> report.Page:
         facts=_facts(table),
         command=command(table),
         beside="arena.json has every number and digest; draws/ has the scenarios of the lists, which run as they stand; figures/ has the numbers of the figure.",
+    )
+
+
+def _of_kernel(table: Table) -> report.Table:
+    return report.Table(
+        caption="The same draws over the same links, with the kernel in the hosts; both scores are of the draws that it can play, without the family adversary.",
+        header=OF_KERNEL,
+        rows=tuple(
+            tuple(report.TableCell(text=c, kind="text" if i == 6 else "" if i else "head") for i, c in enumerate(row))
+            for row in kernel_cells(table)
+        ),
     )
 
 

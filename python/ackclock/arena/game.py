@@ -22,6 +22,7 @@ from ackclock.arena.task import PUBLIC, Draw, Task, drawn
 from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
 
 if TYPE_CHECKING:
+    from ackclock.arena.confirm import Verdict
     from ackclock.attack.runs import Others
     from ackclock.judge.intervals import Estimate
     from ackclock.scenario import Scenario
@@ -227,6 +228,8 @@ class Table:
         How probably entry i is ahead of entry j, of those with a rank, in their order.
     runs, seconds, cpu_s
         Runs made now, what they took, and CPU seconds of this process and its children.
+    verdicts
+        What the Linux kernel says of each entry, by name; empty if it was not asked.
     """
 
     plan: Plan
@@ -235,6 +238,7 @@ class Table:
     runs: int = 0
     seconds: float = 0.0
     cpu_s: float = 0.0
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
     def ranked(self) -> list[Standing]:

@@ -6,6 +6,7 @@ import json
 import secrets
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 from ackclock import _files
 from ackclock.cli import _terminal
 from ackclock.cli._evaluate import PREFIXES, checked, resolved
-from ackclock.cli._options import NOTHING, Jobs, Json, file_name, whole_number
+from ackclock.cli._options import NOTHING, Jobs, Json, file_name, use, whole_number
 from ackclock.cli._sweep import stoppable
 from ackclock.errors import InputError, one_of, quote
 
@@ -79,6 +80,10 @@ def run(
         Path | None,
         typer.Option(parser=file_name, metavar="DIR", help="Folder of report and runs (default: TASK.arena)."),
     ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Play the draws in this Linux kernel, too (`linux build --name NAME`)."),
+    ] = None,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
@@ -102,7 +107,14 @@ def run(
         task=wanted, entries=entries, salt="public" if public else salt or _kept_salt(folder) or secrets.token_hex(8),
         draws=draws or wanted.draws[tier],
     )  # fmt: skip
+    if kernel is not None:
+        from ackclock import linux
+
+        use(kernel)
+        linux.installed()  # before the runs of the table
     table = played(plan, folder, jobs)
+    if kernel is not None:
+        table = _confirmed(table)
     place = files.write(table, folder)
     if as_json:
         _terminal.show_json(files.to_json(table))
@@ -222,6 +234,13 @@ def played(plan: Any, folder: Path, jobs: int | None) -> Table:
         return stoppable(lambda: play(plan, folder, jobs or _terminal.cpus(), tell=tell_, stop=stop), stop)
 
 
+def _confirmed(table: Table) -> Table:
+    from ackclock.arena.confirm import ask
+
+    with _terminal.progress() as tell_:
+        return replace(table, verdicts=ask(table, tell=tell_))
+
+
 def entries_of(names: list[str]) -> list[Entry]:
     """The entries that options name."""
     from ackclock.arena import Entry
@@ -253,6 +272,13 @@ def tell(table: Table) -> None:
     for standing in table.standings:
         shown.add_row(*files.cells(standing))
     _terminal.show(shown)
+    if table.verdicts:
+        shown = Shown()
+        for i, head in enumerate(files.OF_KERNEL):
+            shown.add_column(head, justify="left" if i in (0, 6) else "right", overflow="fold")
+        for row in files.kernel_cells(table):
+            shown.add_row(*row)
+        _terminal.show(shown)
     _terminal.say(files.conclusion(table))
 
 

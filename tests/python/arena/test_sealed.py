@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,24 @@ def test_what_asks_the_system_ends_its_run(tmp_path: Path) -> None:
     (tmp_path / "off").mkdir()
     off = standing(CALLER, tmp_path / "off", off=frozenset({"seal"}))
     assert off.rank is not None
+
+
+BEGINS = """
+import _thread, os, time
+from ackclock.arena import _seal
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+reads, writes = os.pipe()
+shut = _seal.prepared(reads=reads, writes=writes)
+for _ in range(50):
+    _thread.start_new_thread(time.sleep, (0.01,))
+shut()
+time.sleep(0.05)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
+def test_a_thread_that_begins_while_the_filter_is_put_up_lives() -> None:
+    """The library of each module in C starts one, and on a busy machine it makes its first calls behind the filter."""
+    done = subprocess.run([sys.executable, "-c", BEGINS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

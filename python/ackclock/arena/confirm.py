@@ -1,0 +1,137 @@
+"""Verdict of the Linux kernel on the entries of a table: the same draws over the same links, with the kernel in the hosts, scored as the simulator's runs are.
+
+The family `adversary` is left out, whose searches are thousands of runs. What the kernel cannot do is said, by entry and by draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ackclock.arena.rank import worst
+from ackclock.arena.score import combined, frames, terms
+from ackclock.errors import InputError, ScenarioError, UnavailableError
+
+if TYPE_CHECKING:
+    from ackclock import Scenario
+    from ackclock.arena.game import Row, Standing, Table
+
+__all__ = ["Verdict", "ask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Answers of the kernel on one entry.
+
+    Parameters
+    ----------
+    rows
+        The simulator's rows of the draws that the kernel could play.
+    terms
+        By draw: the terms of the kernel's run.
+    scores
+        By draw: their score, 0 to 1.
+    why
+        By draw: what the kernel cannot do; under "" what keeps it from the entry.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    terms: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kernel(self) -> float:
+        """Mean of the means of families on the kernel, 0 to 100."""
+        return _mean(self.families(kernel=True))
+
+    @property
+    def simulator(self) -> float:
+        """The same of the simulator, on the same draws."""
+        return _mean(self.families(kernel=False))
+
+    @property
+    def worst(self) -> float:
+        """Mean of the lowest tenth of the draws on the kernel, 0 to 100."""
+        return worst(self.families(kernel=True))
+
+    @property
+    def left(self) -> float | None:
+        """Share that CUBIC beside it gets on the kernel, of what it gets beside another CUBIC; None where no family asks."""
+        values = [told["others"] for told in self.terms.values() if "others" in told]
+        return sum(values) / len(values) if values else None
+
+    def families(self, *, kernel: bool) -> dict[str, list[float]]:
+        """Family -> score of each draw, 0 to 1."""
+        found: dict[str, list[float]] = {}
+        for row in self.rows:
+            found.setdefault(row.draw.family.id, []).append(self.scores[row.draw.id] if kernel else row.score)
+        return found
+
+
+def ask(table: Table, *, tell: Callable[[str, float], None] = lambda *_: None) -> dict[str, Verdict]:
+    """Play the draws of a table on the kernel that runs use, with each entry that it can run.
+
+    Parameters
+    ----------
+    table
+        Its entries and draws.
+    tell
+        Told what is done, and which share of it.
+
+    Returns
+    -------
+    dict
+        Verdict by the entry's name.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no such kernel.
+    """
+    from ackclock import linux
+    from ackclock.arena.game import REFERENCE
+
+    linux.installed()
+    task = table.plan.task
+    ordered = sorted(table.standings, key=lambda s: s.entry.controller != REFERENCE)
+    references: dict[str, dict[str, Any]] = {}
+    verdicts: dict[str, Verdict] = {}
+    for n, standing in enumerate(ordered):
+        tell(f"{n:,} of {len(ordered):,} entries on the kernel", n / len(ordered))
+        found = verdicts[standing.entry.name] = Verdict()
+        usual = verdicts[ordered[0].entry.name].why  # CUBIC comes first: all are compared with it
+        for row in _rows(standing):
+            if n and row.draw.id not in references:
+                found.why[row.draw.id] = usual.get(row.draw.id) or usual.get("") or "CUBIC has no run there"
+                continue
+            try:
+                run = _run(row.draw.scenario(standing.entry.controller, standing.entry.options), row.draw.seed)
+            except (InputError, ScenarioError, UnavailableError) as error:
+                whole = not isinstance(error, ScenarioError) or error.key.endswith("congestion_control")
+                found.why["" if whole else row.draw.id] = str(error)
+                if whole:
+                    break
+                continue
+            references.setdefault(row.draw.id, run)
+            told = terms(task, row.draw, run, references[row.draw.id])
+            found.rows.append(row)
+            found.terms[row.draw.id] = told
+            found.scores[row.draw.id] = combined(task, told)
+    return verdicts
+
+
+def _rows(standing: Standing) -> list[Row]:
+    return [row for row in standing.rows if row.draw.keys and not row.failed]
+
+
+def _mean(families: Mapping[str, list[float]]) -> float:
+    return 100 * sum(sum(values) / len(values) for values in families.values()) / len(families) if families else 0.0
+
+
+def _run(scenario: Scenario, seed: int) -> dict[str, Any]:
+    """By the relay: with the kernel's own disciplines one-way delays are not told."""
+    from ackclock import linux
+
+    return frames(linux.run(scenario, seed=seed, network="relay"))
