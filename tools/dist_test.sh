@@ -12,7 +12,7 @@ sdist=$(ls dist/ackclock-*.tar.gz)
 "${PYTHON:-python3}" - "$wheel" <<'PY'
 import sys, zipfile
 names = zipfile.ZipFile(sys.argv[1]).namelist()
-for wanted in ("licenses/LICENSE-MIT", "licenses/LICENSE-APACHE", "licenses/THIRD-PARTY.txt", ".cyclonedx.json"):
+for wanted in ("ackclock/linux/sources.tar.xz", "licenses/LICENSE-MIT", "licenses/LICENSE-APACHE", "licenses/THIRD-PARTY.txt", ".cyclonedx.json"):
     if not any(name.endswith(wanted) for name in names):
         sys.exit(f"dist-test: {sys.argv[1]}: found no {wanted}")
 PY
@@ -36,6 +36,9 @@ pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
 same "$wheel" "$(digest)"
 empty "$work/venv/bin/ackclock" run mahimahi --set "duration=1 s" --report run.html --out run >/dev/null
 test -s "$work/run.html" -a -s "$work/run/flows.parquet"
+key='from ackclock.linux import _cache; print(_cache.guest_key())' # of the sources that the wheel holds packed
+[ "$(empty "$work/venv/bin/python" -c "$key")" = "$(.venv/bin/python -c "$key")" ] ||
+  { echo "dist-test: $wheel: other sources of the linux backend than here" >&2; exit 1; }
 for study in prr iw10 large-pipes pcc slow-start; do empty "$work/venv/bin/ackclock" study show "$study" >/dev/null; done
 
 # The profile that builds quickly: what is tested is that the archive has everything. Files of the archive have one old time, so cargo would take

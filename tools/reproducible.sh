@@ -16,6 +16,7 @@ for name in one another/deeper; do
     cd "$work/$name/source"
     # paths of the sources are in messages of panics
     export RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
+    "$top/.venv/bin/python" tools/linux_sources.py
     CARGO_TARGET_DIR="$work/$name/target" "$top/.venv/bin/maturin" build --quiet --profile "${REPRODUCIBLE_PROFILE:-quick}" --locked --out "$work/$name/out"
   )
   rm -rf "$work/$name/target"

@@ -10,7 +10,7 @@ from ackclock.errors import shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
+__all__ = ["count", "csv", "markdown", "printable", "rate", "seconds", "share", "xml"]
 
 NONE = "–"
 """Sign for something that did not happen."""
@@ -45,14 +45,27 @@ def seconds(value: Any) -> str:
     return f"{value:.3f} s" if value >= 1 else f"{value * 1e3:.2f} ms"
 
 
-def share(value: float) -> str:
+def count(value: int | None) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> count(24975), count(None)
+    ('24,975', '–')
+    """
+    return NONE if value is None else f"{value:,}"
+
+
+def share(value: float | None) -> str:
     """A share, in percent.
 
     Examples
     --------
-    >>> share(0.9734), share(0.0023), share(3.8e-7)
-    ('97 %', '0.23 %', 'less than 0.01 %')
+    >>> share(0.9734), share(0.0023), share(3.8e-7), share(None)
+    ('97 %', '0.23 %', 'less than 0.01 %', '–')
     """
+    if value is None:
+        return NONE
     percent = value * 100
     if 0 < percent < 0.01:
         return "less than 0.01 %"

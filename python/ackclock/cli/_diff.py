@@ -252,7 +252,8 @@ def _show(result: Comparison) -> None:
             + (f"; then {flow.text}" if flow.text else ", as all of it")
         )
     table = Table(title="agreement, flow 0", title_justify="left")
-    difference = "difference" if result.names == BACKENDS else f"{result.names[1]} minus {result.names[0]}"
+    mine, base = result.names if result.names == BACKENDS else result.names[::-1]
+    difference = f"{mine} minus {base}"
     for i, name in enumerate(("quantity", *result.names, difference)):
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in result.agreement:

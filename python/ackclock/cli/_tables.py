@@ -9,7 +9,7 @@ from ackclock._results.summary import dropped, failures, messages, players, quan
 from ackclock.cli import _terminal
 from ackclock.cli._sheet import SHOWN, Sheet
 from ackclock.errors import shown
-from ackclock.text import NONE, rate, seconds, share
+from ackclock.text import NONE, count, rate, seconds, share
 
 if TYPE_CHECKING:
     from ackclock._results.result import Run
@@ -50,9 +50,9 @@ def _flows(result: Run) -> Sheet:
         table.add_row(
             f"{row['flow']} {labels[row['group']]}",
             rate(row["goodput_bps"]),
-            f"{row['sent_packets']:,}",
-            f"{row['retransmissions']:,}",
-            f"{row['rtos']:,}",
+            count(row["sent_packets"]),
+            count(row["retransmissions"]),
+            count(row["rtos"]),
             seconds(row["mean_rtt_s"]),
             "failed" if row["failed"] and row["completion_s"] is None else seconds(row["completion_s"]),
         )
@@ -91,10 +91,10 @@ def _performance(result: Run, rows: list[dict[str, Any]]) -> Sheet:
         table.add_row(
             f"{row['number']} {name}" if row["of"] == "flow" else name,
             rate(row["goodput_bps"]),
-            NONE if row["share"] is None else share(row["share"]),
+            share(row["share"]),
             seconds(row["p95_rtt_s"]),
             seconds(row["p95_delay_s"]),
-            f"{row['dropped_packets']:,}",
+            count(row["dropped_packets"]),
             seconds(row["time_to_share_s"]),
         )
     table.say("goodput while a flow was open; of groups and of all, the sum of their flows")
@@ -120,7 +120,7 @@ def _transactions(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     for row in rows[:SHOWN]:
         times = (seconds(row[name]) for name in ("mean_s", "p50_s", "p95_s", "p99_s", "max_s"))
         table.add_row(
-            labels[row["group"]], f"{row['initial_window']}", f"{row['completed']:,}", f"{row['started']:,}", *times
+            labels[row["group"]], f"{row['initial_window']}", count(row["completed"]), count(row["started"]), *times
         )
     left = (
         sum(row["incomplete"] for row in rows),
@@ -140,7 +140,7 @@ def _conversations(_: Run, rows: list[dict[str, Any]]) -> Sheet:
     table = _table("conversations", ["flow", "step", "from", "messages", "arrived", "median", "95 %", "99 %"])
     for row in made[:SHOWN]:
         times = (seconds(row[f"latency_p{part}_s"]) for part in (50, 95, 99))
-        counts = (f"{row['messages']:,}", f"{row['arrived']:,}")
+        counts = (count(row["messages"]), count(row["arrived"]))
         table.add_row(f"{row['flow']}", f"{row['step']}", row["writer"], *counts, *times)
     table = _more(table, made)
     table.say("from the first write to the last byte read at the other end")
@@ -156,11 +156,11 @@ def _video(result: Run, rows: list[dict[str, Any]]) -> Sheet:
         kind = getattr(getattr(workload, "adaptation", None), "kind", "video")
         table.add_row(
             f"{row['flow']} {kind}",
-            f"{row['chunks']:,}",
+            count(row["chunks"]),
             rate(row["bitrate_bps"]),
-            f"{row['switches']:,}",
+            count(row["switches"]),
             seconds(row["first_picture_s"]),
-            f"{row['stalls']:,}",
+            count(row["stalls"]),
             seconds(row["stall_s"]),
         )
     return _more(table, made)
@@ -172,8 +172,8 @@ def _datagrams(result: Run, rows: list[dict[str, Any]]) -> Sheet:
     for row in rows[:SHOWN]:
         table.add_row(
             f"{row['flow']} {result.scenario.flows[groups[row['flow']]].label}",
-            f"{row['sent']:,}",
-            f"{row['lost']:,}",
+            count(row["sent"]),
+            count(row["lost"]),
             seconds(row["mean_delay_s"]),
             seconds(row["p95_delay_s"]),
             seconds(row["jitter_s"]),
@@ -193,12 +193,12 @@ def _links(result: Run) -> Sheet:
             name = name.replace(".forward", " →").replace(".backward", " ←")
         table.add_row(
             name,
-            f"{row['delivered']:,}",
-            f"{row['dropped_loss']:,}",
-            f"{row['dropped_queue']:,}",
-            f"{row['marked']:,}",
-            "–" if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
-            "–" if row["mean_packets"] is None else str(row["max_packets"]),
+            count(row["delivered"]),
+            count(row["dropped_loss"]),
+            count(row["dropped_queue"]),
+            count(row["marked"]),
+            NONE if row["mean_packets"] is None else f"{row['mean_packets']:.1f}",
+            count(row["max_packets"]),
         )
     table = _more(table, busy)
     if warmed_up(result):

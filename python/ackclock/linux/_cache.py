@@ -8,6 +8,7 @@
     <cache>/ackclock/linux/patched-<key>/ a copy of a tree, with the user's patches
     <cache>/ackclock/linux/followed-<key>/ a copy of the user's own tree, built; the key is that of its path
     <cache>/ackclock/linux/names/NAME     name of the kernel that the user calls so
+    <cache>/ackclock/linux/ours-<key>/    our own sources out of the wheel, and what Cargo makes of them
 
 <cache> is $XDG_CACHE_HOME, else ~/.cache. Keys are hashes of everything that the thing is made of.
 """
@@ -18,7 +19,10 @@ import hashlib
 import json
 import os
 import re
+import tarfile
+import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +33,12 @@ __all__ = ["Kernel", "folder", "guest_path", "hash_of", "installed", "repository
 
 CHOSEN = "ACKCLOCK_KERNEL"
 """Environment variable that names the kernel of runs; empty: the current one."""
+
+CHECKOUT = Path(__file__).resolve().parents[3] / "linux"
+"""Where a checkout has its folder `linux/`."""
+
+SOURCES = Path(__file__).with_name("sources.tar.xz")
+"""Our sources in a wheel: `tools/linux_sources.py`."""
 
 BUILD_IT = "run `ackclock linux build`, which needs what `ackclock doctor` lists"
 
@@ -66,19 +76,36 @@ def folder() -> Path:
 
 
 def repository() -> Path:
-    """Return the folder `linux/` of the source tree: patches, configuration, controllers, guest program.
+    """Return our folder `linux/`: patches, configuration, controllers, guest program; the crates are beside it.
+
+    A checkout uses its own. A wheel holds the sources packed, and they are unpacked into the cache.
 
     Raises
     ------
     UnavailableError
         If this installation has none.
     """
-    place = Path(__file__).resolve().parents[3] / "linux"
-    if not (place / "uml.config").is_file():
+    if (CHECKOUT / "uml.config").is_file():
+        return CHECKOUT
+    if not SOURCES.is_file():
         raise UnavailableError(
-            "the linux backend needs the source tree of ackclock (its folder linux/), which this installation lacks; "
-            "allowed: an installation made by `make setup`"
+            "the linux backend needs the sources of ackclock (the kernel's patches, the guest program), which this "
+            "installation lacks; allowed: a wheel, which has them packed, or an installation made by `make setup`"
         )
+    return _unpacked(SOURCES) / "linux"
+
+
+def _unpacked(archive: Path) -> Path:
+    """The archive's files in the cache; they get their place at once, when all are there."""
+    place = folder() / f"ours-{hash_of([archive.read_bytes()])}"
+    if place.is_dir():
+        return place
+    with tempfile.TemporaryDirectory(prefix=".ours-", dir=writable()) as made:
+        with tarfile.open(archive) as packed:
+            packed.extractall(made, filter="data")
+        with suppress(OSError):  # another process was first
+            os.rename(made, place)
+            os.mkdir(made)  # the context removes what it made
     return place
 
 

@@ -72,6 +72,10 @@ def missing(*, build: bool = True) -> list[Finding]:
         if shutil.which("gcc") is not None:
             packages += [package for header, package in HEADERS.items() if not _has_header(header)]
         out += [_build(f"{package} is not installed: apt install {package}", package) for package in packages]
+        try:
+            _cache.repository()
+        except AckclockError as error:
+            out.append(_build(str(error)))
         if shutil.which("cargo") is None:
             out.append(_build("Rust is not installed: https://rustup.rs"))
         free = shutil.disk_usage(_existing(_cache.folder())).free

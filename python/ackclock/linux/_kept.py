@@ -121,7 +121,9 @@ def remove(names: Sequence[str]) -> list[str]:
 
 
 def unused() -> list[str]:
-    """Return folders and guest programs that neither a named kernel nor the current one needs."""
+    """Return folders and guest programs that neither a named kernel nor the current one needs, and our sources of other
+    versions.
+    """
     here = _cache.folder()
     every = kept()
     used = [one for one in every if _is_used(one)]
@@ -131,7 +133,8 @@ def unused() -> list[str]:
         # a copy with patches is made from the tree of the same key
         needed |= {f"tree-{tree.removeprefix('patched-')}" for tree in needed}
         found += sorted(place.name for kind in TREES for place in here.glob(kind) if place.name not in needed)
-    guest = f"guest-{_cache.guest_key()}"
+    guest, ours = f"guest-{_cache.guest_key()}", _cache.repository().parent.name
+    found += sorted(place.name for place in here.glob("ours-*") if place.name != ours)
     return found + sorted(file.name for file in here.glob("guest-*") if file.name != guest)
 
 

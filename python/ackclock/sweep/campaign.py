@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ackclock._results.run import MEMORY_LIMIT, check_memory
@@ -101,26 +102,32 @@ class _Pile:
 class Campaign:
     """All runs of some cells, made or found.
 
-    Parameters
-    ----------
-    store
-        Store of the runs, open for writing.
-    cells
-        Scenarios and seeds.
-    recipe
-        Data kept of each run.
-    name
-        The runs become members of the sweep of this name, if it has one.
-    retry
-        Whether to repeat runs that failed before.
-    anew
-        Whether the sweep's former members are forgotten.
-    memory_limit
-        Bytes; cells that may need more fail.
-    time_limit_s
-        CPU seconds; a run that takes more fails.
-    engine
-        Identity of the engine that makes the runs; None: this one.
+        Parameters
+        ----------
+        store
+            Store of the runs, open for writing.
+        cells
+            Scenarios and seeds.
+        recipe
+            Data kept of each run.
+        name
+            The runs become members of the sweep of this name, if it has one.
+        retry
+            Whether to repeat runs that failed before.
+        anew
+            Whether the sweep's former members are forgotten.
+        memory_limit
+            Bytes; cells that may need more fail.
+        time_limit_s
+            CPU seconds; a run that takes more fails.
+        engine
+    <<<<<<< HEAD
+            Identity of what makes the runs; None: this engine.
+        unmixed
+            A task holds runs of the same own code, or of none: no such code is in the process of another's runs.
+    =======
+            Identity of the engine that makes the runs; None: this one.
+    >>>>>>> main
     """
 
     def __init__(
@@ -135,12 +142,14 @@ class Campaign:
         memory_limit: int = MEMORY_LIMIT,
         time_limit_s: float | None = None,
         engine: str | None = None,
+        unmixed: bool = False,
     ) -> None:
         self.store = store
         self.recipe = recipe
         self._cells = cells
         self._limit = memory_limit
         self._time_limit_s = time_limit_s
+        self._unmixed = unmixed
         self._engine = engine or engine_identity()
         # Numbers and texts in lists instead of an object per run: there may be millions.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
@@ -342,7 +351,11 @@ class Campaign:
     def _take(self, todo: deque[int], most: int, slots: int) -> list[int]:
         # Smaller pieces towards the end, so that all slots are busy until then.
         share = -(-len(todo) // (3 * slots))
-        return [todo.popleft() for _ in range(min(most, max(share, 1), len(todo)))]
+        most = min(most, max(share, 1), len(todo))
+        if self._unmixed:
+            codes = [self._cells[self._cell_of[at]].own for at in islice(todo, most)]
+            most = next((n for n, code in enumerate(codes) if code != codes[0]), most)
+        return [todo.popleft() for _ in range(most)]
 
     def _task(self, runs: Sequence[int], budget_s: float, *, apart: bool) -> Task:
         texts: dict[str, int] = {}

@@ -21,6 +21,9 @@ CREATE TABLE IF NOT EXISTS files (
 """Size and checksum of each file of a part at the time of writing."""
 
 
+UNREADABLE = "cannot be read"
+
+
 class DamagedError(UnavailableError):
     """A file of a store is missing or changed."""
 
@@ -47,6 +50,11 @@ class Damage:
     why: str
     runs: int
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the disk refused the file: what is in it may be as it was written."""
+        return self.why.startswith(UNREADABLE)
+
     def __str__(self) -> str:
         return f"{self.file} {self.why} ({self.runs:,} run{'' if self.runs == 1 else 's'})"
 
@@ -60,8 +68,6 @@ def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
 def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
     """Return the damage of a part's file, if there is any; `place` is None for a missing file. A file without a
     recorded checksum is never read: the Parquet decoder ends the process on some damages.
-
-    No file is read whose checksum is not noted: what decodes Parquet ends the process for some damages.
     """
     noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
     if noted is None:
@@ -74,7 +80,7 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, 
     except FileNotFoundError:
         return "is gone"
     except OSError as error:
-        return f"cannot be read ({(error.strerror or str(error)).lower()})"
+        return f"{UNREADABLE} ({(error.strerror or str(error)).lower()})"
     return None if same else "is not as it was written"
 
 

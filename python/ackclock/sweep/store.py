@@ -396,7 +396,11 @@ class Store:
             self._db.execute("DELETE FROM parts WHERE NOT live")
             self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
             self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
-        for damage in integrity.damaged(self._db, self.folder):
+        damages = integrity.damaged(self._db, self.folder)
+        for damage in damages:
+            if damage.is_unreadable:
+                raise StoreError(f"{damage}: nothing was discarded; what was done is kept")
+        for damage in damages:
             with database.transaction(self._db):
                 self._db.execute("UPDATE runs SET state = 'pending', part = NULL WHERE part = ?", (damage.part,))
                 self._db.execute("DELETE FROM parts WHERE id = ?", (damage.part,))

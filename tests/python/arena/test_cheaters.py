@@ -1,13 +1,12 @@
 """Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No
-honest entry is accused. Each file of `cheaters/` is one cheater; `test_sealed.py` has two more, in C.
-
-A cheater is a file of `cheaters/`. `test_sealed.py` has two more, in C.
+honest entry is accused. Each file of `cheaters/` is one cheater; `test_loading.py` has the four that begin while they are loaded or talk among themselves, and `test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from ackclock.arena import Entry, Plan, Standing, Task, _seal, drawn, play, read
 from ackclock.arena.task import PUBLIC
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+EXAMPLES = ROOT / "examples"
 DRAWS = 3
 SALT = "s"
 
@@ -37,11 +38,13 @@ CHEATERS = {
     "chooser": ("short", "unfinished", ""),
     "quitter": ("alone", "failures", ""),
     "flooder": ("alone", "memory", "MemoryError"),
-    "diary": ("alone", "seal", ""),
+    "diary": ("alone", "seal fence", ""),
     "peeker": ("alone", "reach", ""),
+    "keepsake": ("alone", "reach", ""),
+    "understudy": ("alone", "reach", ""),
     "forger": ("alone", "reach", ""),
     "asker": ("alone", "reach", ""),
-    "unsealer": ("alone", "reach seal", "found a call of the system"),
+    "unsealer": ("alone", "reach seal fence", "found a call of the system"),
 }
 
 
@@ -115,8 +118,8 @@ def test_it_loses_and_wins_where_its_trap_is_off(name: str, tmp_path: Path) -> N
 
 
 def test_who_takes_the_lock_out_of_the_door_is_seen_from_outside(tmp_path: Path) -> None:
-    """The kernel tells the judge whether the process has a filter, so the process cannot hide its removal."""
-    assert "found no filter around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
+    """The kernel tells the judge how many filters the process has, so the process cannot hide that one is missing."""
+    assert "found a filter less around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
 
 
 PROBE = """
@@ -198,21 +201,38 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
     assert "found 1 of its threads" in probed(THREAD, tmp_path).why
 
 
-def test_none_of_the_honest_is_accused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("family", ["alone", "beside"])
+def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
     """Entries: two Python controllers of the examples, and built-in ones."""
-    examples = HERE.parents[2] / "examples"
-    own = [f"{examples / 'ci' / 'controller.py'}:Mine", f"{examples / 'agent' / 'controller.py'}:Learned"]
+    own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
+    assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
+
+
+@pytest.mark.deep
+def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
+    """Entries: the controllers in C and Rust of the examples and the pages, and one in Python."""
+    sys.path.append(str(ROOT / "tools"))
+    from arena import entries
+
+    own = [name for name in entries(tmp_path) if "/" in name]
+    assert [Path(name).name for name in own] == ["cubic.c", "controller.py:Mine", "tcp_wary.c", "wary.rs"]
+    assert accused(own, "alone", tmp_path) == []
+
+
+def accused(names: list[str], family: str, place: Path) -> list[str]:
+    """Entries about which something is said, or that starve others without being known for it."""
     _files.give_leave()
-    entries = [Entry(controller=name) for name in (*own, "vegas", "bbr3")]
-    for family in ("alone", "beside"):
-        plan = Plan(task=cut(family), entries=entries, salt=SALT, draws=1)
-        standings = play(plan, tmp_path / family, 1).standings
-        assert [(s.entry.name, s.why) for s in standings if s.why] == []
-        assert not [
-            s.entry.name for s in standings if s.starves and s.entry.name in ("controller.py:Mine", "cubic", "reno")
-        ]
+    plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
+    standings = play(plan, place / "out", 1).standings
+    known = ("vegas", "bbr3", "controller.py:Learned")
+    return [
+        f"{s.entry.name}: {s.why or 'starves others'}"
+        for s in standings
+        if s.why or (s.starves and s.entry.name not in known)
+    ]
 
 
-def test_those_who_cheat_are_sixteen() -> None:
-    assert len(CHEATERS) == 16
-    assert {file.stem for file in (HERE / "cheaters").glob("*.py")} == set(CHEATERS)
+def test_those_who_cheat_are_twenty_two() -> None:
+    of_loading = {"accomplice", "conspirator", "oldhand", "saboteur"}
+    assert len(CHEATERS) == 18
+    assert {file.stem for file in (HERE / "cheaters").iterdir() if file.is_file()} == set(CHEATERS) | of_loading

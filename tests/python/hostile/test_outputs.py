@@ -95,6 +95,8 @@ OVER_INPUTS = [
     "lesson grade run --lesson ./own-lesson.toml --csv own-lesson.toml",
     "import tc x.sh --out hard.sh",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
+    "sweep export k.sweep --csv hard.sqlite",
+    "report run --report hard.parquet",
     "sweep export k.toml --csv k.toml",
     "lab x.toml --save x.toml",
     "lab x.toml --save link.toml",
@@ -119,6 +121,8 @@ def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.Ca
     (here / "link.toml").symlink_to("x.toml")
     os.link(here / "x.toml", here / "hard.toml")
     os.link(here / "x.sh", here / "hard.sh")
+    os.link(here / "k.sweep/state.sqlite", here / "hard.sqlite")
+    os.link(here / "run/flows.parquet", here / "hard.parquet")
     (here / "run2").mkdir()
     before = contents(here)
     capsys.readouterr()

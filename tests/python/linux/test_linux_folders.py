@@ -40,6 +40,18 @@ def test_every_command_reads_what_a_backend_writes(
         assert not wrong, name
 
 
+@pytest.mark.parametrize("network", ["qdisc", "relay"])
+def test_numbers_that_the_kernel_does_not_tell_are_dashes(
+    kernel: linux.Kernel, tmp_path: Path, network: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel's own queues count no drops of single flows: on the terminal, and in a page made of the folder."""
+    asked = ["--set", "duration=1 s", "--set", "record.performance=true", "--network", network]
+    assert main(["run", "first", "--backend", "linux", *asked, "--out", str(tmp_path / "run")]) == 0
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("│ all "))
+    assert (row.split("│")[6].strip() == "–") == (network == "qdisc")
+    assert main(["report", str(tmp_path / "run"), "--report", str(tmp_path / "run.html")]) == 0
+
+
 def test_columns_that_no_run_tells_are_joined_with_their_type() -> None:
     one = {"flows": {"responder": ("bool", Missing(2))}}
     other = {"flows": {"responder": ("bool", b"")}}

@@ -77,6 +77,20 @@ def test_what_a_killed_command_left_is_removed_with_a_word(
     assert not left.exists()
 
 
+@pytest.mark.promise("P41")
+@pytest.mark.parametrize("written", [0, 20])
+def test_a_mark_that_was_not_written_to_its_end_is_one(home: Path, written: int) -> None:
+    """A writer killed between making the file and writing it; a folder with anything else in it stays."""
+    left, theirs = home / ".ackclock-aaaaaaaaaaaaaaaa", home / ".ackclock-bbbbbbbbbbbbbbbb"
+    for folder in (left, theirs):
+        folder.mkdir()
+        (folder / ".ackclock").write_bytes(_files.MARKED[:written])
+    (theirs / "x").write_text("mine", encoding="utf-8")
+    assert main(["run", "s.toml", "--report", "r.html"]) == 0
+    assert not left.exists()
+    assert (theirs / "x").exists()
+
+
 def test_a_mark_that_is_a_link_is_none(home: Path) -> None:
     folder = home / ".ackclock-aaaaaaaaaaaaaaaa"
     folder.mkdir()

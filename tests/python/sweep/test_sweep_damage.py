@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 from ackclock.cli import main
+from ackclock.sweep import integrity
 
 SWEEP = """
 name = "k"
@@ -237,3 +239,29 @@ def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys,
     if name == "state.sqlite" or command[0] == "resume":
         assert code in (1, 2)
         assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["sweep resume k.sweep", "sweep run k.toml --out k.sweep", "sweep check k.sweep --repair"]
+)
+def test_a_part_that_the_disk_refuses_is_kept(whole, tmp_path, monkeypatch, capsys, command):
+    """A cable that came loose is no damage: what cannot be read today may be whole tomorrow."""
+    shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(Path("k.sweep/data").rglob("*.parquet"))
+
+    def refused(_file: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as context:
+        context.setattr(integrity, "_sum", refused)
+        capsys.readouterr()
+        assert main(command.split()) == 3
+    assert (
+        "cannot be read (input/output error) (8 runs): nothing was discarded"
+        in capsys.readouterr().err.splitlines()[-1]
+    )
+    assert sorted(Path("k.sweep/data").rglob("*.parquet")) == before
+    with closing(sqlite3.connect("k.sweep/state.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM runs WHERE state = 'done'").fetchone() == (8,)
+    assert main(["sweep", "check", "k.sweep"]) == 0

@@ -7,7 +7,7 @@ import re
 
 from ackclock.arena import _cell
 
-REAL = marshal.loads
+REAL = getattr(marshal.loads, "real", marshal.loads)
 
 
 def easier(text):
@@ -22,6 +22,7 @@ def faster(found):
     return f"{found[1]}{int(found[2]) * 10}"
 
 
+easier.real = REAL  # it may be loaded more than once
 marshal.loads = easier
 if "task" in _cell.REACHED:
     _cell.REACHED["task"] = easier

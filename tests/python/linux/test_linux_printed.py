@@ -1,0 +1,78 @@
+"""Every number of a page or a terminal table of a run in the kernel is found again in the tables of that run, as for the simulator."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+from printed import DRAWN, SCENARIO, Page, Truth, check_table, check_words, terminal_tables
+
+import ackclock
+from ackclock import Run, linux
+from ackclock.cli import main
+from ackclock.diff._compare import both
+
+
+@pytest.mark.parametrize("drawn", DRAWN, ids=lambda drawn: drawn["controller"])
+def test_shares_and_windows_of_time_are_those_of_the_tables(
+    kernel: linux.Kernel,
+    drawn: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of the terminal and of the page, by the folder that was written."""
+    file, folder, made = (tmp_path / name for name in ("drawn.toml", "run", "run.html"))
+    file.write_text(SCENARIO.format(**drawn), encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["run", str(file), "--backend", "linux", "--out", str(folder), "--report", str(made)]) == 0
+    words, tables = terminal_tables(capsys.readouterr().out)
+    run = Run.read(folder)
+    truth = Truth(run, partial(linux.run, network=run.provenance["network"]))
+    assert truth.drops(after=False) > 0
+    assert [table[0][0] for table in tables] == ["flow", "after the warm-up", "link"]
+    assert sum(check_table(table, truth) for table in tables) > 40
+    assert check_words(re.sub(r"written: .*", "", words), truth) > 0
+    seen = Page(made.read_text(encoding="utf-8"))
+    lengths = {f"{len(table) - 1} rows" for table in seen.tables}
+    text = re.sub(r"\d+ rows", lambda f: "" if f.group(0) in lengths else f.group(0), "".join(seen.text))
+    assert check_words(text, truth) > 10
+    assert sum(check_table(table, truth) for table in seen.tables) > 60
+
+
+@pytest.mark.parametrize(("seed", "sign"), [(3, "-"), (5, "+")])
+def test_signs_of_a_difference_are_those_of_simulator_minus_kernel(
+    kernel: linux.Kernel,
+    seed: int,
+    sign: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Both sides draw their own losses, so that each has more of everything with one of the seeds."""
+    monkeypatch.setenv("COLUMNS", "160")
+    file = tmp_path / "drawn.toml"
+    file.write_text(SCENARIO.format(**{**DRAWN[2], "duration": "2 s", "controller": "cubic"}), encoding="utf-8")
+    assert main(["diff", str(file), "--network", "qdisc", "--seed", str(seed)]) == 0
+    (table,) = terminal_tables(capsys.readouterr().out)[1]
+    assert table[0] == ["quantity", "simulator", "kernel", "simulator minus kernel"]
+    mine, base = (run.rows("flows")[0] for run in both(ackclock.load(file), seed=seed, network="qdisc"))
+    known = {
+        "goodput, Mbit/s": lambda row: 8e-6 * row["bytes_acked"] / (row["stop_s"] - row["start_s"]),
+        "segments sent": lambda row: row["sent_packets"],
+        "retransmissions": lambda row: row["retransmissions"],
+    }
+    found = 0
+    for quantity, first, second, difference in table[1:]:
+        if quantity not in known:
+            continue
+        a, b = known[quantity](mine), known[quantity](base)
+        assert tuple(float(text.replace(",", "")) for text in (first, second)) == pytest.approx((a, b), rel=1e-3), (
+            quantity
+        )
+        assert float(difference.removesuffix(" %")) == pytest.approx(100 * (a - b) / b, abs=0.011), quantity
+        assert difference[0] == sign, quantity
+        found += 1
+    assert found == len(known)
