@@ -81,7 +81,7 @@ impl Event {
         (self.since, self.order) < (other.since, other.order)
     }
 
-    /// Its time and id; none if it is later than `end`.
+    /// Time and id of the entry; none if it is later than `end`.
     #[inline]
     fn unless_after(&self, end: Time) -> Option<(Time, u32)> {
         (self.at <= end.0).then_some((Time(self.at), self.id))

@@ -1,12 +1,10 @@
-"""A `tc` (iproute2) or Mininet network as a scenario: a script's disciplines become links, in the order in which
-packets meet them.
+"""A `tc` (iproute2) or Mininet network as a scenario: a script's disciplines become links in their order.
 
 A device's disciplines are walked from its root: a shaper (HTB, TBF, netem's rate) is a link's rate, what hangs below it the link's queue, and netem's
 delay, loss, jitter and reordering stand where packets meet them. The first device is the way there, the second, if there is one, the way back.
 
 Sources: the man pages tc(8), tc-netem(8), tc-tbf(8), tc-htb(8), Mininet's documentation of TCIntf; the meaning of `tc`
-words in the kernel is described beside each queue of the engine. Everything without a counterpart is reported, a line
-each.
+words in the kernel is described beside each queue of the engine. A line reports everything without a counterpart.
 """
 
 from __future__ import annotations
@@ -289,9 +287,7 @@ def _ways(
 
 
 def _network(ops: Sequence[Op], missing: list[str], *, reverse: bool = False) -> Link:
-    """Return up to three links for the operations on packets: in each, loss, then the queue with its rate, then the
-    rest.
-    """
+    """Return up to three links for the operations on packets, each with loss, then the queue with its rate, then the rest."""
     links = _links(list(ops), missing)
     if not any("rate" in link for link in links):
         for link in links:
@@ -406,9 +402,7 @@ def _reverse(ops: Sequence[Op], missing: list[str]) -> Link:
 
 
 def _of_mininet(links: list[tuple[int, dict[str, object]]], missing: list[str]) -> Link:
-    """Return the network of Mininet links, which are symmetric. The slowest is the bottleneck, those before and behind
-    it access and egress.
-    """
+    """Return a network of symmetric Mininet links: the slowest is the bottleneck, its neighbours access and egress."""
     made = [_tc_link(line, options, missing) for line, options in links]
     rates = [
         (bits(link["rate"].replace(" ", "").replace("/s", "")), at) for at, link in enumerate(made) if "rate" in link

@@ -102,32 +102,28 @@ class _Pile:
 class Campaign:
     """All runs of some cells, made or found.
 
-        Parameters
-        ----------
-        store
-            Store of the runs, open for writing.
-        cells
-            Scenarios and seeds.
-        recipe
-            Data kept of each run.
-        name
-            The runs become members of the sweep of this name, if it has one.
-        retry
-            Whether to repeat runs that failed before.
-        anew
-            Whether the sweep's former members are forgotten.
-        memory_limit
-            Bytes; cells that may need more fail.
-        time_limit_s
-            CPU seconds; a run that takes more fails.
-        engine
-    <<<<<<< HEAD
-            Identity of what makes the runs; None: this engine.
-        unmixed
-            A task holds runs of the same own code, or of none: no such code is in the process of another's runs.
-    =======
-            Identity of the engine that makes the runs; None: this one.
-    >>>>>>> main
+    Parameters
+    ----------
+    store
+        Store of the runs, open for writing.
+    cells
+        Scenarios and seeds.
+    recipe
+        Data kept of each run.
+    name
+        The runs become members of the sweep of this name, if it has one.
+    retry
+        Whether to repeat runs that failed before.
+    anew
+        Whether the sweep's former members are forgotten.
+    memory_limit
+        Bytes; cells that may need more fail.
+    time_limit_s
+        CPU seconds; a run that takes more fails.
+    engine
+        Identity of the engine that makes the runs; None: this one.
+    unmixed
+        Whether a task holds runs of one own code only, or of none, so that no code runs in the process of another.
     """
 
     def __init__(

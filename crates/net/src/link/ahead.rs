@@ -13,7 +13,7 @@ use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::wifi::WifiJitter;
 
-/// What a link or a feature permits.
+/// Permission that a link or a feature gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ahead {
     /// See [`Link::takes_ahead`](super::Link::takes_ahead).

@@ -111,7 +111,7 @@ pub fn unjudged(written: &Written, files: &dyn Files) -> Result<(Compiled, Optio
     if !front.wrong.is_empty() {
         return Err(front.wrong);
     }
-    values.remove("format"); // its form, not its content
+    values.remove("format"); // form, not content
     own_controllers(&mut values, written, files).map_err(|refusal| vec![refusal])?;
     modern_hosts(&mut values);
     let network = values.get_mut("network").expect("invariant: it is required");
