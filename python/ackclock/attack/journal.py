@@ -1,4 +1,5 @@
-"""The journal of a search: a line that says what is searched, then one for each candidate. It outlives the process that wrote it.
+"""Journal of a search: a line that describes the search, then one for each candidate. It outlives the process that
+wrote it.
 
 One search writes a journal at a time. The lock is the system's, so it ends with its process.
 """
@@ -28,9 +29,9 @@ class Journal:
     Parameters
     ----------
     path
-        The file; made if it is not there.
+        File, created if absent.
     identity
-        What is searched; the first line of a journal that is gone on with says the same.
+        Description of the search, which has to equal the first line of a continued journal.
 
     Raises
     ------
@@ -64,7 +65,7 @@ class Journal:
             raise
 
     def lines(self) -> Iterator[Any]:
-        """Content of the lines behind the first when the journal was opened."""
+        """Lines after the first when the journal was opened."""
         for line in self._lines:
             try:
                 yield json.loads(line)

@@ -199,7 +199,7 @@ def serve(
     from ackclock.arena.task import load
 
     chosen = salt or secrets.token_hex(8)
-    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is looked at
+    Plan(task=load("internet"), entries=[], salt=chosen, draws=1)  # the salt is checked
     with tempfile.TemporaryDirectory(prefix="ackclock-") as place:
         folder = out or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +231,7 @@ def entries_of(names: list[str]) -> list[Entry]:
     for name in names:
         if named(name):
             _files.give_leave()
-            described(resolved(name), {})  # only reads it; the class is run in a process of its own
+            described(resolved(name), {})  # only read; the class is run in a process of its own
             for prefix, allowed in PREFIXES.items():
                 if name.startswith(prefix):
                     raise InputError(f"--entry: found {quote(name)}; allowed: {allowed}")
@@ -257,7 +257,7 @@ def tell(table: Table) -> None:
 
 
 def _kept_salt(folder: Path) -> str:
-    """The salt of a table that lies in the folder, or whose runs were interrupted there."""
+    """Return the salt of a table in the folder, or of one whose runs were interrupted there."""
     try:
         return str(_read(folder / "arena.json")["salt"])
     except (InputError, KeyError, TypeError):
