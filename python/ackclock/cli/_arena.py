@@ -34,7 +34,7 @@ LARGEST = 2**27
 """Bytes of a table that was written."""
 
 LONGEST = 2**22
-"""Characters of a request: the text of a controller in it has 1 MiB at most."""
+"""Largest number of characters in a request: the text of a controller has at most 1 MiB."""
 
 
 def tasks(as_json: Json = False) -> None:

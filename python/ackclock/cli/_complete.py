@@ -1,6 +1,7 @@
 """Values for the shell's completion: scenarios, controllers, studies, metrics, tables, axes of a sweep, dotted keys and their values.
 
-What an option takes is told by its metavar, as in its help: `quick|paper` are values, `KEY=VALUE` is a key of the scenario.
+The metavar of an option determines its completions, as in its help: `quick|paper` are values, `KEY=VALUE` is a key of
+the scenario.
 """
 
 from __future__ import annotations
