@@ -101,7 +101,9 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change], end: u64) -> Table 
                 goodput: acked as f64 * 8.0 / (stop.saturating_sub(flow.start) as f64 / 1e9),
                 failed: state.failed,
                 sums: state.closed,
-                changes: Changes::count(changes.iter().filter(|c| c.flow == flow.id && !of_handshake(&state, c))),
+                changes: Changes::count(
+                    changes.iter().filter(|c| c.flow == flow.id && !of_handshake(&state, c)),
+                ),
                 mean_rtt: match state.closed.pcc {
                     Some(pcc) => pcc.mean_rtt_s,
                     None => rtts.get(&flow.id).map_or(f64::NAN, |(sum, n)| sum / n),
