@@ -45,7 +45,7 @@ pub struct Token<'s> {
     pub kind: Kind,
     /// Text of the token, without the marks around it.
     pub text: &'s str,
-    /// Its position.
+    /// Position.
     pub at: Pos,
 }
 
