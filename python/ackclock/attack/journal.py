@@ -1,4 +1,5 @@
-"""The journal of a search: a line that says what is searched, then one for each candidate. It outlives the process that wrote it.
+"""Journal of a search: a line that describes the search, then one for each candidate. It outlives the process that
+wrote it.
 
 Each of these ends with the CRC-32 of the rest. A journal counts up to its first damaged line; what follows is made again.
 
@@ -31,9 +32,9 @@ class Journal:
     Parameters
     ----------
     path
-        The file; made if it is not there.
+        File, created if absent.
     identity
-        What is searched; the first line of a journal that is gone on with says the same.
+        Description of the search, which has to equal the first line of a continued journal.
 
     Raises
     ------
@@ -67,7 +68,7 @@ class Journal:
             raise
 
     def lines(self) -> Iterator[Any]:
-        """Content of the lines behind the first when the journal was opened."""
+        """Lines after the first when the journal was opened."""
         for line in self._lines:
             yield json.loads(line)
 
