@@ -2,6 +2,7 @@
 
     python tools/arena.py measure FOLDER  # make the tables that FOLDER does not hold yet, then record
     python tools/arena.py record FOLDER   # write measured/arena*.json, measured/arena/ and the page from what FOLDER holds
+    python tools/arena.py costs           # what a score takes, in each tier
     python tools/arena.py                 # write docs/arena.md from these files
     python tools/arena.py --check         # exit code 1 if it differs from what they say
 
@@ -109,7 +110,7 @@ def record(folder: Path) -> None:
     _write(
         "arena",
         first,
-        what=f"Built-in controllers and quinn's in the arena, {first['draws']} draws of each family, each run made twice",
+        what=f"Built-in controllers, quinn's, and those of the examples and pages in the arena, {first['draws']} draws of each family, each run made twice",
         heads=("task", "rank", "entry", "score", "from", "to", "ahead of the next, %", "worst tenth", "left to CUBIC, %", "remark", "code", "runs"),
         rows=rows,
         seeds=f"drawn from the salt {SALTS[0]}",
@@ -122,14 +123,58 @@ def record(folder: Path) -> None:
         "arena-salts",
         next(iter(compared.values()))[1],
         what="How far a table of the arena can be trusted: pairs whose order it calls known (95 %), and those of them that are the other way round with another salt",
-        heads=("task", "table of salt", "other salts", "pairs", "known", "known, %", "turned", "turned, %", "tau-b"),
+        heads=(
+            "task",
+            "table of salt",
+            "other salts",
+            "pairs",
+            "known",
+            "known, %",
+            "turned",
+            "turned, %",
+            "of these by starving",
+            "tau-b",
+        ),
         rows=[row for task, found in compared.items() for row in _trust(task, found)],
         seeds=f"drawn from the salts {', '.join(SALTS)}",
         notes=(
             "Pairs are those of entries that all tables of the task have. A known pair has turned if it is the other way round in one of the other salts at least. "
-            "Tau-b is the mean of Kendall's rank correlation with them.",
+            "By starving: one of the two starves others in one table and not in the other, which puts it behind all that do not. Whether an entry that leaves CUBIC about half does so hangs on the "
+            "draws of one family, and turns all of its pairs at once. Tau-b is the mean of Kendall's rank correlation with the other tables.",
         ),
     )
+
+
+def costs() -> None:
+    """Write measured/arena-costs.json: a module in C, with CUBIC and Reno beside it, as `ackclock arena serve` scores it."""
+    from tempfile import TemporaryDirectory
+
+    from ackclock import _files
+    from ackclock.arena import TIERS
+    from ackclock.arena.serve import Server
+
+    _files.give_leave()
+    entry = {"language": "c", "text": (ROOT / FILES[0]).read_text(encoding="utf-8")}
+    rows: list[list[book.Cell]] = []
+    for task in TASKS:
+        whole = 0.0
+        with TemporaryDirectory() as folder:
+            server = Server(Path(folder), "costs", 1)
+            for tier in TIERS:
+                said = server.answer(json.dumps({"task": task, "entry": entry, "tier": tier, "beat": "reno"}))
+                whole += said["cpu_s"]
+                runs, cpu_s = said["runs"], said["cpu_s"]
+                rows.append([task, tier, said["tier"], runs, round(cpu_s, 1), round(runs / cpu_s), round(whole, 1)])
+                print(*rows[-1], flush=True)
+    book.record(
+        "arena-costs",
+        command="tools/arena.py costs",
+        what=f"What a score of {FILES[0]} takes in each tier of the arena, with CUBIC's and Reno's runs, on one thread",
+        heads=("task", "tier", "reached", "runs", "CPU, s", "runs a second of CPU", "with the tiers before, s"),
+        rows=rows,
+        seeds="drawn from the salt costs",
+        notes=("A run is a scenario of 20 to 60 s, or one of a search of the family `adversary`. Compiling, loading and scoring are in the CPU time.",),
+    )  # fmt: skip
 
 
 def _write(name: str, table: Said, **more: Any) -> None:
@@ -187,11 +232,14 @@ def _trust(task: str, found: Sequence[Said]) -> list[list[book.Cell]]:
         pairs = list(combinations(names, 2))
         known = [(a, b) for a, b in pairs if table["ahead"][at[a]][at[b]] >= KNOWN]
         turned = [(a, b) for a, b in known if any(ranks[a] > ranks[b] for ranks in others)]
+        starving = [{s["entry"] for s in o["standings"] if s["starves"]} for o in found]
+        unsteady = set.union(*starving) - set.intersection(*starving)
+        by_starving = sum(bool(unsteady & {*pair}) for pair in turned)
         tau = sum(tau_b(range(len(names)), [ranks[name] for name in names]) for ranks in others) / len(others)
         rows.append(
             [
                 task, table["salt"], len(others), len(pairs), len(known), round(100 * len(known) / len(pairs), 1), len(turned),
-                round(100 * len(turned) / max(len(known), 1), 1), round(tau, 3),
+                round(100 * len(turned) / max(len(known), 1), 1), by_starving, round(tau, 3),
             ]
         )  # fmt: skip
     return rows
@@ -240,7 +288,7 @@ def page() -> str:
         "",
         "<!-- written by tools/arena.py -->",
         "",
-        f"Built-in controllers and quinn's, on {first['draws']} draws of each family of each task; every run was made twice. "
+        f"Built-in controllers, quinn's, and those of the examples and pages, on {first['draws']} draws of each family of each task; every run was made twice. "
         "[Enter the arena](how-to/enter-the-arena.md) says how scores and ranks come about, and `ackclock arena run` makes such a table with your controller in it.",
         "",
         f"Measured {table['date']} with version {table['version']}, build {table['build']}, profile {table['profile']}; salt `{first['salt']}`. "
@@ -273,19 +321,25 @@ def page() -> str:
     ]
     trust = book.FOLDER / "arena-salts.json"
     if trust.exists():
-        salts = book.read(trust)
-        lines += [
-            "## How far to trust it",
-            "",
-            f"{salts['what']}.",
-            "",
-            f"| {' | '.join(salts['heads'])} |",
-            f"|{' --- |' * len(salts['heads'])}",
-            *(f"| {' | '.join(book.cell(v) for v in row)} |" for row in salts["rows"]),
-            "",
-            *(line for note in salts["notes"] for line in (note, "")),
-        ]
+        lines += _section(book.read(trust), "How far to trust it")
+    for name, heading in (("arena-costs", "What a score takes"), ("arena-loop", "The loop of the example")):
+        if (book.FOLDER / f"{name}.json").exists():
+            lines += _section(book.read(book.FOLDER / f"{name}.json"), heading)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _section(table: Said, heading: str) -> list[str]:
+    return [
+        f"## {heading}",
+        "",
+        f"{table['what']}.",
+        "",
+        f"| {' | '.join(table['heads'])} |",
+        f"|{' --- |' * len(table['heads'])}",
+        *(f"| {' | '.join(book.cell(v) for v in row)} |" for row in table["rows"]),
+        "",
+        *(line for note in table["notes"] for line in (note, "")),
+    ]
 
 
 def _known(said: Said) -> int:
@@ -296,6 +350,8 @@ def _known(said: Said) -> int:
 def main() -> int:
     if sys.argv[1:2] in (["measure"], ["record"]) and len(sys.argv) == 3:
         (measure if sys.argv[1] == "measure" else record)(Path(sys.argv[2]))
+    elif sys.argv[1:] == ["costs"]:
+        costs()
     elif sys.argv[1:] == ["--check"]:
         if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page():
             print(f"{PAGE.relative_to(ROOT)}: differs from measured/; run tools/arena.py", file=sys.stderr)
@@ -303,7 +359,7 @@ def main() -> int:
         return 0
     elif sys.argv[1:]:
         print(
-            f"found {' '.join(sys.argv[1:])}; allowed: nothing, --check, measure FOLDER or record FOLDER",
+            f"found {' '.join(sys.argv[1:])}; allowed: nothing, --check, costs, measure FOLDER or record FOLDER",
             file=sys.stderr,
         )
         return 2

@@ -97,18 +97,19 @@ def main() -> None:
     for controller, _about in _engine.registry()["controllers"]:
         if given.only and controller not in given.only:
             continue
+        newer = controller == "bbr3" and given.kernel3 is not None
+        if controller not in published and not newer and kernel_controller(controller, None) not in kernel.controllers:
+            without.append(controller)
+            continue
         todo = list(scenarios(controller, given.seed, given.count, families))
         if controller in published:
             rows.append(beside(controller, Path(published[controller]), todo))
-        elif controller == "bbr3" and given.kernel3:
-            before = os.environ.get(_cache.CHOSEN, "")
+            continue
+        before = os.environ.get(_cache.CHOSEN, "")
+        if newer:
             linux.use(given.kernel3)
-            rows.append(row_of(controller, judge(todo, jobs=1)))
-            os.environ[_cache.CHOSEN] = before
-        elif controller != "bbr3" and kernel_controller(controller, None) in kernel.controllers:
-            rows.append(row_of(controller, judge(todo, jobs=1)))
-        else:
-            without.append(controller)
+        rows.append(row_of(controller, judge(todo, jobs=1)))
+        os.environ[_cache.CHOSEN] = before
     notes = [f"Neither in this kernel nor given beside it: {', '.join(without)}."] if without else []
     what = "Built-in controllers beside their own code, on scenarios drawn in " + (
         f"{len(families)} families" if len(families) > 1 else f"the family {families[0]}"

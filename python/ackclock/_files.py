@@ -149,9 +149,20 @@ def check_file(path: Path, what: str) -> None:
 
 def _covers(taken: Path, path: Path) -> bool:
     try:
-        return taken.resolve() in path.resolve().parents if taken.is_dir() else taken.samefile(path)
+        if not taken.is_dir():
+            return taken.samefile(path)
+        return taken.resolve() in path.resolve().parents or (path.stat().st_nlink > 1 and _holds(taken, path.stat()))
     except (OSError, ValueError):
         return False
+
+
+def _holds(folder: Path, file: os.stat_result) -> bool:
+    """Whether a file with several names has one in a folder."""
+    return any(
+        os.path.samestat(file, os.lstat(os.path.join(place, name)))
+        for place, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 def _hold(path: Path, what: str) -> None:
@@ -275,14 +286,15 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _is_part(folder: Path) -> bool:
-    """Whether a folder is a part of ours: by its mark, or because its writer was killed before anything was in it."""
+    """Whether a folder is a part of ours: by its mark, or because its writer was killed before it had written that and anything else."""
     try:
         if folder.is_symlink() or not folder.is_dir():
             return False
         mark = folder / MARK
-        if mark.is_file() and not mark.is_symlink() and mark.stat().st_size <= len(MARKED) + LONGEST_NAMES:
-            return mark.read_bytes().startswith(MARKED)
-        return next(folder.iterdir(), None) is None
+        if not (mark.is_file() and not mark.is_symlink() and mark.stat().st_size <= len(MARKED) + LONGEST_NAMES):
+            return next(folder.iterdir(), None) is None
+        said = mark.read_bytes()
+        return said.startswith(MARKED) or (MARKED.startswith(said) and list(folder.iterdir()) == [mark])
     except OSError:
         return False
 

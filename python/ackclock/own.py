@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,40 @@ class OwnClass:
         """
         _wall.note(Path(self.file).name)
         return replace(self, whole=self._whole())
+
+    def prepare(self, folder: Path, *, apart: bool = False) -> None:
+        """Compile it ahead of `load`, so that loading needs no compiler; nothing of it is run. A class of Python needs nothing.
+
+        Parameters
+        ----------
+        folder
+            Where its library goes, which has to last.
+        apart
+            Give each connection the variables of the file for itself.
+        """
+        if self.is_compiled:
+            self._whole()
+            _native.prepare(self.file, self.options, self.digest, folder, apart=apart)
+
+    def copies(self, count: int) -> Callable[..., Any]:
+        """Function that makes its instances, each in turn by another copy of the file's module: what modules and classes of the file hold is shared by few.
+
+        Parameters
+        ----------
+        count
+            Copies.
+        """
+        made = []
+        for _ in range(count):
+            _modules.clear()
+            made.append(self.load())
+        turn = iter(cycle(made))
+
+        def one(*arguments: Any, **options: Any) -> Any:
+            return next(turn)(*arguments, **options)
+
+        one.__name__ = self.name
+        return one
 
     def _whole(self) -> str:
         """Found once for each state of what was read."""
@@ -218,8 +253,9 @@ def remember(one: OwnClass, whole: str, read: Mapping[str, str | None]) -> None:
 
 
 def remembered(one: OwnClass) -> dict[str, str | None]:
-    """The content of each file that this code reads, as it was when it was planned."""
-    return dict(_wholes[one.file, one.name, one.options, one.digest][1])
+    """The content of each file that this code reads, as it was when it was planned; nothing if it was not."""
+    known = _wholes.get((one.file, one.name, one.options, one.digest))
+    return {} if known is None else dict(known[1])
 
 
 def classes(own: Iterable[OwnClass]) -> dict[str, Callable[[], Any]]:

@@ -1,4 +1,6 @@
-"""A headless Chromium, driven by the DevTools protocol as a reader's hand would: sizes, colour scheme, drags, screenshots."""
+"""A headless Chromium, driven by the DevTools protocol the way a user would: window sizes, colour scheme, drags,
+screenshots.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +18,17 @@ from typing import Any
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 PATIENCE_S = 120
-"""What a busy machine may take for one step."""
+"""Seconds that one step may take on a busy machine."""
 
 
 class Browser:
-    """One tab."""
+    """A browser tab."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, socket: Any) -> None:
         self.loop, self.socket, self.number = loop, socket, 0
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; events are left aside."""
+        """Send a command and wait for its answer; events are ignored."""
         self.number += 1
         return self.loop.run_until_complete(asyncio.wait_for(self._ask(self.number, method, parameters), PATIENCE_S))
 
@@ -39,17 +41,17 @@ class Browser:
                 return told["result"]
 
     def run(self, expression: str) -> Any:
-        """The value of an expression on the page; promises are waited for."""
+        """Return the value of an expression on the page; promises are awaited."""
         told = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until the expression is true."""
+        """Wait until the expression is true."""
         assert self.comes(expression, PATIENCE_S), expression
 
     def comes(self, expression: str, within_s: float) -> bool:
-        """Whether the expression becomes true."""
+        """Return whether the expression becomes true."""
         until = time.monotonic() + within_s
         while not self.run(expression):
             if time.monotonic() >= until:
@@ -58,7 +60,9 @@ class Browser:
         return True
 
     def double_click(self, x: float, y: float, effect: str) -> None:
-        """Until the expression is true: on a busy machine, two clicks may come too late after one another to be one."""
+        """Double-click until the expression is true. On a busy machine two clicks may be too far apart to count as a
+        double-click.
+        """
         for _ in range(PATIENCE_S // 5):
             for press in (1, 2):
                 for kind in ("mousePressed", "mouseReleased"):
@@ -68,7 +72,7 @@ class Browser:
         raise AssertionError(effect)
 
     def open(self, page: Path, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """Show a page on a screen of this size; more than 600 pixels wide: no phone."""
+        """Show a page on a screen of this size; a screen more than 600 pixels wide is not a phone."""
         phone = width <= 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -77,7 +81,7 @@ class Browser:
         self.wait("document.readyState == 'complete' && location.protocol == 'file:'")
 
     def drag(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        """Press, move, release."""
+        """Press, move and release the mouse button."""
         for kind, x, y in (
             ("mousePressed", x0, y0),
             ("mouseMoved", (x0 + x1) / 2, y0),
@@ -87,7 +91,7 @@ class Browser:
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
     def picture(self, file: Path) -> Path:
-        """The whole page as PNG."""
+        """Return the whole page as PNG."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 12_000), "scale": 1}
         told = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
@@ -97,7 +101,7 @@ class Browser:
 
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
-    """A browser with a fresh profile in this folder."""
+    """Start a browser with a fresh profile in this folder."""
     from tornado.websocket import websocket_connect
 
     assert CHROMIUM is not None

@@ -45,12 +45,12 @@ def scenario_file(tmp_path: Path) -> Path:
 
 
 def tool(name: str) -> ModuleType:
-    """A program of `tools`, as a module."""
+    """Load a program of `tools` as a module."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(ROOT / "tools"))  # as the program has it: one may import another
+    sys.path.insert(0, str(ROOT / "tools"))  # as for the program itself: one may import another
     try:
         spec.loader.exec_module(module)
     finally:
@@ -58,14 +58,15 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-# Some hundred children import some hundred modules each: where no bytecode is wanted beside sources, it is kept in the environment.
+# Several hundred child processes import several hundred modules each. If bytecode is not wanted beside the sources, it
+# is cached in the environment.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix) / ".bytecode"))
     sys.pycache_prefix, sys.dont_write_bytecode = os.environ["PYTHONPYCACHEPREFIX"], False
 
 os.environ.pop(
     "COLUMNS", None
-)  # workers are told the width of the terminal; what is printed to no terminal is as wide as it needs
+)  # workers are told the terminal's width; output without a terminal is as wide as it needs to be
 
 # A shell without job control starts `pytest &` with SIGINT ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -74,7 +75,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @contextmanager
 def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process that ends with the block, also when an assertion in it fails: `with Popen` would wait for it."""
+    """Run a process that is ended when the block ends, also if an assertion in it fails: `with Popen` would wait for
+    it.
+    """
     with subprocess.Popen(argv, text=True, **options) as process:
         try:
             yield process
@@ -83,21 +86,23 @@ def running(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time that a process has taken: on a busy machine its clock says little."""
+    """Return the CPU time of a process: wall time means little on a busy machine."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture(scope="session")
 def command() -> Iterator[Commands]:
-    """The command as a process, without what it takes to start one."""
+    """Run the command as a process that costs no interpreter start."""
     with commands() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Our part of a controller in C is compiled once for each form of it: it is most of what a compiler does for a small file."""
+    """Compile our part of a C controller once for each of its forms: it takes most of the compile time of a small
+    file.
+    """
     made: dict[object, Path] = {}
     plain = _native._object
 
@@ -116,7 +121,7 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def kernel() -> linux.Kernel:
-    """The real kernel, where it is built."""
+    """Return the real kernel; skip if it is not built."""
     lacking = [finding.what for finding in linux.missing(build=False)]
     if lacking:
         pytest.skip(lacking[0])

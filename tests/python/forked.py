@@ -1,4 +1,6 @@
-"""The command in a process of its own that costs no start: forked from one that has imported what commands need, and no thread."""
+"""Runs the command without the cost of starting an interpreter: it forks a process that has imported the commands'
+modules and started no thread.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ spent: dict[int, float] = {}
 
 
 class Commands:
-    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` one is as the shell starts it,
-    with a parent where it runs own code.
+    """Runs commands one after another; `limits` are names and values of `resource.setrlimit`. A `whole` command is
+    started as from a shell, with a parent process if it runs own code.
     """
 
     def __init__(self, server: subprocess.Popen[str]) -> None:
@@ -73,7 +75,7 @@ class Commands:
 
 @contextmanager
 def commands() -> Iterator[Commands]:
-    """For as long as the block lasts."""
+    """Start a server that lives as long as the block."""
     with subprocess.Popen(
         [sys.executable, "-P", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:

@@ -1,4 +1,5 @@
-"""Rings of tests, and what a test may cost.
+"""Rings of tests, and the cost of each test. A ring reports at its end what it left out, and names its slowest tests by
+CPU time, child processes included: wall time means little on a busy machine.
 
 Each ring says at its end what it has left out, and names its slowest tests by CPU time, that of their children included: on a busy
 machine the clock says little.
@@ -16,11 +17,12 @@ import forked
 import pytest
 
 RINGS = {"": "make test", "deep": "make test-deep", "long": "make soak"}
-"""Mark of a test, and what runs it."""
+"""Mark of a test -> the command that runs it."""
 
 MOST_S = 3.0
-"""CPU time of a test of `make test` on a quiet machine; one above it is named, and fails nothing: the same work may take thrice as
-much on a busy one."""
+"""CPU time allowed for a test of `make test` on a quiet machine. A slower one is named and does not fail: on a busy
+machine the same work may take three times as much.
+"""
 
 SHOWN = 20
 
@@ -28,32 +30,32 @@ _BEGUN = pytest.StashKey[float]()
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 _costs: list[tuple[float, str, str]] = []
-"""Of each test that has ended: CPU time, ring, name."""
+"""Finished tests: CPU time, ring, name."""
 
 
 def spent_s() -> float:
-    """CPU time of this process, of its children that have ended, and of those that only make others."""
+    """Return the CPU time of this process and its finished children, without forked servers."""
     return sum(os.times()[:4]) + sum(forked.spent.values())
 
 
 def ring(item: pytest.Item) -> str:
-    """The mark of a test's ring."""
+    """Return the mark of a test's ring."""
     return next((name for name in RINGS if name and item.get_closest_marker(name)), "")
 
 
 def pytest_collection() -> None:
-    """Modules and tests stay until the end: no search for garbage while they are made."""
+    """Disable garbage collection during collection: modules and tests live until the end."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """None among them afterwards, either: each search would go through some million objects."""
+    """Exclude collected tests from later garbage collections, each of which would visit about a million objects."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count by ring what is not run."""
+    """Count by ring the tests that are not run."""
     for item in items:
         item.config.stash.setdefault(_LEFT_OUT, Counter())[ring(item)] += 1
 
@@ -74,15 +76,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note the cost of a test, and that of its fixtures apart."""
+    """Record the cost of a test, and that of its fixtures separately."""
     told = dict(report.user_properties)
-    if report.when != "teardown" and told:  # of a worker that has crashed nothing is known
+    if report.when != "teardown" and told:  # a crashed worker reports nothing
         what = report.nodeid if report.when == "call" else f"fixtures of {report.nodeid}"
         _costs.append((told["cpu_s"], told["ring"], what))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker tells the process that started it what it has left out."""
+    """Send from a worker what it left out to the process that started it."""
     told = getattr(session.config, "workeroutput", None)
     if told is not None:  # each worker has collected all tests
         told["left_out"] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
@@ -90,7 +92,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Take what a worker has told. After a crash end the run: xdist never hands on the files of the one that is gone, and waits for them."""
+    """Receive what a worker left out. After a crash end the run: xdist never reassigns the files of the crashed worker,
+    and would wait for them.
+    """
     if error:
         node.config.pluginmanager.getplugin("dsession").shouldstop = f"worker {node.gateway.id} crashed"
         return
@@ -98,7 +102,7 @@ def pytest_testnodedown(node: Any, error: object) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The slowest tests, those that are too slow, and what was not run."""
+    """Print the slowest tests, those above the limit, and what was not run."""
     write = terminalreporter.write_line
     if len(_costs) > SHOWN:
         write(f"CPU time: {sum(cpu_s for cpu_s, _, _ in _costs):.0f} s; the {SHOWN} slowest tests:")

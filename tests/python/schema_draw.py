@@ -1,4 +1,4 @@
-"""Scenarios drawn from what the engine says of its own keys, so that a key is drawn from the day on which it exists.
+"""Scenarios drawn from the engine's descriptions of its keys, so that a new key is drawn without further work.
 
 `python tests/python/schema_draw.py SEED NUMBER` prints one of them.
 """
@@ -18,27 +18,27 @@ DESCRIBED = _engine.schema()
 TABLES: dict[str, list[dict[str, Any]]] = {table["kind"]: table["keys"] for table in DESCRIBED["tables"]}
 TRACE = ROOT / "python" / "ackclock" / "_scenarios" / "traces" / "swing-12m.trace"
 LENGTHS = {"links": 4, "paths": 2, "flows": 3, "hosts": 2, "access_list": 2, "steps": 4, "packets": 12, "drops": 6}
-"""Most elements of a list; 3 of any other."""
+"""Largest number of elements of these lists; 3 of any other."""
 NAMES = {"named-link": "l", "path": "p", "host": "h"}
 REFERENCES = {"forward": "named-link", "backward": "named-link", "path": "path", "host": "host", "peer_host": "host"}
-"""Whose names stand under these keys."""
+"""Key -> the place of the names that it may refer to."""
 COMMON = {("scenario", "network"): 1.0, ("network", "bottleneck"): 1.0, ("network", "access"): 0.4, ("network", "egress"): 0.4,
           ("link", "rate"): 0.8, ("link", "delay"): 0.6, ("link", "queue"): 0.4, ("flows", "workload"): 0.4,
           ("scenario", "hosts"): 0.4, ("flows", "host"): 0.3, ("flows", "peer_host"): 0.3, ("record", "trace"): 0.1, ("scenario", "format"): 0.0}  # fmt: skip
-"""Keys that are not drawn as often as all others of the scenario: without them hardly a packet leaves, or a record takes all the time."""
+"""Keys with special probabilities: without them hardly a packet leaves, or a record takes most of the time."""
 MOST_FLOWS = 6
 EXTREME = 0.05
 ROUNDS = 60
-"""Of repairs, until a draw is given up and another one begun."""
+"""Attempts to repair a draw before it is discarded."""
 
 Draw = Callable[[], float]
 
 
 class _Drawn:
-    """One draw: a density of keys, and values for them."""
+    """A draw: a density of keys, and values for them."""
 
     def __init__(self, seed: str) -> None:
-        self.random = random.Random(seed).random  # of Python's generator only this is promised to stay
+        self.random = random.Random(seed).random  # the only method whose numbers Python guarantees
         self.density = 0.06 + 0.24 * self.random()
 
     def below(self, n: int) -> int:
@@ -48,11 +48,11 @@ class _Drawn:
         return values[self.below(len(values))]
 
     def between(self, low: float, high: float) -> float:
-        """Evenly on a logarithmic scale."""
+        """Return a log-uniform value."""
         return low * (high / low) ** self.random()
 
     def whole(self, low: int, high: int, usual: int) -> int:
-        """Mostly not far from the least, now and then a bound."""
+        """Return an integer, usually near the minimum and sometimes at a bound."""
         if self.random() < EXTREME:
             return self.one((low, high))
         top = max(min(high, low + usual), low)
@@ -110,7 +110,7 @@ class _Drawn:
         return self.duration(1)
 
     def value(self, key: str, takes: Mapping[str, Any], table: str, number: int = 0) -> Any:
-        """A value for a key that takes this."""
+        """Return a value for a key of this type."""
         match takes["takes"]:
             case "flag":
                 return self.random() < 0.5
@@ -178,7 +178,7 @@ class _Drawn:
 
 
 def drawn(seed: object, number: int) -> tuple[dict[str, Any], Scenario]:
-    """The scenario of this number: as it is written, and read."""
+    """Return the scenario with this number, as text and as a value."""
     for attempt in range(1000):
         draw = _Drawn(f"{seed} {number} {attempt}")
         raw = draw.table("scenario", TABLES["scenario"])
@@ -192,7 +192,7 @@ def drawn(seed: object, number: int) -> tuple[dict[str, Any], Scenario]:
 
 
 def _repair(draw: _Drawn, raw: dict[str, Any], path: list[str], found: str) -> None:
-    """What is missing is drawn; what is refused goes, or what holds it."""
+    """Add missing keys; remove a refused key, or the one that contains it."""
     if found.startswith("nothing") and _add(draw, raw, path):
         return
     holders: list[tuple[Any, Any]] = []
@@ -221,7 +221,7 @@ def _repair(draw: _Drawn, raw: dict[str, Any], path: list[str], found: str) -> N
 
 
 def _add(draw: _Drawn, raw: dict[str, Any], path: list[str]) -> bool:
-    """Draw what is missing; whether there is such a key."""
+    """Add a missing key; return whether there is one."""
     inside: Any = raw
     keys, name = TABLES["scenario"], "scenario"
     for part in path[:-1]:

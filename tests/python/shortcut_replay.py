@@ -1,6 +1,7 @@
-"""Drawn scenarios with all shortcuts, with none, and with four subsets drawn for each: everything that comes out is the same.
+"""Replays drawn scenarios with all shortcuts, with none, and with four drawn subsets each: all outputs have to be
+equal.
 
-`python tests/python/shortcut_replay.py SEED COUNT [FIRST]` replays so many of them, and prints what differs.
+`python tests/python/shortcut_replay.py SEED COUNT [FIRST]` replays COUNT of them, and prints the differences.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from ackclock.cli._lab import PAGE
 
 SHORTCUTS = _engine.shortcuts()
 MOST_S = 0.2
-"""CPU time of one run, at most; longer ones are cut."""
+"""CPU time of one run, at most; longer runs are cut short."""
 LEAST_NS = 2_000_000
 TRACED, THREADED, IN_PAGE = 4, 4, 18
-"""Every so many scenarios are traced, run on two threads, run in WebAssembly."""
+"""One in this many scenarios is traced, run on two threads, run in WebAssembly."""
 
 
 @dataclass
 class Replayed:
-    """What came of some scenarios."""
+    """Outcome of some scenarios."""
 
     scenarios: int = 0
     refused: int = 0
-    """Refused at their start, by all in the same words."""
+    """Scenarios refused at their start, by all variants in the same words."""
     runs: int = 0
     traced: int = 0
     threaded: int = 0
@@ -49,7 +50,7 @@ class Replayed:
     alone: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     keys: Counter[str] = field(default_factory=Counter)
-    """Of links and hosts: how often each was drawn."""
+    """Keys of links and hosts -> how often each was drawn."""
 
     def __str__(self) -> str:
         least = [min(counted[name] for name in SHORTCUTS) for counted in (self.alone, self.left_out)]
@@ -61,7 +62,7 @@ class Replayed:
 
 
 def replay(seed: object, numbers: Iterable[int], module: Path | None = None, *, verbose: bool = False) -> Replayed:
-    """Replay the scenarios of these numbers; `module`: that of the page."""
+    """Replay the scenarios with these numbers; `module` is the page's module."""
     found, asked = Replayed(), []
     for number in numbers:
         text, scenario = _short(seed, number)
@@ -91,7 +92,7 @@ def replay(seed: object, numbers: Iterable[int], module: Path | None = None, *, 
 
 
 def _short(seed: object, number: int) -> tuple[str, Scenario]:
-    """A scenario of this number that takes a short time."""
+    """Return the scenario with this number, shortened if it takes long."""
     for attempt in range(100):
         raw, scenario = drawn(f"{seed} {attempt}", number)
         if number % TRACED == 0:
@@ -111,7 +112,7 @@ def _short(seed: object, number: int) -> tuple[str, Scenario]:
 
 
 def _shown(text: str, seed: int, shortcuts: str) -> Any:
-    """Digest and tables of a run, or why it was refused."""
+    """Return digest and tables of a run, or its refusal."""
     try:
         raw = _engine.run(text, seed, shortcuts=shortcuts)
     except ValueError as error:
@@ -120,7 +121,7 @@ def _shown(text: str, seed: int, shortcuts: str) -> Any:
 
 
 def _cuts(seed: object, number: int, found: Replayed) -> Iterator[str]:
-    """None, one alone, all but one, and two subsets."""
+    """Return no shortcut, one alone, all but one, and two subsets."""
     draw = random.Random(f"cuts {seed} {number}").random
     alone = SHORTCUTS[number % len(SHORTCUTS)]
     left_out = SHORTCUTS[(number + number // len(SHORTCUTS)) % len(SHORTCUTS)]
@@ -148,7 +149,7 @@ def _plain(scenario: Scenario) -> str:
 
 
 def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
-    """Those of links and hosts that are written."""
+    """Return the keys of links and hosts that are set."""
     network = raw["network"]
     reverse = network.get("reverse", {})
     links = [place.get(name) for place in (network, reverse) for name in ("access", "bottleneck", "egress")]
@@ -160,7 +161,9 @@ def _keys_of(raw: dict[str, Any]) -> Iterator[str]:
 
 
 def page_module(folder: Path) -> Path | None:
-    """The module that stands in the lab's page, as a file in this folder; nothing where the lab was not built or nothing runs it."""
+    """Write the module embedded in the lab's page to a file in this folder; None if the lab is not built or no Node
+    runs it.
+    """
     if not PAGE.is_file() or shutil.which("node") is None:
         return None
     held = re.search(r'<script type="text/plain" id="module">([^<]+)</script>', PAGE.read_text(encoding="utf-8"))
@@ -171,13 +174,13 @@ def page_module(folder: Path) -> Path | None:
 
 
 def undrawn(found: Replayed) -> list[str]:
-    """Keys of links and hosts that no scenario had."""
+    """Return the keys of links and hosts that no scenario had."""
     known = [f"{table}.{key['name']}" for table in ("link", "host") for key in TABLES[table]]
     return [key for key in known if not found.keys[key]]
 
 
 def _in_page(module: Path, asked: list[tuple[int, Scenario, str]]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Digests of the page's module and of the native engine, of those that run in a page."""
+    """Return digests of the page's module and of the native engine, for scenarios that run in a page."""
     if not asked:
         return
     trace = [[str(TRACE), base64.b64encode(TRACE.read_bytes()).decode()]]

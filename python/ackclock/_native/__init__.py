@@ -143,13 +143,9 @@ def load(file: str, options: str, expected: str) -> Any:
     if digest(file) != expected:
         raise UnavailableError(f"{file}: found other code than when the runs were planned; start them again")
     given = json.loads(options)
-    folder = Path(tempfile.mkdtemp(prefix="ackclock-"))
+    folder = None if (file, options, expected) in _prepared else Path(tempfile.mkdtemp(prefix="ackclock-"))
     try:
-        if is_rust(file):
-            library = _rust.compiled(file, folder)
-        else:
-            reads(*depends(file)[0])
-            library = _compiled(file, folder, _flags(file, given))
+        library = _prepared[file, options, expected] if folder is None else _built(file, given, folder)
         try:
             with _wall.doing(f"loading {file}"):
                 made = _engine.Library(str(library), _lines(file, given), Path(file).name)
@@ -159,7 +155,39 @@ def load(file: str, options: str, expected: str) -> Any:
         except ValueError as error:
             raise InputError(f"{file}: {shown(str(error))}") from None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+_prepared: dict[tuple[str, str, str], Path] = {}
+"""By file, options and digest: the library that was compiled ahead."""
+
+
+def prepare(file: str, options: str, expected: str, folder: Path, *, apart: bool = False) -> None:
+    """Compile a file ahead of `load`, which then needs no compiler. Nothing of it is run.
+
+    Parameters
+    ----------
+    file, options, expected
+        As for `load`.
+    folder
+        Where the library goes; it is the caller's, and has to last.
+    apart
+        Give each connection variables of its own: what the file keeps outside of connections is not shared between them. Of Rust it stays shared.
+
+    Raises
+    ------
+    InputError
+        If it does not compile.
+    """
+    _prepared[file, options, expected] = _built(file, json.loads(options), folder, apart=apart)
+
+
+def _built(file: str, given: Mapping[str, Any], folder: Path, *, apart: bool = False) -> Path:
+    if is_rust(file):
+        return _rust.compiled(file, folder)
+    reads(*depends(file)[0])
+    return _compiled(file, folder, _flags(file, given), apart=apart)
 
 
 def depends(file: str) -> tuple[list[str], dict[str, str]]:
@@ -223,7 +251,7 @@ def _lines(file: str, options: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _compiled(file: str, folder: Path, flags: list[str]) -> Path:
+def _compiled(file: str, folder: Path, flags: list[str], *, apart: bool = False) -> Path:
     sources = _sources(file)
     options = _forwards(sources, folder)
     ours = options[2:]
@@ -233,7 +261,7 @@ def _compiled(file: str, folder: Path, flags: list[str]) -> Path:
         needs |= bit if word in words else 0
     sized = [flag for flag in flags if flag.startswith("-DICSK_CA_PRIV_SIZE=")]
     form, objects, beside = _modules(file, folder, sources, [*options, *flags])
-    more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form]
+    more = [f"-DACKCLOCK_NEEDS={needs}u", *sized, *form, *(["-DACKCLOCK_APART"] if apart else [])]
     objects.append(_object(HERE / "ackclock_kernel.c", folder / "ours.o", [*ours, *more], file))
     library = folder / f"{Path(file).stem}.so"
     # bound at once: what is written later is the module's

@@ -7,7 +7,8 @@
  * a thread of the library looks four times a second whether a call is the same as before.
  *
  * Variables of the module outside of connections are those of all of them: what lies in the library's memory and is not ours is looked at when
- * a connection is copied, and is as module_init left it when a run begins in which there is no other connection.
+ * a connection is copied, and is as module_init left it when a run begins in which there is no other connection. With ACKCLOCK_APART each connection has
+ * variables of its own, as connections of different hosts have.
  *
  * Differs: what `ssthresh` and `undo_cwnd` set in the connection, besides the module's own state, is not kept.
  *
@@ -80,6 +81,7 @@ struct connection {
 	unsigned long given_rate;
 	bool started;
 	bool elsewhere; /* it allocated memory: its bytes are not all of it */
+	char *own[2];   /* its own variables outside of connections, while they are not in place */
 	char said[160];
 };
 
@@ -278,9 +280,12 @@ static int failed(struct connection *c)
 	return 1;
 }
 
+static void put_in_place(struct connection *c);
+
 /* Make a call of the module's; after a fault in it, return. */
 #define GUARDED(c, name, call_) \
 	do { \
+		put_in_place(c); \
 		current = (c); \
 		guard.call = name; \
 		if (_setjmp(guard.back)) \
@@ -361,6 +366,52 @@ static void restore_outside(void)
 static void keep_outside(void) {}
 static bool outside_changed(void) { return true; } /* it may have */
 static void restore_outside(void) {}
+#endif
+
+#if defined(ACKCLOCK_APART) && defined(__linux__)
+/* The connection whose variables are in place. */
+static struct connection *placed OURS;
+
+static void exchange(struct connection *c, bool out)
+{
+	for (int i = 0; i < 2; i++)
+		if (c->own[i])
+			memcpy(out ? c->own[i] : outside[i].from, out ? outside[i].from : c->own[i], (size_t)(outside[i].to - outside[i].from));
+}
+
+static void put_in_place(struct connection *c)
+{
+	if (placed == c || !(c->own[0] || c->own[1]))
+		return;
+	if (placed)
+		exchange(placed, true);
+	exchange(placed = c, false);
+}
+
+/* Variables as those of another connection are; NULL: as module_init left them. */
+static void own_variables(struct connection *c, const struct connection *from)
+{
+	for (int i = 0; i < 2; i++) {
+		const char *bytes = from ? from->own[i] : outside[i].bytes;
+		size_t size = (size_t)(outside[i].to - outside[i].from);
+
+		c->own[i] = bytes ? malloc(size) : NULL;
+		if (c->own[i])
+			memcpy(c->own[i], bytes, size);
+	}
+}
+
+static void forget_variables(struct connection *c)
+{
+	if (placed == c)
+		placed = NULL;
+	for (int i = 0; i < 2; i++)
+		free(c->own[i]);
+}
+#else
+static void put_in_place(struct connection *c) { (void)c; }
+static void own_variables(struct connection *c, const struct connection *from) { (void)c; (void)from; }
+static void forget_variables(struct connection *c) { (void)c; }
 #endif
 
 /* ---- What the connection is told ---- */
@@ -466,6 +517,7 @@ static void *cc_open(const struct ackclock_host *host)
 	get_ready();
 	if (__atomic_fetch_add(&connections, 1, __ATOMIC_RELAXED) == 0 && outside_changed())
 		restore_outside();
+	own_variables(c, NULL);
 	c->host = *host;
 	c->tp.inet_conn.icsk_ca_ops = module;
 	c->tp.delivered = 1; /* the SYN */
@@ -504,6 +556,7 @@ static void cc_close(void *cc)
 	if (outside_changed())
 		wrote = true;
 	__atomic_fetch_sub(&connections, 1, __ATOMIC_RELAXED);
+	forget_variables(c);
 	free(c);
 }
 
@@ -513,6 +566,7 @@ static void *cc_copy(void *cc, const struct ackclock_host *host)
 	struct connection *c = cc, *copy = NULL;
 	const char *why = "found no memory";
 
+	put_in_place(c);
 	if (outside_changed())
 		wrote = true;
 	if (c->elsewhere)
@@ -527,6 +581,7 @@ static void *cc_copy(void *cc, const struct ackclock_host *host)
 	}
 	__atomic_fetch_add(&connections, 1, __ATOMIC_RELAXED);
 	*copy = *c;
+	own_variables(copy, c);
 	copy->host = *host;
 	return copy;
 }

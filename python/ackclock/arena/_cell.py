@@ -1,4 +1,7 @@
-"""The process of own code in the arena: loads one piece of it, is sealed (`_seal`), and then makes tasks until there are none.
+"""The process of own code in the arena: is fenced, loads one piece of it, is sealed (`_seal`), and then makes tasks until there are none.
+
+A controller of C or Rust is compiled before the fence, without being run. From then on nothing but the files that it declared or read when it was looked at can be read, so that
+neither the judge's command line (its salt) nor its folder is to be found.
 
 The judge shares this process with code that may want to write its own report. Of what Python can do, these are taken from it. Whatever is called after the code has
 been loaded was taken hold of before, and lies in the closure of a thread that no object leads to: a function that the code has put in another's place is never called.
@@ -22,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ackclock import _engine, _wall, own
@@ -56,16 +60,29 @@ LATER = ("sys._getframe",)
 """Calls that are refused in runs; while modules are loaded, many look who imports them."""
 
 FRAMES = ("ag_frame", "cr_frame", "gi_frame", "tb_frame")
-"""Attributes that lead to frames."""
+"""Attributes that lead to frames, refused from the beginning: the frame of a generator, kept from loading, leads in a run to those of the judge."""
+
+RESUMED = 0x20 | 0x80 | 0x200
+"""Flags of code whose frame goes on later, elsewhere: generators, coroutines, asynchronous generators."""
+
+COPIES = 4
+"""Modules of a file of Python where runs are made again: so many connections share no variables."""
 
 REACHED: dict[str, Callable[..., Any]] = {}
 """Functions that runs call, where the guard "reach" is off: own code can change them."""
 
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix", "/etc", "/dev/null", "/dev/urandom")
+"""Where the system's libraries lie, and what they read."""
+
+OF_OTHERS = frozenset({"proc", "sys", "dev", "run"})
+"""Folders that tell of other processes."""
+
 THREADS = "own code: found {} of its threads after it was loaded; allowed: none"
 
 
-def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str) -> None:
+def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: str, place: str) -> None:
     """Load, seal, and make tasks until there are none."""
+    sys.argv[:], sys.orig_argv[:] = [""], [""]  # which process this is, is not told
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _seal.end_with_parent()  # a thread that looks for the parent would have to sleep, which the filter refuses
     if int(page) >= 0:
@@ -73,17 +90,24 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
     _other_load(bool(int(again)))
     given, back = int(tasks), int(answers)
     try:
-        owned = pickle.loads(_heard(given) or b"")  # from our own parent, before any own code is here
+        owned, read = pickle.loads(_heard(given) or b"")  # from our own parent, before any own code is here
+        apart = bool(int(again)) and "apart" in guards
         if int(looks):
-            _written(back, json.dumps(_looked(owned[0])).encode())
+            _written(back, json.dumps(_looked(owned[0], Path(place), fenced="fence" in guards)).encode())
             return
+        bounded = _bound() if "memory" in guards else lambda: None
+        wrong = _fenced(owned, read, Path(place), fenced="fence" in guards, apart=apart)
         box: list[Any] = []
         ready, never = _thread.allocate_lock(), _thread.allocate_lock()
         ready.acquire()
         never.acquire()
-        _thread.start_new_thread(_worker(given, back, guards, box, ready, compiled=owned[0].is_compiled), ())
+        _thread.start_new_thread(
+            _worker(given, back, guards, box, ready, bounded, compiled=any(one.is_compiled for one in owned)), ()
+        )
         try:
-            box.append(_loaded(owned))
+            if wrong is not None:
+                raise wrong
+            box.append(_loaded(owned, apart=apart))
         except AckclockError as error:
             box.append("unavailable" if error.exit_code == UnavailableError.exit_code else "refused")
             box.append(str(error))
@@ -93,7 +117,35 @@ def serve(tasks: str, answers: str, page: str, again: str, guards: str, looks: s
         os._exit(1)
 
 
-def _worker(given: int, back: int, guards: str, box: list[Any], ready: Any, *, compiled: bool) -> Callable[[], None]:
+def _fenced(
+    owned: Sequence[OwnClass], read: Sequence[str], place: Path, *, fenced: bool, apart: bool
+) -> AckclockError | None:
+    """Compile, and put the fence; what is wrong with the file."""
+    from ackclock._files import give_leave
+
+    give_leave()
+    try:
+        for one in owned:
+            one.prepare(place, apart=apart)
+    except AckclockError as error:
+        return error
+    if fenced and _seal.can():
+        files = [path for one in owned for path in (one.file, *(own.remembered(one) if one.is_compiled else ()))]
+        folders = [Path(one.file).parent for one in owned]
+        signals = any(one.is_compiled for one in owned)
+        _seal.fence([*_installed(), place, *files, *read], folders=folders, signals=signals)
+    return None
+
+
+def _installed() -> list[str]:
+    """Where the system, the interpreter and its libraries lie, and this package."""
+    folders = {sys.prefix, sys.base_prefix, sys.exec_prefix, *(p for p in sys.path if "-packages" in Path(p).name)}
+    return [*SYSTEM, *folders, str(Path(_seal.__file__).parent.parent)]
+
+
+def _worker(
+    given: int, back: int, guards: str, box: list[Any], ready: Any, bounded: Callable[[], None], *, compiled: bool
+) -> Callable[[], None]:
     """Function that makes the tasks, once own code is in the box. All that it calls is held here."""
     run, opened, packed, length = _engine.run_each, marshal.loads, struct.pack, struct.unpack
     read, write, ended, clock, threads = os.read, os.write, os._exit, time.thread_time, _thread._count
@@ -104,7 +156,6 @@ def _worker(given: int, back: int, guards: str, box: list[Any], ready: Any, *, c
         "columns": base64,
         "shut": _seal.prepared(reads=given, writes=back) if "seal" in guards and _seal.can() else lambda: None,
     }
-    bounded = _bound() if "memory" in guards else lambda: None
     late: list[bool] = []
     if "reach" in guards:
         _watched(late, ALWAYS if compiled else (*ALWAYS, *PROCESSES))
@@ -185,41 +236,64 @@ def _worker(given: int, back: int, guards: str, box: list[Any], ready: Any, *, c
 
 def _watched(late: list[bool], events: Sequence[str]) -> None:
     """Refuse what leads to frames, to objects of others and to other processes."""
-    always, later, frames, refused = frozenset(events), frozenset(LATER), frozenset(FRAMES), PermissionError
+    always, later, frames, refused, resumed = (
+        frozenset(events),
+        frozenset(LATER),
+        frozenset(FRAMES),
+        PermissionError,
+        RESUMED,
+    )
+
+    def goes_on(frame: Any) -> bool:
+        while frame is not None:
+            if frame.f_code.co_flags & resumed:
+                return True
+            frame = frame.f_back
+        return False
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in always or (late and (event in later or (event == "object.__getattr__" and arguments[1] in frames))):
+        if (
+            event in always
+            or (event == "object.__getattr__" and arguments[1] in frames)
+            or (event in later and (late or goes_on(arguments[0])))
+        ):
             raise refused(f"found {event}; allowed in the arena: nothing that leads to objects of others")
 
     listen()  # by a hook of its own, before there can be no more
     sys.addaudithook(hook)
 
 
-def _looked(one: OwnClass) -> dict[str, Any]:
+def _looked(one: OwnClass, place: Path, *, fenced: bool) -> dict[str, Any]:
     try:
         from ackclock._agents.controllers import check
         from ackclock._files import give_leave
 
         give_leave()
+        one.prepare(place)
+        if fenced and _seal.can():
+            # files that are read here are written down, and may be read in runs
+            anywhere = [entry.path for entry in os.scandir("/") if entry.name not in OF_OTHERS]
+            _seal.fence([*anywhere, place], signals=one.is_compiled)
         check(one.load(), closed_loop=False)
         planned = one.planned()
         return {"whole": planned.whole, "read": own.remembered(one)}
     except AckclockError as error:
-        from pathlib import Path
-
         return {"refused": f"{Path(one.file).name}: {error}" if one.file not in str(error) else str(error)}
 
 
-def _loaded(owned: Sequence[OwnClass]) -> Mapping[str, Any]:
+def _loaded(owned: Sequence[OwnClass], *, apart: bool) -> Mapping[str, Any]:
     """The code, with one instance made: what a class imports then it has, too."""
     from ackclock._files import give_leave
 
     give_leave()
     made = own.classes(owned)
+    if apart:
+        made |= {one.key: one.copies(COPIES) for one in owned if not one.is_compiled}
     for one in owned:
         if not one.is_compiled:
-            with suppress(Exception):  # the run says what is wrong with it
-                made[one.key]()
+            for _ in range(COPIES if apart else 1):
+                with suppress(Exception):  # the run says what is wrong with it
+                    made[one.key]()
     return made
 
 
@@ -253,14 +327,17 @@ def _other_load(again: bool) -> None:
 
 def _bound() -> Callable[[], None]:
     """No more memory than when it is called, and so much more."""
-    open_, limited, sets, what, page, wrong = (
-        open, resource.getrlimit, resource.setrlimit, resource.RLIMIT_DATA, os.sysconf("SC_PAGE_SIZE"), (OSError, ValueError, IndexError),
+    read, limited, sets, what, page, wrong, whole = (
+        os.pread, resource.getrlimit, resource.setrlimit, resource.RLIMIT_DATA, os.sysconf("SC_PAGE_SIZE"), (OSError, ValueError, IndexError), int,
     )  # fmt: skip
+    try:
+        about = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # the fence leaves no way there
+    except OSError:
+        return lambda: None
 
     def bound() -> None:
         try:
-            with open_("/proc/self/statm", encoding="ascii") as file:
-                has = int(file.read().split()[5]) * page
+            has = whole(read(about, 1000, 0).split()[5]) * page
             sets(what, (has + MEMORY, limited(what)[1]))
         except wrong:
             pass

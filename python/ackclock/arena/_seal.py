@@ -1,22 +1,31 @@
-"""A filter of system calls around own code that is loaded: memory, the two pipes of its process, CPU time, sleep and the end are left (seccomp of Linux).
+"""Two walls of the kernel around own code, the second tighter.
+
+The fence stands before any of it is loaded: no further process, program, socket or signal handler, no file that is written, and of the files that are
+read only those of a list (Landlock, where the kernel has it) - not /proc, which tells of other processes. Threads and memory are left.
+
+The filter is put around what is loaded: memory, the two pipes of its process, CPU time, sleep and the end are left (seccomp of Linux).
 
 What asks for a file, or reads and writes elsewhere, gets EPERM. Whatever else is asked ends the process (SIGSYS), and the run has failed. The kernel cannot take
 a clock away from native code: where it is mapped into the process, reading one is no system call. For that each scored run is made twice.
 
-Sources: Linux Documentation/userspace-api/seccomp_filter.rst; numbers of calls: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
+Sources: Linux Documentation/userspace-api/seccomp_filter.rst and landlock.rst; numbers of calls: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["can", "end_with_parent", "prepared", "shut"]
+__all__ = ["can", "end_with_parent", "fence", "missing", "prepared", "shut"]
 
 _ALLOW, _KILL, _EPERM = 0x7FFF_0000, 0x8000_0000, 0x0005_0001
 _LOAD, _EQUAL, _ANY, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -47,7 +56,45 @@ _AARCH64 = {
 }  # fmt: skip
 _MACHINES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
+_ENOSYS = 0x0005_0026
+_NOTHING = 0x0005_0000
+"""Answer of a call that is said to be done, and is not: libraries such as Polars end where they may have no handler of a signal."""
+_CLONE_THREAD = 0x1_0000
+_WRITES = 0o3 | 0o100 | 0o1000 | 0o2000
+"""Bits of open: not only for reading, O_CREAT, O_TRUNC, O_APPEND."""
+_X32 = 0x4000_0000
+"""Bit of the numbers of another set of calls (x32), which must not be a way around."""
 
+_LOADING_X86_64: dict[str, Any] = {
+    "clone": 56, "prlimit": 302, "rt_sigaction": 13, "open": {2: 1, 257: 2},
+    # clone3, openat2: the C library then takes the older call, whose arguments a filter can see
+    "unknown": (435, 437),
+    # fork, vfork, execve, execveat; ptrace, process_vm_readv, process_vm_writev, kill, tkill, pidfd_open, pidfd_getfd, process_madvise; socket, socketpair, connect,
+    # shmget, shmat, mq_open, io_uring_setup, bpf, userfaultfd, perf_event_open; creat, truncate, ftruncate, fallocate, rename, renameat, renameat2, mkdir, mkdirat,
+    # rmdir, link, linkat, unlink, unlinkat, symlink, symlinkat, chmod, fchmod, fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utime, utimes, futimesat, utimensat,
+    # mknod, mknodat, setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr; chroot, mount, umount2, pivot_root, unshare, setns
+    "refused": (
+        57, 58, 59, 322, 101, 310, 311, 62, 200, 434, 438, 440, 41, 53, 42, 29, 30, 240, 425, 321, 323, 298, 85, 76, 77, 285, 82, 264, 316, 83, 258, 84, 86, 265,
+        87, 263, 88, 266, 90, 91, 268, 452, 92, 93, 94, 260, 132, 235, 261, 280, 133, 259, 188, 189, 190, 197, 198, 199, 161, 165, 166, 155, 272, 308,
+    ),
+}  # fmt: skip
+_LOADING_AARCH64: dict[str, Any] = {
+    "clone": 220, "prlimit": 261, "rt_sigaction": 134, "open": {56: 2}, "unknown": (435, 437),
+    "refused": (
+        221, 281, 117, 270, 271, 129, 130, 434, 438, 440, 198, 199, 203, 194, 196, 180, 425, 280, 282, 241, 45, 46, 47, 38, 276, 34, 37, 35, 36, 52, 53, 452, 55, 54,
+        88, 33, 5, 6, 7, 14, 15, 16, 51, 40, 39, 41, 97, 268,
+    ),
+}  # fmt: skip
+_LOADING = {"x86_64": _LOADING_X86_64, "aarch64": _LOADING_AARCH64}
+
+_LANDLOCK = 444
+"""landlock_create_ruleset, on every machine; the next two are landlock_add_rule and landlock_restrict_self."""
+_EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8
+_HANDLED = (1 << 13) - 1
+"""Rights of files that its first version knows: to read, run, write, make and remove."""
+
+
+@cache
 def can() -> bool:
     """Whether this machine has the filter."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
@@ -57,6 +104,104 @@ def can() -> bool:
             return "kill_process" in file.read()
     except OSError:
         return False
+
+
+@cache
+def missing() -> str:
+    """Which wall this machine does not have, for people; empty if it has both."""
+    if not can():
+        return "without a filter of system calls, which this machine does not have: own code could do anything"
+    if ctypes.CDLL(None).syscall(_LANDLOCK, None, 0, 1) <= 0:  # asks for the version
+        return "without Landlock, which this kernel does not have: while it was loaded, own code could read any file"
+    return ""
+
+
+def fence(files: Iterable[str | Path], *, folders: Iterable[str | Path] = (), signals: bool) -> None:
+    """Put the fence around this process; the thread that calls, and those that it makes, read no other files.
+
+    Parameters
+    ----------
+    files
+        Files, and folders with all that is in them, that may be read.
+    folders
+        Folders of which only the names in them may be read.
+    signals
+        Whether code has handlers of signals; a handler of Python would be handed a frame. Without, one that is set is never called.
+
+    Raises
+    ------
+    OSError
+        If the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+    _landlock(libc, files, folders)
+    code = _loading(signals=signals)
+    words = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(words))
+    if libc.syscall(_MACHINES[platform.machine()]["seccomp"], _FILTER, _TSYNC, program):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def _landlock(libc: ctypes.CDLL, files: Iterable[str | Path], folders: Iterable[str | Path]) -> None:
+    handled = struct.pack("Q", _HANDLED)
+    rules = libc.syscall(_LANDLOCK, handled, len(handled), 0)
+    if rules < 0:  # a kernel without it (`missing`)
+        return
+    try:
+        read = _EXECUTE | _READ_FILE | _READ_DIR
+        for place, rights in (*((f, read) for f in files), *((f, _READ_DIR) for f in folders)):
+            with suppress(OSError):  # a file that is not there cannot be read
+                opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    allowed = rights if os.path.isdir(place) else rights & ~_READ_DIR
+                    rule = struct.pack("=Qi", allowed, opened)
+                    if allowed and libc.syscall(_LANDLOCK + 1, rules, 1, rule, 0):
+                        raise OSError(ctypes.get_errno(), "landlock_add_rule")
+                finally:
+                    os.close(opened)
+        if libc.syscall(_LANDLOCK + 2, rules, 0):
+            raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    finally:
+        os.close(rules)
+
+
+def _loading(*, signals: bool) -> bytes:
+    """The filter of the fence: what is not named is left."""
+    known = _LOADING[platform.machine()]
+    lines: list[tuple[int, int, int, int]] = []
+
+    def add(code: int, value: int, so: int = 0, other: int = 0) -> None:
+        lines.append((code, so, other, value))
+
+    def if_bits(call: int, at: int, bits: int, so: int, otherwise: int) -> None:
+        """The answer to a call by whether an argument has one of these bits."""
+        add(_EQUAL, call, 0, 4)
+        add(_LOAD, _ARGUMENTS + 8 * at)
+        add(_ANY, bits, 0, 1)
+        add(_RETURN, so)
+        add(_RETURN, otherwise)
+
+    add(_LOAD, _ARCH)
+    add(_EQUAL, int(_MACHINES[platform.machine()]["arch"]), 1, 0)  # type: ignore[call-overload]
+    add(_RETURN, _KILL)
+    add(_LOAD, _NUMBER)
+    add(_ANY, _X32, 0, 1)
+    add(_RETURN, _EPERM)
+    if_bits(known["clone"], 0, _CLONE_THREAD, _ALLOW, _EPERM)
+    if_bits(known["prlimit"], 0, 0xFFFF_FFFF, _EPERM, _ALLOW)
+    for call, at in known["open"].items():
+        if_bits(call, at, _WRITES, _EPERM, _ALLOW)
+    answers = dict.fromkeys(known["unknown"], _ENOSYS)
+    answers |= dict.fromkeys(known["refused"], _EPERM)
+    if not signals:
+        answers[known["rt_sigaction"]] = _NOTHING
+    for call, answer in answers.items():
+        add(_EQUAL, call, 0, 1)
+        add(_RETURN, answer)
+    add(_RETURN, _ALLOW)
+    return b"".join(struct.pack("<HBBI", *line) for line in lines)
 
 
 def prepared(*, reads: int, writes: int) -> Callable[[], None]:
@@ -87,15 +232,24 @@ def prepared(*, reads: int, writes: int) -> Callable[[], None]:
     return shut
 
 
-def shut(process: int) -> bool:
-    """Whether the kernel says that each thread of a process is behind a filter."""
-    try:
+def shut(process: int, filters: int) -> bool:
+    """Whether the kernel says that each thread of a process is behind so many filters more than this process. A kernel before 5.9 tells only whether there is one."""
+    wanted = _filters(Path("/proc/self")) + filters
+    has = []
+    with suppress(OSError):  # the process has ended
         for thread in Path(f"/proc/{process}/task").iterdir():
-            if "\nSeccomp:\t2\n" not in (thread / "status").read_text("ascii", "replace"):
-                return False
-    except OSError:  # the process has ended
-        return False
-    return True
+            with suppress(OSError):  # the thread has ended
+                has.append(_filters(thread))
+    return bool(has) and min(has) >= wanted
+
+
+def _filters(about: Path) -> float:
+    """Number of filters around a thread. A kernel that does not count them has as many as are asked for."""
+    lines = (about / "status").read_text("ascii", "replace").splitlines()
+    told = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    if told.get("Seccomp") != "2":
+        return 0
+    return float(told.get("Seccomp_filters", "inf"))
 
 
 def end_with_parent() -> None:

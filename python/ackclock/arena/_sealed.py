@@ -13,14 +13,17 @@ import os
 import pickle
 import secrets
 import select
+import shutil
 import signal
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock import _child, _engine, _wall, own
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 MOST = 3
 """Processes that a thread keeps, one for each piece of own code."""
 
-GUARDS = "seal memory reach"
+GUARDS = "seal memory reach fence apart"
 
 WALL_S = 120.0
 """Wall time of a run: own code may sleep, which takes no CPU time."""
@@ -65,7 +68,8 @@ class Sealed(Threads):
     again
         Make the runs under another load: each alone in its task, in processes of least priority that share one CPU.
     guards
-        "seal", the filter, "memory", its bound, and "reach", what Python may touch; tests take them off.
+        "fence", what stands around loading, "seal", the filter of runs, "memory", its bound, "reach", what Python may touch, and "apart", by which connections share
+        no variables where runs are made again; tests take them off.
     """
 
     def __init__(self, jobs: int, *, again: bool = False, guards: str = GUARDS) -> None:
@@ -144,7 +148,8 @@ class _Process:
     def __init__(
         self, owned: Sequence[OwnClass], *, again: bool = False, guards: str = GUARDS, looks: bool = False
     ) -> None:
-        self._seals, self._looked = "seal" in guards and _seal.can(), False
+        self._filters = sum(wall in guards.split() for wall in ("fence", "seal")) if _seal.can() else 0
+        self._looked = False
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
         if page >= 0:
             os.ftruncate(page, _wall.SIZE)
@@ -152,14 +157,18 @@ class _Process:
         theirs_in, self._tasks = os.pipe()
         self._answers, theirs_out = os.pipe()
         given = [one for one in (theirs_in, theirs_out, page) if one >= 0]
-        words = [str(one) for one in (theirs_in, theirs_out, page, int(again), guards, int(looks))]
+        self._place = tempfile.mkdtemp(prefix="ackclock-")
+        words = [str(one) for one in (theirs_in, theirs_out, page, int(again), guards, int(looks), self._place)]
         command = _child.python("ackclock.arena._cell:serve", *words, leave=True)
         try:
             self._process = _child.start(command, leave=True, pass_fds=given, start_new_session=True)
         finally:
             for one in given:
                 os.close(one)
-        self._send(pickle.dumps(tuple(owned)))
+        # files that were read when it was looked at may be read again
+        self._send(
+            pickle.dumps((tuple(owned), [] if looks else [path for one in owned for path in own.remembered(one)]))
+        )
 
     def make(self, task: Task) -> tuple[Done | None, str]:
         """Outcome of a task, or the reason for there being none."""
@@ -167,14 +176,18 @@ class _Process:
         tables = [(name, None if columns is None else tuple(columns)) for name, columns in task.tables]
         what = (token, task.texts, task.runs, task.metrics, tables, task.budget_s, task.memory, task.limit_s)
         self._send(marshal.dumps(what))
-        said, why = self.hear(WALL_S * len(task.runs))
+        try:
+            said, why = self.hear(WALL_S * len(task.runs))
+        except InputError as error:
+            # runs of code that loads when it is looked at, and not here, have failed; those of others go on
+            return _failed(len(task.runs), str(error)), ""
         if said is None:
             return None, why
         if said.get("token") != token:
             return None, FORGED
-        if self._seals and not self._looked:
-            if not _seal.shut(self._process.pid):
-                return None, "own code: found no filter around its process; allowed: the one that is put there"
+        if self._filters and not self._looked:
+            if not _seal.shut(self._process.pid, self._filters):
+                return None, "own code: found a filter less around its process; allowed: those that are put there"
             self._looked = True
         return _read(said, len(task.runs)), ""
 
@@ -224,6 +237,7 @@ class _Process:
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
+        shutil.rmtree(self._place, ignore_errors=True)  # the fence leaves the process no way to do so
 
 
 def _answer(text: bytes) -> Mapping[str, Any]:
@@ -261,7 +275,7 @@ def _read(said: Mapping[str, Any], most: int) -> Done:
         raise InputError(FORGED) from None
 
 
-def look(one: OwnClass) -> None:
+def look(one: OwnClass, *, guards: str = GUARDS) -> None:
     """Find out in another process what own code reads, so that this one, which judges, never runs any of it.
 
     Raises
@@ -269,7 +283,7 @@ def look(one: OwnClass) -> None:
     InputError, UnavailableError
         If it cannot be loaded, or does not do what a controller has to.
     """
-    child = _Process([one], looks=True)
+    child = _Process([one], looks=True, guards=guards)
     try:
         said, why = child.hear()
     finally:
@@ -281,4 +295,9 @@ def look(one: OwnClass) -> None:
         read = {str(path): None if was is None else str(was) for path, was in said["read"].items()}
     except (KeyError, TypeError, AttributeError):
         raise InputError(FORGED) from None
+    for path in read if "fence" in guards else ():
+        if folder := next((p for p in Path(path).parents if (p / "arena.json").exists()), None):
+            raise InputError(
+                f"{Path(one.file).name}: found that it reads {path}; allowed: no file of a table of the arena ({folder})"
+            )
     own.remember(one, whole, read)

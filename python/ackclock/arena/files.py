@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ackclock import _link, report
+from ackclock.arena import _seal
 from ackclock.arena.game import REFERENCE, Entry, Row, Standing, Table
 from ackclock.arena.task import TERMS, Task
 from ackclock.plot import Figure
@@ -138,11 +139,15 @@ def conclusion(table: Table) -> str:
     """The outcome in one sentence."""
     ranked = table.ranked
     known, pairs = table.known
+    walls = _seal.missing() if any(s.entry.is_own for s in table.standings) else ""
+    walls = f" Made {walls}." if walls else ""
+    if not ranked:
+        return f"no entry has a rank.{walls}"
     first = ranked[0]
     assert first.score is not None, "those with a rank have a score"
     said = f"{first.entry.name} is ahead with {first.score.value:.1f} of 100"
     said += f" (95 %: {first.score.low:.1f} to {first.score.high:.1f})" if math.isfinite(first.score.low) else ""
-    return f"{said}; the order of {known} of {pairs} pairs is known."
+    return f"{said}; the order of {known} of {pairs} pairs is known.{walls}"
 
 
 def number(value: float | None, digits: int = 1) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ackclock.arena import rank
-from ackclock.arena._sealed import Sealed, look
+from ackclock.arena._sealed import GUARDS, Sealed, look
 from ackclock.arena.score import KEPT, combined, terms
 from ackclock.arena.task import PUBLIC, Draw, Task, drawn
 from ackclock.errors import AckclockError, InputError, ScenarioError, UnavailableError
@@ -48,6 +48,8 @@ TRAPS = (
     "seal",
     "memory",
     "reach",
+    "fence",
+    "apart",
     "failures",
     "others",
     "start",
@@ -290,7 +292,7 @@ def play(
         if entry.is_own:
             from ackclock.own import described
 
-            look(described(entry.controller, entry.options))
+            look(described(entry.controller, entry.options), guards=_guards(plan))
     draws = drawn(plan.task, PUBLIC if "held-out" in plan.off else plan.salt, plan.draws)
     if "start" in plan.off:
         draws = [replace(draw, keys=_warmed_up(draw.keys)) for draw in draws]
@@ -310,6 +312,10 @@ def play(
 
 def _warmed_up(keys: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**keys, "record": {**keys["record"], "warm_up": WARM_UP}} if keys else keys
+
+
+def _guards(plan: Plan) -> str:
+    return " ".join(guard for guard in GUARDS.split() if guard not in plan.off)
 
 
 def _cpu_s() -> float:
@@ -396,7 +402,9 @@ class _Game:
 
     @contextmanager
     def _executor(self, *, again: bool) -> Iterator[Sealed]:
-        guards = " ".join(guard for guard in ("seal", "memory", "reach") if guard not in self.plan.off)
+        guards = " ".join(
+            guard for guard in ("seal", "memory", "reach", "fence", "apart") if guard not in self.plan.off
+        )
         executor = Sealed(self.jobs, again=again, guards=guards)
         try:
             yield executor
@@ -434,7 +442,7 @@ class _Game:
         # runs that are made again are kept under a name of their own, so that they are made at all
         campaign = Campaign(
             store, cells, recipe, name=name, anew=False, memory_limit=MEMORY * max(self.jobs, 1), time_limit_s=LIMIT_S,
-            engine=f"{engine_identity()}/again" if again else None,
+            engine=f"{engine_identity()}/again" if again else None, unmixed=True,
         )  # fmt: skip
         heading = "the same runs again, in other processes" if again else "runs"
 
@@ -466,8 +474,10 @@ class _Game:
         order = list(reversed(range(len(self._cells))))
         _, digests, failed = self._made(store, executor, (), "again", order)
         for n, (i, draw, _) in enumerate(self._cells):
-            if digests[n] != found[i][draw.id].digest and not self.unsure[i]:
+            before = found[i][draw.id]
+            if digests[n] != before.digest and not self.unsure[i]:
                 said = f": made again, it ended: {failed[n]}" if failed[n] else UNSURE
+                said = f": the first time it ended: {before.failed}" if before.failed else said
                 self.unsure[i] = f"its runs do not repeat ({draw.id}, seed {draw.seed}){said}"
 
     def _searched(self, executor: Sealed) -> list[tuple[int, Draw, Row, Any]]:

@@ -27,13 +27,13 @@ class Result:
     Parameters
     ----------
     case
-        Which.
+        The case that was run.
     outcome
         "void": its precondition did not arise, which never counts as passed.
     said
-        The numbers behind it, of the run that decides.
+        Measured numbers of the deciding run.
     seed, digest
-        Of that run.
+        Seed and digest of that run.
     """
 
     case: Case
@@ -62,7 +62,7 @@ def conform(
     only
         Ids of cases; empty: all.
     progress
-        Told of each case.
+        Called with each case.
     """
     cases = [c for c in asked.cases if not only or c.id in only]
     results = []
@@ -74,7 +74,7 @@ def conform(
 
 
 def scenario(case: Case, controller: str, options: Mapping[str, Any]) -> Scenario:
-    """The case as a scenario."""
+    """Return the case as a scenario."""
     from ackclock.scenario import Scenario
 
     groups = []
@@ -120,7 +120,7 @@ def _outcome(found: Sequence[Found]) -> Outcome:
 
 
 def _triggered(case: Case, made: Scenario, first: Run, seed: int) -> Run | None:
-    """Run made again, with a change 1 ns after the candidate entered a state: up to then both are the same."""
+    """Repeat a run with a change 1 ns after the candidate entered a state: until then both runs are equal."""
     from ackclock._results.run import run as simulate
 
     trigger = case.trigger

@@ -1,4 +1,4 @@
-"""Predicates that a case may ask of a run. Each says whether it holds, and the number behind it."""
+"""Predicates about a run that cases use. Each reports whether it holds, and the measured number."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ STATES: Mapping[str, float] = {
     "up": 2.3,
     "probe-rtt": 3.0,
 }
-"""States of BBR, as its variable `mode` has them."""
+"""Values of the variable `mode` for the states of BBR."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Finding of a predicate: True, False, or None where its precondition did not arise."""
+    """Finding of a predicate: True, False, or None if its precondition did not arise."""
 
     holds: bool | None
     said: str
 
 
 def found(bound: Bound, said: str, value: float, most: float | None = None) -> Found:
-    """Whether a number of a run, or everything from one number to another, is where the case wants it: it is exact, and has no margin."""
+    """Return whether a number, or every number of a range, meets the case's bound; it is exact and has no margin."""
     return Found(holds=bound.places(value, value if most is None else most) is bound.asked, said=said)
 
 
 def limits(asked: Mapping[str, Any]) -> Bound:
-    """Bound that a case sets for a number by "least" and "most"."""
+    """Return the bound that a case sets by "least" and "most"."""
     return Bound(low=asked.get("least", -math.inf), high=asked.get("most", math.inf))
 
 
 def seconds(text: object) -> float:
-    """A duration, s."""
+    """Return a duration in seconds."""
     return whole(text, DURATION) / 1e9
 
 
 def bits(text: object) -> int:
-    """A rate, bit/s."""
+    """Return a rate in bit/s."""
     return whole(text, RATE)
 
 
@@ -60,7 +60,7 @@ Predicate = Callable[[Any, Mapping[str, Any]], Found]
 
 
 def stays(run: Run, flow: int = 0) -> list[tuple[str, float, float]]:
-    """The states that a BBR went through: name, from, until, s."""
+    """Return the states that a BBR went through: name, from, until, s."""
     import polars as pl
 
     rows = run.controllers.filter(pl.col("flow") == flow).select("t_s", "mode").drop_nulls()
@@ -89,7 +89,7 @@ def _goodput(run: Run, begin: float, end: float) -> float:
 
 
 def completion(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The flow's transfer is complete within this time of the start of the run."""
+    """The flow's transfer completes within this time of the start of the run."""
     limit = seconds(asked["within"])
     flow = int(asked.get("flow", 0))
     row = run.flows.row(flow, named=True)
@@ -137,14 +137,14 @@ def count(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def rtt(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The mean RTT is at most this many times the least."""
+    """The mean RTT is at most this multiple of the minimum."""
     row = run.flows.row(0, named=True)
     ratio = row["mean_rtt_s"] / row["min_rtt_s"]
     return found(limits(asked), f"{ratio:.2f} times the least RTT", ratio)
 
 
 def sequence(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The states begin with these."""
+    """The first states are these."""
     wanted = list(asked["states"])
     seen = [name for name, _, _ in stays(run)][: len(wanted)]
     return Found(holds=seen == wanted, said=" > ".join(seen))
@@ -164,7 +164,7 @@ def state_lasts(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def state_follows(run: Run, asked: Mapping[str, Any]) -> Found:
-    """Every stay in a state, but for the last, is followed by this one."""
+    """Every stay in a state except the last is followed by this state."""
     seen = [name for name, _, _ in stays(run)]
     after = [b for a, b in pairwise(seen) if a == asked["state"]]
     if not after:
@@ -183,7 +183,7 @@ def state_only(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def state_at(run: Run, asked: Mapping[str, Any]) -> Found:
-    """A state is first entered in a stretch of time."""
+    """The first entry into a state lies within this time interval."""
     begin, end = (seconds(asked[k]) for k in ("from", "until"))
     first = next((b for name, b, _ in stays(run) if name == asked["state"]), None)
     if first is None:
@@ -209,7 +209,7 @@ def variable(run: Run, asked: Mapping[str, Any]) -> Found:
 
 
 def estimate(run: Run, asked: Mapping[str, Any]) -> Found:
-    """The estimate of the rate is that of the payload, to within this share, when a state is left or at a time."""
+    """The estimated rate matches the payload rate within this share, on leaving a state or at a given time."""
     import polars as pl
 
     rate = bits(asked["rate"]) * PAYLOAD
@@ -245,4 +245,4 @@ PREDICATES: Mapping[str, Predicate] = {
 }
 
 OF_STATES = ("sequence", "state-lasts", "state-follows", "state-only", "state-at")
-"""They ask for states, which only BBR shows."""
+"""Predicates that need states, which only BBR has."""

@@ -1,8 +1,9 @@
-"""Whether a controller comes back: unlimited data over a path that has trouble for a while, from the start on or later, and then none.
+"""Tests whether a controller recovers: unlimited data over a path that is disturbed for a while, from the start on or
+later, and undisturbed afterwards.
 
-A run draws a path, a trouble and when it begins and ends; another run has the same path without trouble. When the trouble is over,
-the flow must reach 90 % of what it has without, over some ten round trips, within a time that its family needs. No path is so
-small that a window on its floor could do that, so a window that never leaves its floor fails too.
+A run draws a path, a trouble, and the time of its beginning and end; another run has the same path without trouble.
+After the trouble the flow must reach 90 % of its undisturbed goodput, over about ten round trips, within a time that
+its family needs. Every path is large enough for a window that never leaves its minimum to fail.
 
 | trouble | drawn |
 |---|---|
@@ -11,10 +12,10 @@ small that a window on its floor could do that, so a window that never leaves it
 | rate | 1/20 of the rate to ten times the rate |
 | delay | a third of the delay to five times the delay |
 
-One or two of them at once, from the first packet (half of the draws) or from within the first two seconds on, for 0.3 to 3 s. On one path
-in six packets overtake one another, always: links have no reordering that ends.
+One or two of these occur at once, from the first packet (half of the draws) or from a time within the first two
+seconds, for 0.3 to 3 s. On one path in six packets are reordered throughout, because a link's reordering cannot end.
 
-How long a family may take, in round trips with a full queue, beside five seconds for timeouts that an outage doubled:
+Time limit of each family in round trips with a full queue, plus five seconds for timeouts that an outage doubled:
 
 | family | round trips | why |
 |---|---|---|
@@ -35,21 +36,22 @@ from ackclock.scenario import Scenario
 __all__ = ["OWN", "SHARE", "Drawn", "Miss", "comes_back", "draw"]
 
 SHARE = 0.9
-"""Share of the flow's goodput without trouble."""
+"""Required share of the flow's undisturbed goodput."""
 
 PACKET_BITS = 8 * 1500
 LEAST_BDP, MOST_BDP, MOST_BDP_OF_MODEL = 10, 80, 250
-"""Segments. Ten: a window of four, which several controllers have as their floor, cannot carry 90 %. Where a window grows by one in a
-round trip, larger ones take longer, and show no more."""
+"""Segments. With a BDP below ten, a window of four, the minimum of several controllers, could carry 90 %. Larger
+windows that grow by one per round trip take longer and show nothing more.
+"""
 
 MODEL = frozenset({"bbr", "bbr3"})
-"""Controllers that learn a rate from probes; all others grow by the round trip."""
+"""Controllers that learn a rate from probes; all others grow per round trip."""
 
 OWN: Mapping[str, str] = {
     "vegas": "takes a lower RTT of before for the path's, and a standing queue for its own (Mo, La, Anantharam, Walrand, INFOCOM 1999);"
     " Linux's does the same in the same draws",
 }
-"""Controllers whose algorithm does not come back from everything, and the source that says so."""
+"""Controllers whose algorithm does not recover from everything, and the source that says so."""
 
 TROUBLES = ("loss", "outage", "rate", "delay")
 
@@ -61,15 +63,15 @@ class Drawn:
     Parameters
     ----------
     said
-        Path and trouble, in words.
+        Description of path and trouble.
     scenario, calm
-        With trouble and without.
+        Scenario with the trouble, and without it.
     ends_s
-        The trouble is over.
+        End of the trouble.
     limit_s
-        How long the flow may take from then on.
+        Time allowed for the recovery.
     window_s
-        Length of what is compared.
+        Length of the windows of time that are compared.
     """
 
     said: str
@@ -82,16 +84,16 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Miss:
-    """A run in which the flow did not come back.
+    """Run in which the flow did not recover.
 
     Parameters
     ----------
     number
-        Of the draw.
+        Number of the draw.
     drawn
-        What was run, with the number as its seed.
+        The run, whose seed is the number.
     reached
-        Best share of the rate without trouble that any window had.
+        Best share of the undisturbed rate in any window of time.
     """
 
     number: int
@@ -103,16 +105,17 @@ class Miss:
 
 
 def draw(controller: str, number: int, *, seed: int = 1, options: Mapping[str, Any] | None = None) -> Drawn:
-    """Draw a path and its trouble; they depend on seed and number, and the greatest path on the controller's family.
+    """Draw a path and its trouble. They depend on seed and number; the largest path also depends on the controller's
+    family.
 
     Parameters
     ----------
     controller, options
         As a scenario names them.
     number, seed
-        Of the draw.
+        Seed and number of the draw.
     """
-    # Python promises only of `random()` that it gives the same numbers in every version.
+    # Python guarantees only for `random()` that it gives the same numbers in every version.
     one = random.Random(f"trouble {seed} {number}").random
 
     def between(low: float, high: float) -> float:
@@ -209,18 +212,18 @@ def comes_back(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Miss]:
-    """Draw runs, and give those in which the flow does not come back.
+    """Draw runs, and yield those in which the flow does not recover.
 
     Parameters
     ----------
     controller, options
         As a scenario names them: built in, or `FILE.py:CLASS`.
     runs, first
-        How many, and the number of the first.
+        Number of runs, and number of the first.
     seed
-        Of the draws.
+        Seed of the draws.
     progress
-        Told of each run.
+        Called with each run.
     """
     misses = []
     for number in range(first, first + runs):
@@ -234,7 +237,7 @@ def comes_back(
 
 
 def _reached(drawn: Drawn, number: int) -> float:
-    """Best window after the trouble, as a share of the mean of the second half without."""
+    """Return the best window after the trouble, as a share of the mean of the undisturbed second half."""
     from ackclock._results.run import run
 
     calm = _rates(run(drawn.calm, seed=number))
@@ -247,7 +250,7 @@ def _reached(drawn: Drawn, number: int) -> float:
 
 
 def _rates(result: Any) -> list[float]:
-    # The last interval ends with the run: a packet in a sliver of time is any rate.
+    # The last interval ends with the run: one packet in a tiny interval gives an arbitrary rate.
     return [float(bps) for bps in result.goodput["goodput_bps"].to_list()[:-1]]
 
 

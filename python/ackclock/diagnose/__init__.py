@@ -63,10 +63,10 @@ __all__ = [
 
 
 MOST_UNEXPLAINED = 0.1
-"""Share of the time of a capture at the receiver for which nothing that it shows can have held the sender back."""
+"""Share of the time that nothing visible at the receiver explains, above which a capture there is not diagnosed."""
 
 SPARE = 0.2
-"""Part of what the path carries, from which on what is left of it is told: below it, it was full."""
+"""Share of the path's capacity above which spare capacity is reported: below it, the path was full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -275,7 +275,7 @@ def diagnose(
 
 
 def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str = "") -> Diagnosis:
-    # Length: one look after the other, each of what the ones before have left
+    # Length: the steps follow one another, each using what the earlier ones left
     import polars as pl
 
     assert found.packets is not None
@@ -399,7 +399,7 @@ def _of(found: Capture, row: dict[str, Any], at: str, missed: float, lacks: str 
 def _untold(
     why: str, row: dict[str, Any], at: str, missed: float, mss: int, told: tuple[str, ...], where: Answer
 ) -> Diagnosis:
-    """Without what a sender waited for; with what shows all the same."""
+    """Return the diagnosis without the sender's waits, but with everything that is visible without them."""
     return Diagnosis(
         connection=row,
         at=at,
@@ -422,7 +422,9 @@ def _weighed(seconds: Mapping[str, float], carried: Mapping[str, float], path: P
 
 
 def _closed(played: Replay) -> bool:
-    """Whether the receiver's window shrank to less than half in most of the time in which it held the sender back: its application reads slowly."""
+    """Return whether the receiver's window shrank to less than half for most of the time in which it was the limit: its
+    application reads slowly.
+    """
     largest, shut, held = 0, 0.0, 0.0
     for now, then, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):
         offered = now.room + now.nxt - now.una
@@ -434,7 +436,7 @@ def _closed(played: Replay) -> bool:
 
 
 def _because(causes: tuple[Cause, ...], path: Path, row: dict[str, Any], closed: bool = False) -> str:
-    """Explanation of the first cause."""
+    """Return the explanation of the first cause."""
     if not causes:
         return ""
     least = "" if path.identified else "at least "
@@ -477,7 +479,7 @@ def _place(row: dict[str, Any]) -> str:
 
 
 def _guess(played: Replay, row: dict[str, Any]) -> str:
-    """Without a handshake: what lies between an ACK and the data that it releases, beside the round trip."""
+    """Estimate the round trip without a handshake: the time from an ACK to the data that it releases."""
     least = row["rtt_min_s"]
     if not least:
         return "unknown"

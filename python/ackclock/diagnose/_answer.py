@@ -1,4 +1,6 @@
-"""Where the limit is, before any share: the network, the server, the client, an application, or not told; what would change it, and how sure that is."""
+"""Location of the limit before any shares: the network, the server, the client, an application, or unknown; a change
+that would move it, and its certainty.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer"]
 
 SURE, LIKELY, CLOSE = 0.6, 0.4, 0.15
-"""Share of the time of the first cause, from which on it is sure, and likely; and by how much it must exceed the next one of another place."""
+"""Share of the time of the first cause from which on it is sure, and likely; and its least lead over the next cause of
+another place.
+"""
 
 FULL = 0.2
-"""Part of what the path carries that was left, below which it was full."""
+"""Unused share of the path's capacity below which the path was full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Where the limit is.
+    """Location of the limit.
 
     Parameters
     ----------
@@ -61,26 +65,26 @@ def answer(
     policer: Policer | None = None,
     early: int | None = None,
 ) -> Answer:
-    """The answer.
+    """Return the answer.
 
     Parameters
     ----------
     causes, path
-        What was found.
+        Causes and path of the diagnosis.
     row
         The direction.
     level
-        As much is in flight in every round trip.
+        The bytes in flight are equal in every round trip.
     buffered
         The application may have waited for room in its send buffer.
     closed
-        The receiver has shut its window, or offers less than half of what it did.
+        The receiver has closed its window, or advertises less than half of the earlier one.
     idle
-        Share of the life in which nothing was to be sent and nothing was outstanding: the application's, here.
+        Share of the lifetime with nothing to send and nothing outstanding, attributed to the application here.
     policer
-        On the path, if the losses show one.
+        Policer on the path, if the losses show one.
     early
-        Segments in flight when slow start ended, if that was early and nothing was lost.
+        Segments in flight at the end of slow start, if it ended early without a loss.
     """
     # Length: a sentence for each place
     sender, receiver = ("server", "client") if row["way"] == "server" else ("client", "server")

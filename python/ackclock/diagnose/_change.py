@@ -1,7 +1,8 @@
-"""Changes to a fitted scenario, one value at a time, over the same seeds, beside the error of the fit.
+"""Changes to a fitted scenario, one value at a time, over the same seeds, compared with the error of the fit.
 
-Changes to the path are made in the model of the path, changes to the sender alone in that of the two models which fits better: the
-mirror loses the segments that the capture has lost, with any sender, and its application writes when the capture's did.
+Changes to the path are made in the path model; changes to the sender alone use the better-fitting of the two models.
+The mirror loses the segments that were lost in the capture, with any sender, and its application writes at the captured
+times.
 """
 
 from __future__ import annotations
@@ -20,22 +21,26 @@ if TYPE_CHECKING:
 __all__ = ["CHANGES", "NOW", "Outcome", "what_if"]
 
 NOW = "as it is"
-"""Name of the first row of a model, which has no change."""
+"""Name of a model's first row, without a change."""
 
 FASTER = 10
-"""Where the capture tells only a bound of the rate, each change also runs over a path of so many times the rate and the queue."""
+"""If the capture gives only a bound of the rate, each change also runs over a path with this multiple of rate and
+queue.
+"""
 
 SEEDS = 8
-"""Eight changes of one sign, by chance alone: once in 128."""
+"""Runs per change: eight of one sign occur by chance once in 128."""
 
 SENDER = "flows.0."
-"""Keys of what the sender does, or the application's host: the mirror tells of them."""
+"""Prefixes of keys of the sender or the application's host, for which the mirror is used."""
 
 SEEN = 0.1
-"""Share of the time in which the application was seen to wait, from which on the mirror, which repeats its writes, tells what a sender would do."""
+"""Share of the time in which the application waited, from which on the mirror, which repeats its writes, shows the
+effect of a sender.
+"""
 
 SAME = 0.05
-"""Part of the transfer's time by which the effects over both paths may differ."""
+"""Part of the transfer's time by which the effects on both paths may differ."""
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("congestion control reno", {"flows.0.congestion_control": "reno"}),
@@ -51,7 +56,7 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("round trip 20 ms longer", {"delay": 10_000_000}),
     ("twice the rate", {"rate": 2}),
 )
-"""One change each: keys and values of a scenario; `delay` is added to it, by `rate` it is multiplied."""
+"""(change, keys and values of a scenario); `delay` is added to the path's, by `rate` its rate is multiplied."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,19 +66,20 @@ class Outcome:
     Parameters
     ----------
     name
-        The change; the first outcome has none.
+        Name of the change; the first outcome has none.
     seconds, least, most
         Time of the transfer, s: the median over the seeds, and the extremes; None if it did not end.
     change
-        Part of the time as it is by which it is longer (above 0) or shorter, seed by seed: the median.
+        Relative change of the time per seed (positive: longer): the median.
     change_least, change_most
-        The extremes of that.
+        Extremes of that change.
     tells
-        The change is larger than the error of the fit, and goes one way with every seed; where the rate is a bound, over a faster path as well.
+        The change exceeds the error of the fit and has one sign with every seed; if the rate is a bound, over a faster
+        path as well.
     unknown
-        The rate is a bound, and over a faster path the effect would be another: it is not known.
+        The rate is a bound and the effect differs over a faster path, so it is unknown.
     model, error
-        Model that was run: `path` or `mirror`; and its error in the time of the transfer, as a part of it.
+        Model that was run, `path` or `mirror`, and its relative error in the transfer's time.
     """
 
     name: str
@@ -101,11 +107,11 @@ def what_if(
     Parameters
     ----------
     fit
-        The model of the path; None if there is none.
+        Path model; None if there is none.
     mirror
-        The mirror, in which changes of the sender run if it fits better.
+        Mirror, used for changes of the sender if it fits better.
     seeds
-        Runs of each, the same for all.
+        Runs of each change, with the same seeds for all.
     progress
         Called with the share that is done.
 
@@ -144,7 +150,9 @@ def what_if(
 
 
 def _waits_for_nobody(mirror: Fit) -> bool:
-    """Whether its application writes when the captured one seemed to, although that was hardly seen to wait: then no change could let a sender send earlier."""
+    """Return whether the application writes at the captured times although it was hardly seen to wait: then no change
+    could let a sender send earlier.
+    """
     waited = next((one.capture for one in mirror.quantities if one.name == "application" and one.unit == "share"), 0.0)
     return mirror.scenario.flows[0].workload.kind == "writes" and waited < SEEN
 
@@ -154,7 +162,9 @@ def _of_sender(keys: dict[str, Any]) -> bool:
 
 
 def _faster(scenario: Scenario) -> Scenario:
-    """A path that the capture allows as well: its rate is told as a bound, and so is its queue, which keeps its length in time."""
+    """Return a path that the capture also allows: the rate is only a bound, and so is the queue, which keeps its length
+    in time.
+    """
     from ackclock import units
 
     link = scenario.network.bottleneck
@@ -168,7 +178,7 @@ def _faster(scenario: Scenario) -> Scenario:
 
 
 def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
-    """Outcome that holds over the slowest path and over a faster one; unknown where they differ."""
+    """Return an outcome that holds over the slowest path and over a faster one; unknown if they differ."""
     if other is None:
         return one
     if one.change is None or other.change is None:
@@ -178,7 +188,7 @@ def _over_both(one: Outcome, other: Outcome | None, error: float) -> Outcome:
 
 
 def _changed(scenario: Scenario, changes: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[str, Scenario]]:
-    """The scenario, and the changes that change something."""
+    """Return the scenario, and the changes that have an effect on it."""
     made = [(NOW, scenario)]
     for name, keys in changes:
         changed = _apply(scenario, keys)

@@ -1,6 +1,7 @@
-"""Bytes in flight behind each part of the data, and transmissions that were lost: the marks by which a controller is recognised.
+"""Bytes in flight at each position of the data, and lost transmissions: the features that identify a controller.
 
-Both are by position in the data, not by time: a mirrored run loses the same segments, so both stay abreast however long they run.
+Both are indexed by position in the data instead of time: a mirrored run loses the same segments, so the two stay
+aligned over any length.
 """
 
 from __future__ import annotations
@@ -29,23 +30,24 @@ class Sent:
     Parameters
     ----------
     ends, flights
-        Of each packet of new data: the offset of its end, and the bytes in flight with it.
+        End offset of each packet of new data, and bytes in flight including it.
     lost
-        Segments, counted from 1 as if all were full, and which of their transmissions was lost; 0 is the first.
+        Segment numbers, counted from 1 as if all were full, and the lost transmission of each; 0 is the first.
     lost_at
         Lost segments by the offset of their first byte, counted from 1.
     lost_in_order
-        Lost segments, counted in the order in which they left first.
+        Lost segments, counted in the order of first transmission.
     lost_acks
-        Which of the packets of the way back, counted from 1, did not come, as far as others tell that cover twice as much as usual.
+        Numbers of lost packets on the return path, counted from 1, inferred from ACKs that cover twice as much as
+        usual.
     acks
-        ACKs that came.
+        Number of ACKs received.
     first_flight
-        Bytes that left before the first ACK of data came.
+        Bytes sent before the first ACK of data arrived.
     ecn
         ECN that the sender's SYN asks for: `off`, `ask` or `accecn`.
     marks
-        ACKs that tell of a mark.
+        Number of ACKs that report a mark.
     large
         Share of packets with several segments.
     """
@@ -64,14 +66,14 @@ class Sent:
 
 
 def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
-    """Read it from the packets of a connection.
+    """Return the transmissions read from the packets of a connection.
 
     Parameters
     ----------
     packets
         Of `ackclock.formats.read_capture`.
     server
-        Whether the data of the server's is looked at.
+        Whether to use the data that the server sends.
     mss
         Payload of a full segment, bytes.
     """
@@ -94,7 +96,7 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
     flags = int(asked[0]) if asked.len() else 0
     ecn = "accecn" if flags & AE else "ask" if flags & ECE else "off"
     heard = ~own & (pl.col("kind") != "syn") & (pl.col("length") == 0)
-    if ecn == "accecn":  # the three bits count marks (RFC 9768), from a number that the handshake leaves
+    if ecn == "accecn":  # the three bits count marks (RFC 9768), starting from a number set in the handshake
         count = plain.filter(heard)["flags"] & (ECE | CWR | AE)
         marks = int((count != count.mode().min()).sum()) if count.len() else 0
     else:
@@ -124,23 +126,23 @@ def sent(packets: pl.DataFrame, *, server: bool, mss: int) -> Sent:
 
 
 NEIGHBOURS = 4
-"""ACKs on either side, of which one in four tells how many segments one stands for."""
+"""ACKs on either side, of which one in four has to show how many segments an ACK usually covers."""
 
 MOST_ACKS = 200_000
-"""Greatest number of ACKs among which lost ones are looked for."""
+"""Largest number of ACKs among which lost ones are searched for."""
 
 
 def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int, ...], int]:
-    """An ACK that tells of several times as much news as usual stands for those that were lost before it. While something is missing at the
-    receiver, each segment has an ACK of its own, and the blocks tell of it.
+    """Find lost ACKs: one that reports several times the usual amount of new data stands for the ones lost before it.
+    While data is missing at the receiver, each segment triggers an ACK, and the SACK blocks show it.
     """
     import polars as pl
 
     back = packets.filter(pl.col("from_server") != server).select("kind", "ack", "seq", "length").head(2 * MOST_ACKS)
-    steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # by hole: number of the packet, bytes of news
+    steps: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # hole -> packet number, bytes newly reported
     known = Known()
     count, una, news = 0, 0, 0
-    hole = apart = False  # before the packet; or since it
+    hole = apart = False  # before the packet, or since it
     for kind, ack, seq, length in back.iter_rows():
         if kind == "sack":
             news = known.add(seq, seq + length) + (news if apart else 0)  # data in order may have waited for this ACK
@@ -162,7 +164,7 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
     usual = {which: sorted(step for _, step in made)[len(made) // 2] if made else 0 for which, made in steps.items()}
     usual[False] = max(
         usual[False], 2 * mss
-    )  # data in order: every second segment (RFC 5681), though some may have ACKs of their own
+    )  # data in order: one ACK per second segment (RFC 5681), although some segments may have ACKs of their own
     ordinary_of = {False: [usual[False]] * len(steps[False]), True: _together(steps[True], usual[True])}
     told = (
         (n, step, one) for which, made in steps.items() for (n, step), one in zip(made, ordinary_of[which], strict=True)
@@ -174,8 +176,8 @@ def _lost_acks(packets: pl.DataFrame, server: bool, mss: int) -> tuple[tuple[int
 
 
 def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
-    """Usual news of an ACK while something is missing: more than one segment if the receiver reports several at a time (Linux waits for up
-    to 1 ms), which many neighbours of the ACK show then.
+    """Return how much an ACK usually reports while data is missing: more than one segment if the receiver reports
+    several at a time (Linux waits for up to 1 ms), as many neighbouring ACKs then show.
     """
     made = []
     for i in range(len(steps)):
@@ -185,14 +187,14 @@ def _together(steps: list[tuple[int, int]], usual: int) -> list[int]:
 
 
 class Known:
-    """Ranges that the blocks have told of, apart from each other."""
+    """Disjoint ranges that SACK blocks have reported."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.ends: list[int] = []
 
     def add(self, start: int, end: int) -> int:
-        """Bytes of it that are new."""
+        """Add a range; return how many of its bytes are new."""
         i, j = bisect_left(self.ends, start), bisect_right(self.starts, end)
         met = range(i, j)
         new = end - start - sum(min(end, self.ends[k]) - max(start, self.starts[k]) for k in met)
@@ -202,7 +204,7 @@ class Known:
         return new
 
     def drop(self, start: int, end: int) -> int:
-        """Bytes of it that are known; all before its end is over."""
+        """Drop a range; return how many of its bytes were known. Everything before its end is finished."""
         j = bisect_left(self.starts, end)
         known = sum(max(min(end, self.ends[k]) - max(start, self.starts[k]), 0) for k in range(j))
         rest = self.ends[j - 1] if j and self.ends[j - 1] > end else None
@@ -213,7 +215,9 @@ class Known:
 
 
 def _lost(packets: pl.DataFrame, own: Any, mss: int) -> list[tuple[int, int]]:
-    """Offsets of segments, and which transmission was lost: one that was sent again was lost as often, without what was for nothing."""
+    """Return offsets of segments and the lost transmission of each: a segment retransmitted n times was lost n times,
+    minus spurious retransmissions.
+    """
     import polars as pl
 
     again: dict[int, int] = {}
@@ -244,7 +248,7 @@ class Curve:
     Parameters
     ----------
     logs
-        Natural logarithm of the segments in flight, on average of each part.
+        Natural logarithm of the mean number of segments in flight in each part.
     reached
         Share of the data that was sent at all.
     """
@@ -259,7 +263,7 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
     Parameters
     ----------
     ends, flights
-        As of `Sent`, bytes.
+        See `Sent`, bytes.
     whole
         Bytes of the data.
     cells
@@ -282,14 +286,14 @@ def curve(ends: Floats, flights: Floats, *, whole: float, cells: int, mss: int) 
 
 
 def run_curve(run: Run, *, whole: float, cells: int, mss: int) -> Curve:
-    """Curve of a run that has the trace of its flow.
+    """Return the curve of a run that recorded the trace of its flow.
 
     Parameters
     ----------
     run
-        With `record.trace`.
+        Run with `record.trace`.
     whole, cells, mss
-        As for `curve`.
+        See `curve`.
     """
     import numpy as np
     import polars as pl

@@ -1,4 +1,4 @@
-"""A slow start that ended early: the window stopped doubling with nothing lost, far below what the path holds."""
+"""Detects a slow start that ended early: the window stopped doubling without a loss, far below the path's capacity."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 __all__ = ["early_end"]
 
 SMALL = 0.5
-"""Part of what the path holds, below which the end of a slow start is early."""
+"""Share of the path's capacity below which the end of slow start is early."""
 
 DOUBLES, CREEPS = 1.5, 1.25
-"""Growth of what is in flight from a round trip to the next in slow start, at least; and behind it, at most."""
+"""Growth of the bytes in flight per round trip: at least the first value in slow start, at most the second after it."""
 
 TRIPS = 3
-"""Round trips in a row in which it creeps."""
+"""Successive round trips with slow growth."""
 
 
 def early_end(played: Replay, path: Path, mss: int) -> int | None:
-    """Bytes in flight when slow start ended; None unless that was early and without a loss.
+    """Return the bytes in flight at the end of slow start; None unless it was early and without a loss.
 
     Parameters
     ----------
     played
-        The sender.
+        Replay of the sender.
     path
-        What is known of the path: its rate, else nothing is early.
+        Estimates of the path; without a rate nothing is early.
     mss
         Payload of a full segment, bytes.
     """

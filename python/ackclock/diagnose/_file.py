@@ -1,4 +1,6 @@
-"""Questions to a capture before conclusions are drawn: whether the scale of windows is known, its clock ran back, packets are in it twice."""
+"""Checks of a capture before conclusions are drawn: an unknown window scale, a clock that ran back, duplicated
+packets.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,27 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "ask"]
 
 LEAST_STEP_S = 1e-3
-"""A clock that runs back by less has read two processors."""
+"""A step back of the clock by less than this, in seconds, comes from reading two processors' clocks."""
 
 UNKNOWN_SHIFT, LARGEST_SHIFT = 14, 14
-"""Shift for windows of unknown scale, which then hold no sender back; and the largest shift (RFC 7323)."""
+"""Shift for windows of unknown scale, which then never limit the sender; and the largest shift (RFC 7323)."""
 
 AT_EDGE = 0.3
-"""Share of data that reaches the end of the window, from which on the least scale that allows it is the scale."""
+"""Share of data that reaches the end of the window, above which the smallest possible scale is taken as the true
+one.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Answers about the file.
+    """Results of the checks.
 
     Parameters
     ----------
     packets
-        With times that do not run back, and windows in bytes.
+        Packets with non-decreasing times, and windows in bytes.
     row
-        The connection, without numbers that nothing tells.
+        Row of the connection, without values that the file cannot give.
     window
         Whether the receiver's window is known: `known`, `inferred` from what was in flight, `unknown`.
     notes
@@ -51,16 +55,16 @@ class Asked:
 
 
 def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int], *, server: bool, mss: int) -> Asked:
-    """Ask.
+    """Check the file.
 
     Parameters
     ----------
     packets
         Of `ackclock.formats.read_capture`.
     row, facts
-        The direction looked at, and the file.
+        Rows of the direction, and facts about the file.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     """
@@ -98,7 +102,9 @@ def ask(packets: pl.DataFrame, row: Mapping[str, Any], facts: Mapping[str, int],
 
 
 def _scaled(packets: pl.DataFrame, *, server: bool, mss: int) -> tuple[pl.DataFrame, str]:
-    """Windows in bytes, by the least scale that allows what was in flight, if that was held by it; else so large that they hold nothing back."""
+    """Return windows in bytes: by the smallest scale that allows the bytes in flight if those reached the window, else
+    so large that they never limit.
+    """
     import polars as pl
 
     syn = pl.col("kind") == "syn"

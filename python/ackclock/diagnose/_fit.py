@@ -1,7 +1,8 @@
-"""A scenario out of a diagnosis, run at once, and held against the capture quantity by quantity.
+"""Makes a scenario from a diagnosis, runs it, and compares it with the capture, quantity by quantity.
 
-The model is a path: a rate, a delay, a queue, random losses; the receiver's window, and one transfer of as many bytes. It holds no
-address and no payload. Both sides are measured alike: the model's run is captured, and its capture diagnosed.
+The model is a path (rate, delay, queue, random losses), the receiver's window, and one transfer of the same size. It
+holds no address and no payload. Both sides are measured in the same way: the model's run is captured, and its capture
+diagnosed.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["BASIS", "Fit", "Quantity", "fit", "fit_mirror", "model"]
 
 BASIS = 0.1
-"""Error of the transfer's time up to which the model is a basis for what-if."""
+"""Error of the transfer's time up to which the model can be used for what-if."""
 
 QUEUE_BASIS = 0.5
-"""Error of the mean RTT up to which it is: beyond, what stands in the model's queue is another path's, even if the time happens to fit."""
+"""Error of the mean RTT up to which the model can be used: beyond it the model's queue is that of another path, even if
+the time happens to fit.
+"""
 
 OWN_PACE = 0.2
-"""Share of the life in which the application had nothing to send, beyond which a model without it says nothing."""
+"""Share of the lifetime with nothing to send, above which a model without the application is useless."""
 
 LEAST_RWND = 0.05
 """Share of the time from which on the receiver's window is part of the model."""
@@ -39,7 +42,7 @@ SEEDS = 8
 ACK_BYTES = 52
 
 MOST_BYTES = 2 * 10**9
-"""Greatest transfer that is run, bytes."""
+"""Largest transfer that is run, bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,11 +52,12 @@ class Quantity:
     Parameters
     ----------
     name, unit
-        What it is: `transfer`, `goodput`, `rtt`, `greatest_rtt`, `lost`, or a cause.
+        Name (`transfer`, `goodput`, `rtt`, `greatest_rtt`, `lost`, or a cause) and unit.
     capture, model, least, most
-        Its values.
+        Values in the capture and in the model, and the model's extremes.
     error
-        The model's deviation as a part of the capture's value; None where that is zero. Of shares, the difference.
+        Relative deviation of the model from the capture; None if the capture's value is zero. For shares, the
+        difference.
     """
 
     name: str
@@ -72,15 +76,16 @@ class Fit:
     Parameters
     ----------
     scenario
-        What runs.
+        Scenario of the model.
     quantities
-        How well it fits, the time of the transfer first.
+        Compared quantities, the transfer's time first.
     error
-        Of the time of the transfer, as a part of it.
+        Relative error of the transfer's time.
     bound
-        Whether the path was never full: its rate may be higher than the model's, and nothing tells the length of its queue.
+        Whether the path was never full: its rate may be higher than the model's, and its queue's length is unknown.
     mirror
-        Whether it is of the second depth: it loses what the capture has lost, and its application writes when the capture's did.
+        Whether it is the mirror: it loses the segments lost in the capture, and its application writes at the captured
+        times.
     """
 
     scenario: Scenario = field(repr=False)
@@ -91,12 +96,12 @@ class Fit:
 
     @property
     def holds(self) -> bool:
-        """Whether it is a basis for what-if."""
+        """Whether the model can be used for what-if."""
         return not self.wrong
 
     @property
     def wrong(self) -> str:
-        """Why it is no basis for what-if; empty if it is."""
+        """Reason why the model cannot be used for what-if; empty if it can."""
         rtt = next((one.error for one in self.quantities if one.name == "mean RTT"), None)
         if self.error > BASIS:
             return f"{self.error * 100:.0f} % off in the time of the transfer; allowed: at most {BASIS * 100:.0f} %"
@@ -105,7 +110,7 @@ class Fit:
         return ""
 
     def summary(self) -> dict[str, Any]:
-        """Fit as plain values, for JSON."""
+        """Return the fit as plain values, for JSON."""
         from dataclasses import asdict
 
         return {
@@ -117,16 +122,16 @@ class Fit:
 
 
 def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_PACE) -> Scenario:
-    """The scenario of a diagnosis.
+    """Return the scenario of a diagnosis.
 
     Parameters
     ----------
     found
-        With conclusions.
+        Diagnosis with conclusions.
     controller
-        The sender's, which a capture does not name.
+        Sender's controller, which a capture does not name.
     own_pace
-        Share of the time up to which the application may have had nothing to send.
+        Largest accepted share of the time with nothing to send.
 
     Raises
     ------
@@ -181,13 +186,13 @@ def model(found: Diagnosis, *, controller: str = "cubic", own_pace: float = OWN_
 
 
 def _whole_rate(bps: float) -> int:
-    """A rate to four digits: no link's rate has more, and neither has the estimate."""
+    """Round a rate to four digits: neither a link's rate nor the estimate has more."""
     step = int(10 ** max(len(str(int(bps))) - 4, 0))
     return max(round(bps / step) * step, 1000)
 
 
 def _queue(path: Way, rate: int, size: float) -> dict[str, Any]:
-    """Queue of the model: of the length that losses tell, else twice the longest queue seen."""
+    """Return the model's queue: of the length that losses show, else twice the longest queue seen."""
     assert path.base_rtt_s is not None
     assert path.greatest_rtt_s is not None
     waits = path.queue_s if path.queue_s is not None else 2 * (path.greatest_rtt_s - path.base_rtt_s)
@@ -200,13 +205,13 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
     Parameters
     ----------
     found
-        With conclusions.
+        Diagnosis with conclusions.
     controller
-        The sender's.
+        Sender's controller.
     seeds
         Runs of the model; it has random losses.
     mirror
-        Of the second depth, `mirrored`, in place of `model`.
+        Use the mirror, `mirrored`, instead of `model`.
 
     Raises
     ------
@@ -233,14 +238,15 @@ def fit(found: Diagnosis, *, controller: str = "cubic", seeds: int = SEEDS, mirr
 
 
 def fit_mirror(found: Diagnosis, *, controller: str = "cubic") -> Fit | None:
-    """The mirror, for what-if: None where there is none, or where a full queue made losses, which another sender would not have had.
+    """Return the mirror, for what-if; None if there is none, or if a full queue made losses, which another sender would
+    not have had.
 
     Parameters
     ----------
     found
-        With conclusions.
+        Diagnosis with conclusions.
     controller
-        The sender's.
+        Sender's controller.
     """
     path = found.path
     if path is None or (path.losses_full and not path.queue_bound):

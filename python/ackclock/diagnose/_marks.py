@@ -1,7 +1,7 @@
-"""Which segments a sender takes for lost, as far as the ACKs tell that it has heard (RACK, RFC 8985).
+"""Segments that a sender considers lost after the ACKs that it has received (RACK, RFC 8985).
 
-What is taken for lost is sent again before anything new, the lowest first. So a packet that left later, and was something else, tells that
-those had been sent again before it.
+Lost segments are retransmitted before new data, lowest first. So a packet that left later with other content shows that
+those had been retransmitted before it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ackclock.diagnose._unseen import LEAST_RTO_S
 __all__ = ["AGAIN", "Marks"]
 
 DEGREE = 3
-"""Segments told behind a hole, from which on it is repaired at once."""
+"""Segments reported behind a hole, from which on the hole is repaired at once."""
 
 RACK = 0.25
-"""Part of the least round trip for which RACK waits where less has come."""
+"""Fraction of the minimum round trip for which RACK waits with fewer segments."""
 
 AGAIN = 0.9
-"""Part of the least round trip, before which nothing tells that a repair was lost."""
+"""Fraction of the minimum round trip before which nothing shows the loss of a repair."""
 
 PROBE = 2
 """Round trips for which a tail loss probe waits (RFC 8985)."""
@@ -34,43 +34,43 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Marks:
-    """A sender's scoreboard.
+    """Scoreboard of a sender.
 
     Parameters
     ----------
     acks
-        When each was heard, and its row; rows of its blocks follow.
+        Time of arrival of each ACK, and its row, followed by the rows of its SACK blocks.
     trip
         Least round trip, s.
     reordered
-        Packets overtake each other, which RACK then gives time for.
+        Whether packets are reordered, for which RACK then waits.
     """
 
     acks: list[tuple[float, Row]]
     trip: float
     reordered: bool = False
     lost: dict[int, float] = field(default_factory=dict)
-    """Offset of each segment that is taken for lost and was not sent again -> since when."""
+    """Offset of each segment that is considered lost and not yet retransmitted -> time of that decision."""
     newest: tuple[float, float] = (float("-inf"), 0.0)
-    """Latest departure among the segments that have come, as far as the sender knows: time, and place among all departures."""
+    """Latest departure among the delivered segments, as known to the sender: time, and index among all departures."""
     una: int = 1
     _next: int = 0
     _nxt: int = 1
     _rtt: float = 0.0
     _heard: float = 0.0
     _high: int = 0
-    """Until this is acknowledged, losses are being repaired."""
+    """Losses are being repaired until this offset is acknowledged."""
     _sent: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
-    """Offset -> when and at which place it left last, and whether that was a repair."""
+    """Offset -> time and index of its last departure, and whether that was a repair."""
     _open: list[int] = field(default_factory=list)
     _told: list[int] = field(default_factory=list)
-    """Offsets that are told to have come behind a hole."""
+    """Offsets reported as delivered behind a hole."""
     _order: list[tuple[float, float, int]] = field(default_factory=list)
     _waits: dict[int, float] = field(default_factory=dict)
-    """Offset of each segment that RACK waits for -> until when."""
+    """Offset of each segment for which RACK waits -> end of the wait."""
 
     def left(self, start: int, length: int, t: float, at: float) -> None:
-        """A segment left, for the first time or again."""
+        """Record that a segment left, for the first time or again."""
         if start < self.una or self._is_told(start):
             return
         again = start in self._sent
@@ -83,7 +83,7 @@ class Marks:
         self._nxt = max(self._nxt, start + length)
 
     def hear(self, t: float, echo: int) -> None:
-        """All ACKs that had been heard when a packet left, which echoes the timestamp of the last."""
+        """Process all ACKs that had arrived before a packet that echoes the timestamp of the last one."""
         while self._next < len(self.acks):
             heard, row = self.acks[self._next]
             if heard > t and not 0 < (echo - row[8]) % WRAP < WRAP // 2:
@@ -93,31 +93,35 @@ class Marks:
 
     @property
     def calm(self) -> bool:
-        """Nothing is told to be missing, and no loss is being repaired."""
+        """Return whether nothing is reported missing and no loss is being repaired."""
         return self.una >= self._high and not self._told
 
     def timeout(self, t: float) -> None:
-        """The timer has expired: all that left a round trip ago is taken for lost."""
+        """Expire the timer: every segment that left a round trip ago is considered lost."""
         for start in self._open:
             if self._sent[start][0] <= t - max(self._rtt, self.trip):
                 self.lost.setdefault(start, t)
         self._high = self._nxt
 
     def since(self, start: int) -> float:
-        """When a segment left last."""
+        """Return the time of a segment's last departure."""
         return self._sent.get(start, (float("inf"), 0.0, False))[0]
 
     def probe(self, t: float) -> float:
-        """When a probe left that did not come, as did the next repair, by the timer, then: that timer begins with it."""
+        """Return the departure of a lost probe after which the timer sent the next repair, also lost: the timer starts
+        with it.
+        """
         last = max(self._heard, max((self._sent[start][0] for start in self._open), default=0.0))
         return min((last + t) / 2, last + PROBE * self._rtt + (LEAST_RTO_S if len(self._open) < 2 else 0.0))
 
     def probed(self, t: float, count: int) -> bool:
-        """Whether the last of so many packets that did not come was a probe: the timer's repair is of the first, a probe of the last."""
+        """Return whether the last of the missing packets was a probe: the timer repairs the first segment, a probe the
+        last.
+        """
         return count > 1 and self.una >= self._high and t - self._heard >= PROBE * self._rtt + LEAST_RTO_S
 
     def unexpected(self, start: int) -> bool:
-        """Whether it is the first of several that are outstanding, and nothing has told that it was lost."""
+        """Return whether it is the first of several outstanding segments, and nothing had reported its loss."""
         first = len(self._open) > 1 and start == self._open[0]
         return first and start not in self.lost and start not in self._waits
 
@@ -150,7 +154,7 @@ class Marks:
             self._waits.clear()
 
     def _came(self, start: int, end: int, heard: float) -> list[int]:
-        """The segments in between of which nothing had been told."""
+        """Return the segments in between that had not been reported."""
         first, last = bisect_left(self._open, start), bisect_left(self._open, end)
         news = self._open[first:last]
         del self._open[first:last]

@@ -1,5 +1,5 @@
-"""The model of a capture in its second depth, the mirror: what the capture lost is lost again, transmission by transmission, and the
-application writes when it did. A sender that does what the captured one did gets the same ACKs.
+"""The mirror, the second and deeper model of a capture: every lost transmission is lost again, and the application
+writes at the captured times.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ if TYPE_CHECKING:
 __all__ = ["mirrored", "with_window"]
 
 SYN_BYTES = 60
-"""With its options."""
+"""Size of a SYN, including its options."""
 
 MOST_WRITES = 20_000
 
 MOMENT = 0.05
-"""Part of the round trip: a shorter wait for the application is none."""
+"""Fraction of the round trip below which a wait for the application is ignored."""
 
 
 def mirrored(
     found: Diagnosis, *, controller: str = "cubic", slack: float = 1.0, most_bytes: int | None = None
 ) -> Scenario:
-    """The model of a diagnosis, which loses what the capture lost, and nothing else, and whose application writes when the capture's did.
+    """Return the model of a diagnosis with the capture's losses and no others, whose application writes at the captured
+    times.
 
     Parameters
     ----------
     found
-        With conclusions.
+        Diagnosis with conclusions.
     controller
-        The sender's.
+        Sender's controller.
     slack
-        How much longer its queue is than what stood in it at most: who fills it further loses there.
+        Factor by which its queue exceeds the longest queue seen; a sender that fills it further loses packets there.
     most_bytes
-        Of the data, from its beginning; None: all.
+        Bytes of the data to send, from its beginning; None: all.
 
     Raises
     ------
@@ -87,12 +88,13 @@ def mirrored(
 
 
 def with_window(scenario: Scenario, most: float | None) -> Scenario:
-    """A receiver's buffer offers a little less than its size: one trial tells how much.
+    """Set a receive buffer that gives this window. A buffer offers a little less than its size, which one trial run
+    measures.
 
     Parameters
     ----------
     scenario
-        With a receive buffer, or without.
+        Scenario with or without a receive buffer.
     most
         The largest window of the capture, bytes.
     """
@@ -108,7 +110,7 @@ def with_window(scenario: Scenario, most: float | None) -> Scenario:
 
 
 def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
-    """Ranges of neighbours."""
+    """Join neighbouring segments into ranges."""
     made: list[dict[str, int]] = []
     for which, n in sorted((which, n) for n, which in lost):
         last = made[-1] if made else None
@@ -120,7 +122,9 @@ def _drops(lost: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
 
 
 def _writes(played: Replay, base_rtt_s: float, left: int) -> list[dict[str, Any]]:
-    """When the application had more, and how much: a block ends where the sender had nothing to send, for more than a moment."""
+    """Return the times and sizes of writes: a block ends when the sender had nothing to send for longer than a
+    moment.
+    """
     begins, start, made, waited = 0.0, 1, [], 0.0
     origin = played.instants[0].t
     for before, now, cause in zip(played.instants, played.instants[1:], played.causes, strict=False):

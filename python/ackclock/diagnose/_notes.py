@@ -1,4 +1,4 @@
-"""Limits of a diagnosis, told beside it."""
+"""Notes on the limits of a diagnosis."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ BUFFERED = "the application or its send buffer"
 """Cause that held back a sender whose application writes behind ACKs, up to the same amount in flight."""
 
 WORTH_TELLING = 0.01
-"""Share of the time: as near as causes are told otherwise."""
+"""Share of the time worth reporting: the accuracy of the causes otherwise."""
 
 
 def together(
     seconds: Mapping[str, float], paced: bool, unqueued: bool = False, level: bool = False
 ) -> dict[str, float]:
-    """Times by cause, with that of the congestion window under `pacing` if the sender paces, and that of the host's queue too if it may be one.
+    """Return times by cause; the congestion window's time is added to `pacing` if the sender paces, and so is a
+    possible queue in the host.
 
     Parameters
     ----------
     seconds
-        By cause.
+        Seconds by cause.
     paced
-        Whether packets leave by a timer.
+        Whether a timer releases packets.
     unqueued
-        Whether they do, and no queue stood on the path.
+        Whether the sender paces, and there was no queue on the path.
     level
-        Whether as much is in flight in every round trip: then the send buffer counts as the congestion window.
+        Whether the bytes in flight are equal in every round trip: then the send buffer counts as the congestion window.
     """
     made = dict(seconds)
     if paced:
@@ -60,18 +61,18 @@ def together(
 
 
 def label(name: str, paced: bool, unqueued: bool = False, level: bool = False) -> str:
-    """A cause in words.
+    """Return a cause in words.
 
     Parameters
     ----------
     name
-        As in `CAUSES`.
+        See `CAUSES`.
     paced
         Whether the sender paces.
     unqueued
-        Whether it does, and no queue stood on the path.
+        Whether it does, and there was no queue on the path.
     level
-        Whether as much is in flight in every round trip.
+        Whether the bytes in flight are equal in every round trip.
     """
     from ackclock._results.limits import CAUSES
 
@@ -91,24 +92,24 @@ def notes(
     row: Mapping[str, Any],
     cut: bool = False,
 ) -> tuple[str, ...]:
-    """Sentences.
+    """Return the notes as sentences.
 
     Parameters
     ----------
     played, path
-        What was found.
+        Replay and path of the diagnosis.
     at
-        Where the capture was taken.
+        Capture point.
     missed
-        Share of the data that it has missed.
+        Share of the data that the capture missed.
     inferred
-        ACKs and repairs that it does not show, and that were put in; packets that it lacks and of which it does not tell what they were.
+        Inferred ACKs and repairs that the capture lacks, and missing packets of unknown content.
     unexplained
-        Share of the time for which nothing that a capture at the receiver shows held the sender back.
+        Share of the time that nothing visible at the receiver explains.
     row
-        The connection.
+        Row of the connection.
     cut
-        The file ends within a frame.
+        Whether the file ends within a frame.
     """
     acks, repairs, unknown = inferred
     made = []

@@ -1,8 +1,8 @@
-"""Losses on the way to a capture at the receiver, from the identification of IP headers.
+"""Losses on the way to a capture at the receiver, found by the identification field of IP headers.
 
-Linux counts there what each end of a connection sends, repairs too. So the packets stand in the order in which they left, and a gap
-between two is a loss between them: new data where the next packet is further on, else repairs, or the end of a flight whose repair
-comes next.
+Linux increments it for each packet of a connection's end, including repairs. It therefore gives the packets' order of
+departure, and a gap between two numbers is a loss between them: new data if the next packet is further on, else
+repairs, or the end of a flight whose repair comes next.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ackclock.diagnose._marks import AGAIN, Marks
 __all__ = ["Departed", "Departure", "departures", "numbered"]
 
 IN_A_ROW = 0.5
-"""Share of packets whose number is the one that follows; below it, the numbers count something else."""
+"""Share of packets with successive numbers, below which the numbers count something else."""
 
 FEW = 3
-"""Gaps that nothing else explains, which are no sign of that."""
+"""Unexplained gaps up to which the numbers are still trusted."""
 
 WRAP = 1 << 16
 
 MOST_LOST = 4096
-"""In one gap."""
+"""Largest number of losses in one gap."""
 
 SILENCE = 1.5
-"""Round trips without a packet, from which on a timer may have ended them: a tail loss probe waits for two."""
+"""Round trips without a packet, after which a timer may have ended the silence: a tail loss probe waits for two."""
 
 PSH = 0x08
 
@@ -40,7 +40,9 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class _Missing:
-    """A number that did not come: its place among those that did, when it left at the earliest and at the latest, and when it is taken to have left."""
+    """Missing number: its index among the received ones, its earliest and latest departure, and the assumed
+    departure.
+    """
 
     at: float
     before: float
@@ -50,7 +52,7 @@ class _Missing:
 
 @dataclass(slots=True)
 class Departure:
-    """A packet in the order of its sender: its place, when it left, its row, and whether it came."""
+    """Packet in its sender's order: its index, time of departure, row, and whether it arrived."""
 
     at: float
     t: float
@@ -59,18 +61,18 @@ class Departure:
 
 
 def numbered(own: list[Row], mss: int) -> list[int] | None:
-    """Numbers that count the packets of this connection, beyond 16 bits; None if the capture has none.
+    """Return numbers that count the packets of this connection, beyond 16 bits; None if the capture has none.
 
     Parameters
     ----------
     own
-        Rows of packets of the data's sender.
+        Rows of the data sender's packets.
     mss
         Payload of a full segment, bytes.
     """
     if len(own) < 2 or not any(row[10] for row in own):
         return None
-    # Linux gives a SYN/ACK the number 0, and the connection behind it one of its own
+    # Linux gives a SYN/ACK the number 0, and its connection an independent number
     shakes = next((i for i, row in enumerate(own) if row[2] != "syn" or row[10]), 0)
     made = [int(own[shakes][10]) - shakes + i for i in range(shakes + 1)]
     for row in own[shakes + 1 :]:
@@ -96,13 +98,13 @@ def numbered(own: list[Row], mss: int) -> list[int] | None:
 
 
 def _parts(row: Row, mss: int) -> int:
-    """Segments of a packet, each of which has a number."""
+    """Return the segments of a packet, each of which has a number."""
     return max(-(-int(row[4]) // mss), 1)
 
 
 @dataclass(slots=True)
 class Departed:
-    """All packets that left, in order; the number of repairs that did not come; and the number of missing packets of unknown content."""
+    """All departures in order, the number of lost repairs, and the number of missing packets of unknown content."""
 
     made: list[Departure]
     repairs: int
@@ -110,7 +112,7 @@ class Departed:
 
 
 class _Due(NamedTuple):
-    """A hole whose repair may have left; what must have left comes first, then the lowest."""
+    """Hole whose repair may have left; the certain ones come first, then the lowest."""
 
     optional: bool
     start: int
@@ -119,32 +121,32 @@ class _Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Sender:
-    """The sender's departures, as far as the numbers tell."""
+    """Departures of the sender, reconstructed from the numbers."""
 
     server: bool
     mss: int
     end: int
-    """End of the data that came in the whole capture."""
+    """End of the data that arrived in the whole capture."""
     trip: float
     marks: Marks
     comes: dict[int, list[float]]
-    """Offset of a segment -> departures of its transmissions that came."""
+    """Offset of a segment -> departures of its delivered transmissions."""
     made: list[Departure] = field(default_factory=list)
     nxt: int = 1
     missing: list[int] = field(default_factory=list)
-    """Offsets of segments that left and have not come yet, ascending."""
+    """Offsets of segments that left and have not arrived yet, ascending."""
     new: int = 0
-    """Segments of new data that do not come before the next that does."""
+    """Lost segments of new data before the next delivered one."""
     to: int = 1
     """Offset of that next segment."""
     others: int = 0
-    """Other packets that do not come until then: repairs, or the end of a flight if the next packet is a repair itself."""
+    """Other packets lost before it: repairs, or the end of a flight if the next packet is itself a repair."""
     undecided: list[_Missing] = field(default_factory=list)
     opened: dict[float, float] = field(default_factory=dict)
     told: dict[float, float] = field(default_factory=dict)
-    """Bytes that each ACK acknowledges, less those that blocks had told of."""
+    """Bytes that each ACK acknowledges, minus those already reported by SACK blocks."""
     edges: dict[float, float] = field(default_factory=dict)
-    """When ACKs were heard -> the end of the receiver's window then."""
+    """Time of an ACK's arrival -> end of the receiver's window after it."""
     left_at: Counter[float] = field(default_factory=Counter)
     repairs: int = 0
     unknown: int = 0
@@ -156,14 +158,14 @@ class _Sender:
             self.marks.left(start, length, unit.t, unit.at)
 
     def lost_anew(self, unit: _Missing, to: int, like: Row) -> None:
-        """A segment of new data, up to an offset."""
+        """Record the loss of new data up to an offset."""
         length = min(self.mss, to - self.nxt)
         self.lost(unit, self.nxt, length, like, "data")
         insort(self.missing, self.nxt)
         self.nxt += length
 
     def lost_again(self, unit: _Missing, start: int, t: float, like: Row) -> None:
-        """A repair."""
+        """Record the loss of a repair."""
         self.lost(replace(unit, t=t), start, min(self.mss, self.nxt - start), like, "retransmission")
         self.repairs += 1
         self.others -= 1
@@ -177,9 +179,11 @@ class _Sender:
         self.nxt = max(self.nxt, end)
 
     def due(self, row: Row, before: float, *, silent: bool) -> list[_Due]:
-        """Holes whose repair may have left between two packets that came; the second of these tells of the lower ones that it has."""
+        """Return holes whose repair may have left between two delivered packets; the second packet shows that lower
+        holes were repaired.
+        """
         own = self.marks.lost.get(row[3], math.inf)
-        again = silent and self.was_lost(row[3], max(before, own))  # by a timer, after one that was lost
+        again = silent and self.was_lost(row[3], max(before, own))  # by a timer, after a lost one
         made = []
         for start, since in self.marks.lost.items():
             left = max(before, since)
@@ -190,23 +194,29 @@ class _Sender:
         return sorted(made)
 
     def may_be(self, start: int, unit: _Missing) -> bool:
-        """Whether it may be a repair of a hole, whatever told of that."""
+        """Return whether it may be the repair of a hole, regardless of how the hole was reported."""
         since = self.marks.since(start)
         return since <= unit.after - AGAIN * self.trip and self.was_lost(start, unit.t)
 
     def released(self, before: float, t: float, count: int, then: int) -> int:
-        """How many of those that did not come the ACK before had released: it opened more than has come, and the ACKs until the next less than left."""
+        """Return how many of the missing packets the previous ACK released: it allowed more than has arrived, and the
+        ACKs up to the next one less than was sent.
+        """
         opened = self.opened
         room = opened.get(before, 0.0) / self.mss - self.left_at[before]
         since = sum(value for heard, value in opened.items() if before < heard <= t) / self.mss
         return max(round(min(room, count + then - since - 1, count)), 0)
 
     def burst(self, before: float, count: int) -> int:
-        """Missing packets of the ACK before, if the next ACK released the packet that came next: a full queue drops the end of a burst."""
+        """Return the missing packets of the previous ACK, if the next ACK released the next packet: a full queue drops
+        the end of a burst.
+        """
         return max(round(min(self.opened.get(before, 0.0) / self.mss - self.left_at[before], count)), 0)
 
     def at_once(self, heard: list[float], count: int) -> list[float]:
-        """Departures if no ACK released both packets: each ACK released as much as it acknowledges, while there was data, the first the rest."""
+        """Return departures if no ACK released both packets: each ACK releases what it acknowledges while there was
+        data, the first ACK the rest.
+        """
         made: list[float] = []
         for t in heard:
             room = max(round(self.told.get(t, 0.0) / self.mss), 1) - self.left_at[t]
@@ -214,7 +224,8 @@ class _Sender:
         return sorted(made + [heard[0]] * (count - len(made)))
 
     def dealt(self, heard: list[float], count: int) -> list[float]:
-        """When each of those left that did not come between two that did, where nothing is missing: the first of these ACKs released the one, the last the other.
+        """Return when each missing packet between two delivered ones left, if nothing was missing at the receiver. The
+        first of these ACKs released the earlier packet, the last one the later packet.
 
         Each ACK releases at least what it acknowledges, and what it releases beyond that is the end of its burst, which a full queue drops:
         the earlier one's, in proportion, as far as the receiver's window had room then.
@@ -235,7 +246,7 @@ class _Sender:
         return made + [last] * (rest + mine)
 
     def was_lost(self, start: int, t: float) -> bool:
-        """Whether a repair that left then may not have come: the next one takes a round trip."""
+        """Return whether a repair that left then may have been lost: the next repair takes a round trip."""
         comes = self.comes.get(start, [])
         later = bisect_left(comes, t)
         return later == len(comes) or comes[later] >= t + AGAIN * self.trip
@@ -251,20 +262,20 @@ def departures(
     trip: float,
     acks: list[tuple[float, Row]],
 ) -> Departed:
-    """All that left, in its order.
+    """Return all departures in order.
 
     Parameters
     ----------
     own, numbers, left
-        Rows of packets, in the order of their numbers; when they left.
+        Rows of packets in the order of their numbers, and their times of departure.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     trip
         Round trip, s.
     acks
-        When each ACK came to the sender, and its row; rows of its blocks follow.
+        Time of each ACK's arrival at the sender, and its row, followed by the rows of its SACK blocks.
     """
     comes: dict[int, list[float]] = {}
     for row, t in zip(own, left, strict=True):
@@ -292,7 +303,7 @@ def departures(
     for at, (seen, gap, t) in enumerate(zip(own, gaps, left, strict=True)):
         row = seen
         if gap is None:
-            continue  # the network has made a second one
+            continue  # a duplicate made by the network
         for i, left_at in enumerate(_left(found, heard, before, t, gap, pushed=pushed)):
             pending.append(_Missing(at - 1 + (i + 1) / (gap + 1), before, t, left_at))
         before = t
@@ -332,7 +343,9 @@ def departures(
 
 
 def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int, *, pushed: bool) -> list[float]:
-    """When what did not come between two packets left: the ACK before released it as well, or another, or it left with what came next."""
+    """Return when the missing packets between two others left: released by the previous ACK or another, or together
+    with the next packet.
+    """
     if not gap or t == before:
         return [t] * gap
     first, last = bisect_left(heard, before), bisect_right(heard, t)
@@ -356,7 +369,7 @@ def _left(found: _Sender, heard: list[float], before: float, t: float, gap: int,
 
 
 def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """When ACKs were heard -> how much they acknowledge."""
+    """Return times of ACK arrivals -> bytes acknowledged."""
     made: dict[float, float] = {}
     una = 1.0
     for t, row in acks:
@@ -367,7 +380,7 @@ def _opened(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """When ACKs were heard -> how much of that no block had told of."""
+    """Return times of ACK arrivals -> bytes acknowledged that no SACK block had reported."""
     made: dict[float, float] = {}
     known, una = Known(), 1
     for t, row in acks:
@@ -380,7 +393,7 @@ def _told(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
-    """When ACKs were heard -> the end of the receiver's window then."""
+    """Return times of ACK arrivals -> end of the receiver's window."""
     made: dict[float, float] = {}
     edge = 1.0
     for t, row in acks:
@@ -391,7 +404,7 @@ def _edges(acks: list[tuple[float, Row]]) -> dict[float, float]:
 
 
 def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
-    """How many numbers are missing before each packet; None for a second copy."""
+    """Return the count of missing numbers before each packet; None for a duplicate."""
     made: list[int | None] = []
     expected = numbers[0]
     for row, number in zip(own, numbers, strict=True):
@@ -404,7 +417,9 @@ def _gaps(own: list[Row], numbers: list[int], mss: int) -> list[int | None]:
 
 
 def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> tuple[int, int]:
-    """Offset of the next packet with new data, and how many numbers are missing before it, beside those before this one."""
+    """Return the offset of the next packet with new data, and the count of numbers missing between this packet and
+    it.
+    """
     numbers = 0
     for i in range(at, len(own)):
         numbers += (gaps[i] or 0) if i > at else 0
@@ -415,13 +430,13 @@ def _ahead(own: list[Row], gaps: list[int | None], at: int, found: _Sender) -> t
 
 
 def _alone(own: list[Row], gaps: list[int | None], left: list[float], at: int, wait: float) -> bool:
-    """Whether no data follows a packet for some time: a timer lets one leave."""
+    """Return whether no data follows a packet for some time: a timer sent it."""
     behind = (left[i] for i in range(at + 1, len(own)) if own[i][4] and gaps[i] is not None)
     return next(behind, math.inf) >= left[at] + wait
 
 
 def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *, silent: bool) -> None:
-    """Assign the packets that did not come between two with data: repairs that were due come first."""
+    """Assign the missing packets between two with data: repairs that were due come first."""
     due = found.due(row, before, silent=silent) if found.others > 0 else []
     for i, unit in enumerate(pending):
         must = min(sum(not one.optional or found.new <= 0 for one in due), found.others)
@@ -440,7 +455,9 @@ def _between(found: _Sender, pending: list[_Missing], row: Row, before: float, *
 
 
 def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
-    """End a flight: the packet that comes is new data, or the first repair of that end, which had left after the packet that came last."""
+    """End a flight: the next packet is new data, or the first repair of the flight's end, which had left after the last
+    delivered packet.
+    """
     start, t = row[3], now.t
     again = (
         found.undecided.pop() if timer and start == found.nxt and found.marks.probed(t, len(found.undecided)) else None
@@ -458,5 +475,5 @@ def _end(found: _Sender, row: Row, now: _Missing, *, timer: bool) -> None:
     if again is not None and found.missing:
         found.lost_again(again, found.missing[-1], found.marks.probe(t), row)
     found.undecided.clear()
-    if start > found.nxt:  # more is missing than numbers
+    if start > found.nxt:  # more data is missing than numbers
         found.lost(now, found.nxt, start - found.nxt, row, "data")

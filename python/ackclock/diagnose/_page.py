@@ -1,4 +1,4 @@
-"""The page of a diagnosis: the answer, causes, path, which congestion control, the model and what would change."""
+"""The page of a diagnosis: answer, causes, path, congestion control, model, and changes that would help."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ BOUND = (
     " The path was never full, so its rate is only a bound: each change also ran over a path of ten times the rate, and is not known "
     "where it does something else there."
 )
-"""Below a table of changes."""
+"""Text below a table of changes."""
 
 CHANGED = (
     "A model with one value changed, seed by seed; beside it by how much the model itself is off: a smaller change says nothing, nor one that "
     "goes both ways. Mirror: it loses what the capture has lost, and its application writes when the capture's did."
 )
-"""Below a table of changes."""
+"""Text below a table of changes."""
 
 RATE_BOUND = " The path was never full: its rate and its queue in the model are the least that the capture allows."
-"""Below the table of such a model."""
+"""Text below the table of a model whose rate is a bound."""
 
 DRAWN = 2
-"""Candidates beside the capture, in the figure."""
+"""Number of candidates drawn beside the capture in the figure."""
 
 
 def page(
@@ -48,18 +48,18 @@ def page(
     name: str = "",
     command: str = "",
 ) -> Page:
-    """The page.
+    """Return the page.
 
     Parameters
     ----------
     found
         The diagnosis.
     fit, outcomes, identity
-        What else was asked.
+        Results of the other options.
     name
-        The capture's, without its folder.
+        File name of the capture.
     command
-        What to type to get the same page.
+        Command that makes the same page.
     """
     sections = [*_causes(found), *_which(identity), *_model(fit, outcomes)]
     row = found.connection
@@ -118,14 +118,14 @@ def _causes(found: Diagnosis) -> list[Section]:
 
 
 def lost_cell(found: Diagnosis, lost_bytes: float | None) -> str:
-    """Bytes lost to a cause, as text."""
+    """Return the bytes lost to a cause, as text."""
     if lost_bytes is None or found.path is None:
         return NONE
     return f"{'' if found.path.identified else 'at least '}{lost_bytes / 1e6:,.3f}"
 
 
 def path_rows(found: Diagnosis) -> list[tuple[str, str]]:
-    """Lines of the table of the path, as text."""
+    """Return the lines of the path's table, as text."""
     from ackclock.text import rate
 
     path, row = found.path, found.connection
@@ -186,14 +186,14 @@ def _candidates(identity: Identity) -> Table:
 
 
 def candidate_cells(one: Any) -> tuple[str, str, str]:
-    """Numbers of a candidate, as text."""
+    """Return the numbers of a candidate, as text."""
     ratio = NONE if one.ratio is None else f"{one.ratio:,.1f}" if one.ratio < 1e4 else "> 10,000"
     return f"{one.distance * 100:.1f} %", NONE if one.spread is None else f"{one.spread * 100:.1f} %", ratio
 
 
 def _flights(identity: Identity) -> Live:
     first = identity.candidates[0].name
-    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # others ran in part
+    whole = [one.name for one in identity.candidates if one.name in identity.curves]  # others ran only in part
     beside = [name for name in whole if name not in identity.names][:DRAWN]
     drawn = [("", "the capture", "#222222", "solid", 3.0), (first, first, OKABE_ITO["vermilion"], "solid", 1.5)]
     looks = (OKABE_ITO["blue"], "dash"), (GREY, "dot")
@@ -228,7 +228,7 @@ def _flights(identity: Identity) -> Live:
 
 
 def quantity_rows(fit: Fit) -> list[tuple[str, ...]]:
-    """Lines of the table of a model, as text."""
+    """Return the lines of a model's table, as text."""
     from ackclock.text import rate
 
     shown: dict[str, Callable[[float], str]] = {"share": share, "s": seconds, "bit/s": rate}
@@ -255,7 +255,7 @@ def _told(value: float, unit: str) -> str:
 
 
 def percent(error: float | None) -> str:
-    """A part, with its sign."""
+    """Return a share with its sign, as text."""
     if error is None:
         return NONE
     return "0.0 %" if abs(error) < 0.0005 else f"{error * 100:+.1f} %"
@@ -289,7 +289,7 @@ def _fitted(fit: Fit) -> Section:
 
 
 def outcome_cells(one: Outcome) -> tuple[str, ...]:
-    """Numbers of a change, as text."""
+    """Return the numbers of a change, as text."""
     now = one.name == NOW
     basis = f"{one.model}, {one.error * 100:.1f} %"
     said = "not known" if one.unknown else "says something" if one.tells else "says nothing"

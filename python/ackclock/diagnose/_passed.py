@@ -1,8 +1,9 @@
 """Packets that passed the bottleneck, and how long each had waited there.
 
-An ACK comes late or not, never early: the receiver holds some back (RFC 5681), or tells of several segments behind a hole at a time. But a packet has left
-the bottleneck before those behind it, by as much as these take there. So of all ACKs that follow within some round trips, the one that came with the least
-delay tells when. A lost packet would have left behind the one before it.
+An ACK may be late but never early: the receiver delays some (RFC 5681), or reports several segments behind a hole at a
+time. But a packet has left the bottleneck before the packets behind it, by at least their transmission time. So among
+the ACKs of the next round trips, the one with the least delay gives the time. A lost packet would have left after the
+one before it.
 """
 
 from __future__ import annotations
@@ -20,39 +21,42 @@ if TYPE_CHECKING:
 __all__ = ["Passed", "Waits"]
 
 HORIZON = 4
-"""Median round trips within which an ACK that follows tells: a repair, during which all may be late, takes one."""
+"""Median round trips within which a following ACK is used: a repair, during which all ACKs may be late, takes one."""
 
 PASSES = 3
-"""Segments of one ACK behind the last that showed when it came, for which it is told from that."""
+"""Segments of one ACK after the last precise one, for which that ACK gives the time."""
 
 CALM = 0.5
-"""Share of what came before the last ACK at which nothing was missing, from which on it tells enough."""
+"""Share of the data, before the last ACK at which nothing was missing, from which on that ACK suffices."""
 
 HELD_S = 1.1e-3
-"""For which a receiver may hold ACKs back while segments are missing (Linux, with the slack of its timer): no ACK shows how much it is then."""
+"""Seconds for which a receiver may delay ACKs while segments are missing (Linux, including its timer's slack): no ACK
+then shows the length of the delay.
+"""
 
 NEAR = 0.01
-"""Part of a packet's time by which whole packets may miss what lies between two ACKs."""
+"""Fraction of a packet's time by which a whole number of packets may deviate from the time between two ACKs."""
 
 SETTLED = 3
-"""ACKs behind what was lost, of which one must come as late as the one before it: how late may change for one or two."""
+"""ACKs behind a loss, one of which must be as late as the one before it: the delay of one or two may change."""
 
 SOON = 0.98
-"""Part of the base RTT before which no ACK can be of that transmission."""
+"""Fraction of the base RTT before which no ACK can belong to that transmission."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waits:
-    """Waits in the queue, s.
+    """Waiting times in the queue, s.
 
     Parameters
     ----------
     longest
-        Of what came.
+        Longest wait of a delivered packet.
     lost
-        Of each that was lost, had it come.
+        Wait that each lost packet would have had.
     beyond
-        By how many segments each of these would have made the queue longer than anything that came has. Where there is room, none would.
+        Segments by which each lost packet would have made the queue longer than any delivered one did. None would if
+        there was room.
     """
 
     longest: float
@@ -62,22 +66,22 @@ class Waits:
 
 @dataclass(slots=True)
 class Passed:
-    """Departures in order, repairs included, and when an ACK told that each had come."""
+    """Departures in order, repairs included, and the time at which an ACK reported each."""
 
     left: array[float] = field(default_factory=lambda: array("d"))
     size: array[int] = field(default_factory=lambda: array("l"))
     told: array[float] = field(default_factory=lambda: array("d"))
-    """Time of that ACK; -1 for packets that did not come, as far as the capture tells."""
+    """Time of that ACK; -1 for packets that did not arrive, as far as the capture shows."""
     place: array[int] = field(default_factory=lambda: array("q"))
-    """Bytes that had come with it, in the order in which they left."""
+    """Bytes delivered with it, in order of departure."""
     lost: array[int] = field(default_factory=lambda: array("l"))
-    """Numbers of those that were sent again."""
+    """Numbers of the retransmitted packets."""
 
     calm: float = -1.0
-    """When an ACK last came while nothing was missing: those behind it may all have been held back."""
+    """Time of the last ACK at which nothing was missing: all later ones may have been delayed."""
 
     def add(self, t: float, size: int) -> int:
-        """Something leaves; its number."""
+        """Add a departure; return its number."""
         self.left.append(t)
         self.size.append(size)
         self.told.append(-1.0)
@@ -85,24 +89,24 @@ class Passed:
         return len(self.left) - 1
 
     def tell(self, numbers: list[int], t: float, delivered: int) -> None:
-        """Packets have come, and `delivered` bytes with them."""
+        """Record that packets arrived, and `delivered` bytes with them."""
         for number in sorted(set(numbers), reverse=True):
             self.told[number], self.place[number] = t, delivered
             delivered -= self.size[number]
 
     def waits(self, *, base: float, rate: float, mss: int, whole: bool = True) -> Waits:
-        """How long each waited.
+        """Return how long each packet waited.
 
         Parameters
         ----------
         base
-            Least round trip of a full segment, s.
+            Minimum round trip of a full segment, s.
         rate
             Payload that the bottleneck carries, bit/s.
         mss
             Payload of a full segment, bytes.
         whole
-            The capture has missed nothing: what lies between two ACKs is no third one.
+            Whether the capture has missed nothing: then there is no third ACK between two.
         """
         import numpy as np
 
@@ -121,20 +125,21 @@ class Passed:
         through = passes + _least_ahead(told[came] - passes, ahead)
         takes = 8 * size[came] / rate
         apart = np.diff(told[came], prepend=-1.0, append=-1.0) != 0.0
-        # only the last of several shows when it came: its ACK left at once, that of the others, or of one alone, may have waited
+        # only the last of several shows the time of arrival: its ACK left at once; the others, or a single one, may
+        # have waited
         held = ~apart[1:] | (apart[:-1] & (size[came] < 2 * mss))
         soonest = left[came] + base
         for _ in range(PASSES):
             behind = np.maximum(soonest, np.concatenate([[0.0], through[:-1]]) + takes)
             through = np.where(held, np.minimum(through, behind), through)
-        # neither overtaken nor told of too soon: it may have been another transmission that came
+        # neither overtaken nor reported too soon: another transmission may have arrived
         sure = (came == np.maximum.accumulate(came)) & (told[came] - left[came] >= SOON * base)
         early = told[came] <= self.calm
         sure &= early | (early.mean() < CALM)
         came, through = came[sure], through[sure]
         if not came.size:
             return Waits(longest=0.0, lost=np.zeros(len(lost)), beyond=np.zeros(len(lost)))
-        filled = through - left[came] - base + packet  # with what it takes itself
+        filled = through - left[came] - base + packet  # including its own transmission time
         at = np.searchsorted(came, lost) - 1
         before = np.where(at >= 0, through[np.maximum(at, 0)], 0.0)
         waits = np.maximum(before + packet - left[lost] - base, 0.0)
@@ -145,7 +150,10 @@ class Passed:
         )
 
     def _between(self, came: Ints, lost: Ints, *, base: float, rate: float, mss: int) -> Floats:
-        """How long the bottleneck was busy, between two that came, with some that were lost only behind it.
+        """Return how long the bottleneck was busy between two delivered packets, if some in between were lost only
+        behind it. The later packet waited when the earlier one left: so everything between their ACKs passed between
+        them, a whole number of packets. If a packet takes less time than an ACK may be delayed, the distance between
+        the ACKs of two packets is used.
 
         The later of the two waited when the earlier one left: so whatever lies between their ACKs passed between them, and whole packets did. Where
         a packet takes less than an ACK may be held back, ACKs of two lie as far apart.
@@ -172,7 +180,7 @@ class Passed:
 
 
 def _least_ahead(values: Floats, count: int) -> Floats:
-    """The least of each value and those that follow, so many in all."""
+    """Return the minimum of each value and the next ones, over windows of this length."""
     import numpy as np
 
     padded = np.full(-(-(len(values) + count) // count) * count, np.inf)

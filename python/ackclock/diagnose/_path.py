@@ -1,4 +1,6 @@
-"""Estimates of a path from a connection's packets: base RTT, the rate of the bottleneck or a bound of it, the queue, losses by kind."""
+"""Estimates of a path from a connection's packets: base RTT, the bottleneck's rate or a bound of it, the queue, losses
+by kind.
+"""
 
 from __future__ import annotations
 
@@ -14,60 +16,62 @@ if TYPE_CHECKING:
 __all__ = ["Path", "estimate"]
 
 STANDS_S = 2e-3
-"""A queue stands where the RTT is this much, and a tenth, above the base."""
+"""A queue exists if the RTT exceeds the base by this much, and by a tenth."""
 
 LEAST_PACKETS, STRETCH = 100, 20
-"""Delivered behind a standing queue in all, before a rate is told; and without a break, before they count."""
+"""Packets delivered behind a queue before a rate is reported: in total, and without a break to count at all."""
 
 HALF, TIGHT = 0.5, 2e-3
-"""Share of the pieces, by bytes, that agree best; and their greatest distance if they tell the rate."""
+"""Share of the pieces, by bytes, that agree best, and their largest distance if they determine the rate."""
 
 AGREE = 0.06
-"""How far apart the half may be that agrees best: beyond it the pieces tell no rate, and what the transfer itself carried is a lower bound."""
+"""Largest distance of that best half: beyond it the pieces give no rate, and the transfer's own rate is a lower
+bound.
+"""
 
 PLACE = 0.7
-"""Share of the pieces, by bytes, from the slowest on, that is taken if they do not agree to `TIGHT`."""
+"""Share of the pieces, by bytes, from the slowest on, that is used if they do not agree within `TIGHT`."""
 
 OPEN = 0.5
-"""Part of the largest window so far: below it the receiver's application sets the pace, not the path."""
+"""Fraction of the largest window so far, below which the receiver's application sets the pace, not the path."""
 
 LEAST_SPAN_S = 0.01
-"""Over which a rate is taken, at least: times of captures are not exact."""
+"""Least time over which a rate is measured: times of captures are not exact."""
 
 FULL, EMPTY = 0.8, 0.2
-"""Part of the longest wait: what was lost above the first hit a full queue, what was below the second none."""
+"""Fractions of the longest wait: losses above the first hit a full queue, losses below the second none."""
 
 AGREEING, BEYOND = 2, 0.25
-"""Losses that tell the length of a queue, and by which part of a segment they would have waited longer than all that came: where there is room, none would.
-A single one may have had another cause.
+"""Losses that determine a queue's length, and fraction of a segment by which they would have waited longer than every
+delivered packet: none would if there was room. A single loss may have another cause.
 """
 
 BLURRED = 2
-"""Segments by which they may have waited less, where it is not known to the moment when what was lost had left."""
+"""Segments by which they may have waited less, if the departure of the lost packets is only approximately known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path:
-    """The path of one direction.
+    """Path in one direction.
 
     Parameters
     ----------
     base_rtt_s, greatest_rtt_s
-        Least and greatest round trip of a segment that was sent once.
+        Minimum and maximum round trip of segments that were sent once.
     rate_bps
         Payload that the bottleneck carries, bit/s; None if no round trip was measured.
     identified
-        A queue stood long enough: else the rate is a lower bound.
+        Whether a queue existed long enough: else the rate is a lower bound.
     wire_bps
-        The same with headers of IP and TCP.
+        Rate including IP and TCP headers.
     queue_s
-        Wait in the queue when it was full, s; None if no loss tells.
+        Wait in the full queue, s; None if no loss shows it.
     queue_bound
-        Of the losses at a full queue no two agree on its length: it is at least so long.
+        Whether no two losses at a full queue agree on its length: the queue is at least this long.
     losses_full, losses_random, losses_between
-        Segments lost where the RTT was near its greatest, near its base, in between.
+        Segments lost while the RTT was near its maximum, near its base, or in between.
     segments_per_ack
-        Segments that an ACK covers, as a rule.
+        Segments that an ACK usually covers.
     """
 
     base_rtt_s: float | None
@@ -91,23 +95,24 @@ def estimate(
     Parameters
     ----------
     found
-        Of the sender's packets.
+        Replay of the sender's packets.
     mss
         Payload of a full segment, bytes.
     header
         Bytes of IP and TCP before it.
     blurred
-        When a packet left that no ACK had released is known to so many seconds.
+        Uncertainty in seconds of the departure of packets that no ACK had released.
     trip
-        Least round trip of a full segment, s, as the capture itself shows it: where departures are known to `blurred` alone, one may seem shorter.
+        Minimum round trip of a full segment, s, as the capture shows it: if departures are only known to `blurred`, a
+        round trip may seem shorter.
     unsure
-        The capture has missed packets: the next ACK, which is of two segments more, may tell of what a missed one was of.
+        Whether the capture has missed packets: the next ACK, for two more segments, may then cover a missed one.
     """
     rtts = [now.rtt for now in found.instants if now.rtt is not None]
     base = min(rtts, default=None)
     greatest = max(rtts, default=None)
     rate, identified = (None, False) if base is None else _rate(found, base, mss)
-    if base is not None and rate is not None and identified:  # a packet of several segments takes the time of each
+    if base is not None and rate is not None and identified:  # each segment of a packet with several takes its own time
         base = min(now.rtt - 8 * max(now.size - mss, 0) / rate for now in found.instants if now.rtt is not None)
     if base is not None and trip is not None and base < trip <= base + blurred:
         base = trip
@@ -118,7 +123,7 @@ def estimate(
         full, random, between = _places(waits)
         queue = waits.longest if full else None
         agreeing = int((waits.beyond > (-BLURRED if blurred else BEYOND)).sum())
-        if blurred and (found.paced or random + between > full):  # chance alone shows as much of those
+        if blurred and (found.paced or random + between > full):  # chance alone gives as many of those
             agreeing = 0
         bound = not identified or agreeing < AGREEING
         if queue is not None and bound:
@@ -140,7 +145,9 @@ def estimate(
 
 
 def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
-    """Rate of delivery in pieces of time in which a queue stood; without such pieces, the most of any round trip.
+    """Return the rate of delivery in pieces of time with a queue; without such pieces, the highest rate of any round
+    trip. Most pieces show the bottleneck's rate. Pieces with an unnoticed wait of the sender show less; pieces after
+    late, bunched ACKs show more.
 
     Most pieces show the bottleneck's rate. Those in which a wait of the sender was not noticed show less, those behind ACKs that came late
     and then together show more. Where half of them, by bytes, agree, these have the rate; else `PLACE` of them show at most so much.
@@ -164,7 +171,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
             carried = now.delivered - first.delivered
             pieces.append((8 * carried / (now.t - first.t), carried))
             first = now
-        if now.una >= now.nxt:  # nothing in flight: what comes next begins anew
+        if now.una >= now.nxt:  # nothing in flight: a new piece begins
             first = None
     whole = sum(carried for _, carried in pieces)
     if whole < LEAST_PACKETS * mss:
@@ -180,7 +187,7 @@ def _rate(found: Replay, base: float, mss: int) -> tuple[float | None, bool]:
 
 
 def _agreed(pieces: list[tuple[float, int]], whole: int) -> tuple[float, float]:
-    """The rate that pieces in ascending order tell, and how far apart the half is that agrees best."""
+    """Return the rate that pieces in ascending order determine, and the distance of the best half."""
     best = pieces
     narrowest, apart = TIGHT, float("inf")
     end = inside = 0
@@ -204,19 +211,21 @@ def _agreed(pieces: list[tuple[float, int]], whole: int) -> tuple[float, float]:
 
 
 def _most(found: Replay, base: float, mss: int) -> float | None:
-    """The most that was delivered in a round trip, bit/s: the path carries at least so much.
+    """Return the highest rate delivered in a round trip, bit/s, as a lower bound of the path's rate. The round trip
+    begins with an ACK of two segments: an ACK of a single one may have been delayed, which would make the following
+    data seem faster.
 
     It begins with an ACK of two segments: that of a single one may have been held back, and what follows would seem faster.
     """
     span = max(base, LEAST_SPAN_S)
     points = [(now.t, now.delivered) for now in found.instants if now.acked >= 2 * mss]
-    if len(points) < 2:  # each segment has an ACK of its own: none was held back
+    if len(points) < 2:  # each segment has an ACK of its own: none was delayed
         points = [(now.t, now.delivered) for now in found.instants if now.acked >= mss]
     best, first = 0.0, 0
     for t, delivered in points:
         while t - points[first][0] > span:
             first += 1
-        if first:  # from the end of what came before the round trip
+        if first:  # from the end of the data before the round trip
             begin, before = points[first - 1]
             best = max(best, 8 * (delivered - before) / (t - begin))
     if best == 0.0 and len(points) > 1 and points[-1][0] > points[0][0]:
@@ -225,7 +234,7 @@ def _most(found: Replay, base: float, mss: int) -> float | None:
 
 
 def _places(waits: Waits) -> tuple[int, int, int]:
-    """How many were lost at a full queue, at none, and in between."""
+    """Return how many were lost at a full queue, at an empty one, and in between."""
     if waits.longest <= STANDS_S:
         return 0, len(waits.lost), 0
     full = int((waits.lost >= FULL * waits.longest).sum())

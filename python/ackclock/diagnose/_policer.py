@@ -1,8 +1,9 @@
-"""A policer: a bucket of tokens that fills at a rate; what finds it empty is dropped, and nothing is delayed.
+"""Detects a policer: a token bucket that fills at a rate and drops packets that find it empty, without delaying any.
 
-The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). Between the first loss and the last as much passed as the rate
-allowed. So the bucket, empty at the first loss, is filled at that rate, and each segment that came takes its bytes: a policer has dropped those that found
-it empty, and passed those that did not. Losses by chance find it at any level; a queue delays what it will drop.
+The test is that of Flach et al. (An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). The bytes that passed
+between the first and the last loss give the rate. The bucket, empty at the first loss, is filled at that rate, and each
+delivered segment takes its bytes: a policer drops segments that find the bucket empty, and passes all others. Random
+losses occur at any level; a queue delays packets before it drops some.
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["Policer", "policed"]
 
 LEAST_LOST = 15
-"""Losses that show a policer."""
+"""Losses needed to show a policer."""
 
 FULL_QUEUE = 0.2
-"""Share of the losses that may have struck a full queue, where one stood: a queue, too, drops what comes beyond a rate and a burst, but delays what it does not drop."""
+"""Share of the losses that may have hit a full queue: a queue, too, drops packets beyond a rate and a burst, but it
+delays the others.
+"""
 
 FULL, OVERDRAWN = 0.1, 0.03
-"""Share of the lost that may have found tokens, and of what came that may have found none."""
+"""Share of the lost segments that may have found tokens, and of the delivered ones that may have found none."""
 
 NEAR_SEGMENTS = 4
-"""Segments by which the bucket may be off: when something passed it is known to a departure, not to an arrival at the bucket."""
+"""Segments by which the bucket's level may be wrong: departures are known, not arrivals at the bucket."""
 
 FASTER = 1.1
-"""How much faster than the policer the path carried something: else the losses are those of a queue of next to nothing."""
+"""Factor by which the path must have carried something faster than the policer: else the losses are those of a tiny
+queue.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +48,7 @@ class Policer:
     rate_bps
         Payload that it lets pass, bit/s.
     burst_bytes
-        What passed at once before the first loss, beyond that rate.
+        Bytes that passed in a burst before the first loss, beyond that rate.
     """
 
     rate_bps: float
@@ -51,18 +56,18 @@ class Policer:
 
 
 def policed(packets: pl.DataFrame, shown: Sent, path: Path, *, server: bool, mss: int) -> Policer | None:
-    """The policer that the losses show; None if they show none.
+    """Return the policer that the losses show; None if they show none.
 
     Parameters
     ----------
     packets
-        As the sender sent them.
+        Packets in the sender's order.
     shown
-        Which were lost.
+        Lost transmissions.
     path
-        What else is known of the path.
+        Other estimates of the path.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     """

@@ -1,8 +1,9 @@
-"""Meaning of PSH in a capture: the end of a write, or nothing.
+"""Interpretation of PSH in a capture: the end of a write, or nothing.
 
-Linux marks the last segment of a write, one whenever half the largest window was written since the last mark (`forced_push`), and the last segment of every
-packet of several segments (`__tcp_transmit_skb`). Other stacks, ours among them, mark segments that nothing follows. The capture shows which
-stack it is: where bursts that a window or a pace has ended are marked as well, the mark tells nothing. A segment that is not full ends what was written in any case.
+Linux marks the last segment of a write, one whenever half the largest window was written since the last mark
+(`forced_push`), and the last segment of every packet of several segments (`__tcp_transmit_skb`). Other stacks, ours
+among them, mark segments that nothing follows. The capture shows which stack it is: if bursts ended by a window or by
+pacing are marked as well, the mark means nothing. A segment that is not full always ends a write.
 """
 
 from __future__ import annotations
@@ -17,36 +18,38 @@ __all__ = ["marks_tell", "without_marks"]
 PSH = 0x08
 
 LEAST, MARKED = 3, 0.8
-"""Packets of several segments, of which so large a share is marked that the mark tells nothing."""
+"""Least number of packets with several segments, and the share of marked ones above which the mark means nothing."""
 
 ENDED = 0.3
-"""Bursts whose last segment is full, of which so large a share is marked that the mark tells nothing."""
+"""Share of marked bursts, among those with a full last segment, above which the mark means nothing."""
 
 BURSTS = 10
-"""Bursts of several segments, from which on they count alone as well: a single segment is marked where a write ends, and nowhere else."""
+"""Bursts of several segments that suffice alone: a single segment is marked only at the end of a write."""
 
 BY_SIZE, OFTENER = 0.15, 5.0
-"""Share of such bursts, and how many times the share of single segments it is, from which on the size of a packet makes the mark. A burst may end in a single
-segment behind larger packets, so few of them need be marked.
+"""Share of marked bursts, and its ratio to the share of marked single segments, from which on a packet's size causes
+the mark. A burst may end in a single segment behind larger packets, so few of them need be marked.
 """
 
 
 def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | None) -> bool:
-    """Whether PSH on a full segment tells where a write ended.
+    """Return whether PSH on a full segment shows the end of a write.
 
-    Where packets of several segments show at the sender, nearly all of them are marked by a host that hands them to its card. Where a card, a switch or the
-    way to the receiver shows them cut, nearly every burst ends in a mark. Those that show at the receiver were joined there, whatever their sender marked.
+    A host that hands packets of several segments to its card marks nearly all of them, as seen at the sender. If a
+    card, a switch or the path has cut them up, nearly every burst ends in a mark. Large packets at the receiver were
+    joined there, whatever their sender marked.
 
     Parameters
     ----------
     packets
         Of `ackclock.formats.read_capture`.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     apart
-        Up to which packets are of one burst, s; None, at the receiver: those that have one timestamp and one echo.
+        Largest distance of packets in one burst, s; None at the receiver, where packets with one timestamp and one echo
+        form a burst.
     """
     import polars as pl
 
@@ -68,7 +71,7 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
     )
     ends = bursts.filter((pl.col("length") >= mss) & (pl.col("length") % mss == 0))
     of_all = _share(ends) if ends.height >= LEAST else 0.0
-    # a sender that marks packets of several segments does not mark a single one
+    # a sender that marks packets of several segments does not mark single ones
     large, single = ends.filter(pl.col("whole") > mss), ends.filter(pl.col("whole") == mss)
     of_large = _share(large) if large.height >= BURSTS else 0.0
     by_size = of_large >= max(BY_SIZE, OFTENER * _share(single))
@@ -76,17 +79,17 @@ def marks_tell(packets: pl.DataFrame, *, server: bool, mss: int, apart: float | 
 
 
 def _share(bursts: pl.DataFrame) -> float:
-    """Share of bursts whose end is marked."""
+    """Return the share of bursts whose end is marked."""
     return float(bursts["marked"].sum()) / bursts.height if bursts.height else 0.0
 
 
 def without_marks(packets: pl.DataFrame, *, server: bool, mss: int) -> pl.DataFrame:
-    """The same, with no mark on full segments of one side.
+    """Return the packets with no mark on full segments of one side.
 
     Parameters
     ----------
     packets, server, mss
-        As of `marks_tell`.
+        See `marks_tell`.
     """
     import polars as pl
 

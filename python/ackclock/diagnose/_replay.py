@@ -1,4 +1,6 @@
-"""One direction of a connection, replayed as its sender has seen it: between two packets, what held it back (`_waits`)."""
+"""Replays one direction of a connection as its sender saw it, and finds what limited the sender between two packets
+(`_waits`).
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,10 @@ __all__ = ["Instant", "Replay", "gap", "replay", "unexplained"]
 PSH, FIN = 0x08, 0x01
 
 LONGEST_GAP_S = 2e-4
-"""From an ACK to the data that it releases, at most; the sender's own delay decides."""
+"""Largest time from an ACK to the data that it releases, determined by the sender's own delay."""
 
 SLICE = 50_000
-"""Rows that are plain values at a time."""
+"""Rows converted to plain values at a time."""
 
 UNKNOWN = (0.0, 2, 0, 0)
 """Entry of `sent_at` for bytes that did not leave as one packet; it counts as sent twice."""
@@ -45,23 +47,23 @@ class Replay:
 
     instants: list[Instant]
     causes: list[str]
-    """Cause of the time behind each instant but the last."""
+    """Cause of the time after each instant except the last."""
     seconds: dict[str, float]
     carried: dict[str, int]
-    """Bytes that arrived while each cause held."""
+    """Bytes that arrived while each cause was active."""
     passed: Passed = field(default_factory=Passed)
     recoveries: int = 0
     timeouts: int = 0
     paced: bool = False
     level: bool = False
-    """The sender does not pace, and has as much in flight in every round trip."""
+    """The sender does not pace, and the bytes in flight are equal in every round trip."""
     buffered: bool = False
     """The application may have waited for room in the send buffer."""
     small: bool = False
-    """Writes of less than a segment wait for the ACK of the one before (Nagle)."""
+    """Writes of less than a segment wait for the ACK of the previous one (Nagle)."""
     acks: int = 0
     gap: float = 0.0
-    """Up to which packets are of one instant, s."""
+    """Largest distance of packets that count as one instant, s."""
 
 
 def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
@@ -72,7 +74,7 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
     packets
         Of `ackclock.formats.read_capture`.
     server
-        Whether the data of the server's is looked at.
+        Whether to use the data that the server sends.
     mss
         Payload of a full segment, bytes.
     """
@@ -87,14 +89,14 @@ def replay(packets: pl.DataFrame, *, server: bool, mss: int) -> Replay:
 
 
 def gap(packets: pl.DataFrame, server: bool) -> float:
-    """Three times what lies between an ACK and what it releases, as a rule, s.
+    """Return three times the usual time between an ACK and what it releases, s.
 
     Parameters
     ----------
     packets
-        As for `replay`.
+        See `replay`.
     server
-        Whether the data of the server's is looked at.
+        Whether to use the data that the server sends.
     """
     waits: list[float] = []
     last = None
@@ -110,7 +112,7 @@ def gap(packets: pl.DataFrame, server: bool) -> float:
 
 
 class _Sender:
-    """The sender as far as its packets show it."""
+    """State of the sender, as far as its packets show it."""
 
     def __init__(self, *, server: bool, mss: int, gap: float, marks: bool) -> None:
         self.server, self.mss, self.gap, self.marks = server, mss, gap, marks
@@ -121,12 +123,12 @@ class _Sender:
         self.recovering = False
         self.after_timeout = 0
         self.high = 0
-        self.again_to = 0  # end of what was sent again
+        self.again_to = 0  # end of the retransmitted data
         self.sent_at: dict[
             int, tuple[float, int, int, int]
-        ] = {}  # end -> when it was sent first, how often, its length; number of the last time
+        ] = {}  # end -> time of first transmission, number of transmissions, length; number of the last one
         self.passed = Passed()
-        self.news: list[int] = []  # numbers of what an ACK tells of
+        self.news: list[int] = []  # numbers of what an ACK reports
         self.heard_at = 0.0
         self.sacked: list[tuple[int, int]] = []
         self.sacked_bytes = 0
@@ -182,10 +184,11 @@ class _Sender:
             return
         now.clocked = now.heard if not now.new else now.clocked
         now.new += end - max(seq, self.nxt)
-        # one that ends with the window was cut there
+        # a segment that ends with the window was cut there
         now.pushed = (bool(flags & PSH and self.marks) or (end - seq) % self.mss != 0) and end != self.edge
         if not now.heard and not now.pushed and now.new == self.mss and self.srtt is not None and self.done:
-            # a tail loss probe with new data: two round trips after what came last, or when the timer of the first in flight would be due
+            # A tail loss probe with new data leaves two round trips after the last arrival, or when the timer of the
+            # first segment in flight would be due.
             now.probe = t - self.done[-1].t >= 1.5 * self.srtt or self._is_due(t)
         self.nxt = end
         self.quiet_since = t if self.una >= seq else self.quiet_since
@@ -197,7 +200,7 @@ class _Sender:
         at = bisect_left(self.order, end, self.first)
         if at < len(self.order):
             *_, whole, number = self.sent_at[self.order[at]]
-            if self.order[at] - whole < end:  # a part of what a card has cut counts as the whole
+            if self.order[at] - whole < end:  # a piece cut by a card counts as the whole
                 self.passed.lost.append(number)
             self._cut(at, seq, end)
         if end in self.sent_at:
@@ -230,7 +233,9 @@ class _Sender:
             self.quiet_since = t
 
     def _cut(self, at: int, seq: int, end: int) -> None:
-        """Several segments left as one packet, and one of them does again: from now on each piece stands for itself."""
+        """Split an entry: several segments left as one packet, and one of them is retransmitted alone. From now on each
+        piece has its own entry.
+        """
         whole = self.order[at]
         first, times, size, number = self.sent_at[whole]
         edges = [whole - size, *(edge for edge in (seq, end) if whole - size < edge < whole), whole]
@@ -240,7 +245,9 @@ class _Sender:
                 self.sent_at[edge] = (first, times, edge - begin, number)
 
     def _is_due(self, t: float) -> bool:
-        """Whether what is first in flight has been for as long as the retransmission timer waits, and no probe has left since the last ACK."""
+        """Return whether the first segment in flight has waited for the retransmission timeout, without a probe since
+        the last ACK.
+        """
         first = self.sent_at.get(self.order[self.first], UNKNOWN) if self.first < len(self.order) else UNKNOWN
         due = self.srtt is not None and first[1] == 1 and t - first[0] >= self.srtt + LEAST_RTO_S
         return due and not self.recovering and not self.done[-1].probe
@@ -264,7 +271,7 @@ class _Sender:
                 self._sample(now, t, end)
 
     def _comes(self, t: float, start: int, end: int) -> None:
-        """An ACK tells of it; what it had not told of before is new."""
+        """Process bytes that an ACK reports; those not reported before are new."""
         at, self.heard_at = start, t
         for a, b in [*self.sacked, (end, end)]:
             if b <= at:
@@ -336,7 +343,7 @@ class _Sender:
         return self.sent_at.get(end, UNKNOWN)[1] == 1
 
     def _sample(self, now: Instant, t: float, end: int) -> bool:
-        """A round trip, and whether what was newly told of was sent only once."""
+        """Return a round trip, and whether the newly reported data was sent only once."""
         sent = self.sent_at.get(end)
         if sent is None or sent[1] > 1:
             return False
@@ -346,7 +353,7 @@ class _Sender:
         return True
 
     def _smooth(self, rtt: float) -> None:
-        """RFC 6298."""
+        """Update srtt and rttvar (RFC 6298)."""
         if self.srtt is None:
             self.srtt, self.rttvar = rtt, rtt / 2
         else:
@@ -392,18 +399,19 @@ class _Sender:
 
 
 def unexplained(found: Replay) -> float:
-    """Share of the time for which the application counts although the packet before did not end what it had written, and no ACK came with the next.
+    """Return the share of the time attributed to the application although the previous packet did not end a write and
+    no ACK came with the next.
 
     Parameters
     ----------
     found
-        A replay.
+        Replay of the sender.
     """
     if found.small:
-        return 0.0  # several writes fill a segment, which leaves when the last of them comes
+        return 0.0  # several writes fill a segment, which leaves when the last of them is made
     ended = last_departures(found.instants)[0]
     life = sum(found.seconds.values()) - found.seconds["idle"]
-    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # behind it there was no more
+    last = max((i for i, now in enumerate(found.instants) if now.new), default=0)  # nothing followed it
     spent, alone = 0.0, False
     for i in range(last - 1, -1, -1):
         now, then = found.instants[i], found.instants[i + 1]

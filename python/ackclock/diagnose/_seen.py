@@ -1,4 +1,4 @@
-"""Facts that any capture tells, wherever it was taken: the answer where a sender's waits cannot be read."""
+"""Facts that any capture shows, wherever it was taken: the answer if a sender's waits cannot be read."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["beyond", "seen", "without_some"]
 
 SURE, LIKELY = 0.6, 0.4
-"""Share of the time without anything to send, from which on the application is surely, and likely, the limit."""
+"""Share of the time without data to send from which on the application is surely, and likely, the limit."""
 
 TRIPS = 2
 """Round trips of the handshake within which data may still follow an ACK that has just passed."""
 
 STEADY, NEAR = 0.8, 0.15
-"""Share of the time in which data came at one rate, and how near that is, from which on it came steadily."""
+"""Share of the time in which data arrived at one rate, and tolerance of that rate, for an arrival to count as
+steady.
+"""
 
 WINDOW = 10
-"""Segments over which a rate is taken."""
+"""Segments over which a rate is measured."""
 
 PIECES = 3
-"""Times of a segment at that rate, above which a gap is one between bursts."""
+"""Transmission times of a segment at that rate, above which a gap separates two bursts."""
 
 LONG_TRIPS = 10
 """Round trips of the handshake that a steady rate must last."""
@@ -42,31 +44,35 @@ SHORT_TRIPS = 8
 """Round trips of the handshake within which a transfer without losses was in slow start."""
 
 FULL_SEGMENTS = 0.95
-"""Share of full segments, below which a program may have set the pace."""
+"""Share of full segments below which the program may have set the pace."""
 
 PAUSE_S, PAUSE_TRIPS = 0.2, 4
-"""A time without data that is no round trip: at least so long, and so many round trips of the handshake."""
+"""Minimum time without data that is a pause instead of a round trip, in seconds and in round trips of the handshake."""
 
 TIMER_S = 1.0
-"""A retransmission timer, with four round trips: in a longer silence that no repair ends, nothing was outstanding (RFC 6298)."""
+"""Retransmission timeout, at least four round trips: a longer silence that no repair ends means that nothing was
+outstanding (RFC 6298).
+"""
 
 AGAIN = 3
-"""Times that the same segment is sent again without an answer, from which on nothing came through."""
+"""Unanswered transmissions of one segment after which the path was interrupted."""
 
 FLIGHTS, HELD = 5, 3
-"""Silences between flights that an ACK ended, from which on they tell; and how many times longer they are than others."""
+"""Silences between flights ended by an ACK that are needed for a conclusion, and the factor by which they must be
+longer than others.
+"""
 
 SHUT = 0.5
 """Share of the time in which the receiver's window had no room for a segment, from which on it was the limit."""
 
 
 def beyond(refused: str, where: Answer) -> str:
-    """The sentence beside the answer.
+    """Return the sentence beside the answer.
 
     Parameters
     ----------
     refused
-        Why a sender's waits cannot be read.
+        Reason why a sender's waits cannot be read.
     where
         The answer.
     """
@@ -77,20 +83,20 @@ def beyond(refused: str, where: Answer) -> str:
 def seen(
     packets: pl.DataFrame, row: Mapping[str, Any], *, server: bool, mss: int, window: str
 ) -> tuple[tuple[str, ...], Answer]:
-    """Sentences, and where the limit is as far as these tell.
+    """Return sentences, and the location of the limit as far as they show it.
 
     Parameters
     ----------
     packets, row
-        The connection, and the direction looked at.
+        Packets of the connection, and row of the direction.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     window
         Whether the receiver's window is `known`, `inferred` or `unknown`.
     """
-    # Length: a sentence for each thing that shows
+    # Length: one sentence per fact
     import polars as pl
 
     own = packets.filter(
@@ -208,7 +214,7 @@ def seen(
 def _waits(
     packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
 ) -> Answer | None:
-    """The answer where ACKs came late, or a queue stood on the path."""
+    """Return the answer if ACKs were late, or a queue existed on the path."""
     receiver = "client" if server else "server"
     waited, times = late(packets, server=server, mss=mss, passes=passes)
     if waited > LIKELY * life:
@@ -232,7 +238,7 @@ def _waits(
 def _flown(
     packets: pl.DataFrame, row: Mapping[str, Any], passes: Trips, life: float, *, server: bool, mss: int
 ) -> Answer | None:
-    """The answer where flight follows flight with a silence between that an ACK ends."""
+    """Return the answer if flights alternate with silences that an ACK ends."""
     sender, receiver = ("server", "client") if server else ("client", "server")
     found = flights(packets, server=server, mss=mss, back=passes.back)
     if row["lost"] or len(found.sizes) < FLIGHTS or found.held < HELD * (found.free + found.asked + found.full):
@@ -256,12 +262,13 @@ def _flown(
 
 
 def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...], Answer]:
-    """Facts and answer for a capture that lacks packets: long silences behind an ACK of all data, and a window that was shut, show nevertheless.
+    """Return facts and answer for a capture that lacks packets: long silences after an ACK of all data, and a closed
+    window, are visible nevertheless.
 
     Parameters
     ----------
     facts, where
-        Of `seen`.
+        Facts and answer of `seen`.
     """
     lasting = where.where == "application" or "window was shut" in where.what
     if lasting:
@@ -275,11 +282,13 @@ def without_some(facts: tuple[str, ...], where: Answer) -> tuple[tuple[str, ...]
 
 
 def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None) -> tuple[float, float, int, int]:
-    """Time in which the sender had nothing to send, the part of it before the other end sent something, the number of such pauses, and of holes in the data.
+    """Return the time in which the sender had nothing to send, the part of it before the other end sent something, the
+    number of such pauses, and the number of holes in the data.
 
-    When everything that passed has been acknowledged and the window has room, a sender with data sends at once; its data passes here a round trip
-    after that ACK at the latest. Nothing but the place's own round trip is taken from a pause, and no timer runs in it. A silence longer than a timer that ends
-    with new data counts as well where ACKs are not in the capture. Probes that keep a connection alive carry nothing.
+    When all data has been acknowledged and the window has room, a sender with data sends at once; its data passes the
+    capture point a round trip after that ACK at the latest. Nothing but the place's own round trip is taken from a
+    pause, and no timer runs in it. A silence longer than a timer that ends with new data counts as well where ACKs are
+    not in the capture. Probes that keep a connection alive carry nothing.
     """
     least = PAUSE_S if trip is None else TRIPS * trip + 1e-3
     nxt = una = 1
@@ -301,7 +310,7 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
                 una = max(una, int(ack))
                 room = int(window)
                 if room < mss:
-                    since = left = None  # a closed window is no pause of the sender's
+                    since = left = None  # a closed window is no pause of the sender
         elif length and kind != "syn":
             if left is not None and t - left > timer and seq == nxt and una >= nxt:
                 since = left
@@ -319,7 +328,9 @@ def _quiet(packets: pl.DataFrame, *, server: bool, mss: int, trip: float | None)
 
 
 def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
-    """Time in which the segment that was due was sent again without an answer, and how often that was."""
+    """Return the time in which the due segment was retransmitted without an answer, and the number of
+    retransmissions.
+    """
     una, since, times, stalled, again = 1, None, 0, 0.0, 0
     rows = packets.select("t_s", "from_server", "kind", "seq", "length", "ack")
     for t, from_server, kind, seq, length, ack in rows.iter_rows():
@@ -338,7 +349,7 @@ def _stalled(packets: pl.DataFrame, *, server: bool) -> tuple[float, int]:
 
 
 def _pace(own: pl.DataFrame, *, mss: int, trip: float | None) -> float | None:
-    """The rate of payload at which data came nearly all the time, bit/s; None if it did not."""
+    """Return the payload rate at which data arrived nearly all the time, bit/s; None if it was not steady."""
     import numpy as np
 
     t, length = own["t_s"].to_numpy(), own["length"].to_numpy()

@@ -1,4 +1,4 @@
-"""How large a full segment is, as a capture shows it."""
+"""Estimates the size of a full segment from a capture."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ if TYPE_CHECKING:
 __all__ = ["full_segment"]
 
 USUAL_SEGMENT, LEAST_SEGMENT, LARGEST_SEGMENT = 1448, 500, 9000
-"""Payload of a full segment, bytes: without anything that tells, and its bounds."""
+"""Payload of a full segment, bytes: the default without any evidence, and its bounds."""
 
 TIMESTAMPS = 12
-"""Bytes that the timestamps option takes of each segment (RFC 7323, padded)."""
+"""Bytes of the timestamps option in each segment (RFC 7323, padded)."""
 
 CANDIDATES, MOST_LENGTHS, GAIN = 4, 200, 1.05
-"""Lengths, the commonest first, that may be whole segments; those that are explained; by how much more bytes a smaller segment must explain."""
+"""Number of common lengths that may be whole segments; number of lengths to be explained; factor of bytes by which a
+smaller segment must explain more.
+"""
 
 
 NEAR = 0.9
-"""Part of what the receiver has announced that a path with a smaller MTU, a tunnel as a rule, still takes."""
+"""Fraction of the announced MSS that a path with a smaller MTU, usually a tunnel, still allows."""
 
 
 def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = None) -> int:
-    """Payload of a full segment: the largest size that most of the bytes came in whole numbers of.
+    """Return the payload of a full segment: the largest size of which most bytes arrived in whole multiples.
 
-    One of all that the receiver has announced is full, whatever is commoner: a program that writes little at a time fills few.
+    A segment of the announced size is full, even if another length is more frequent: a program with small writes fills
+    few segments. A card that cuts up packets gets several segments at a time, often always two: only together with
+    other lengths, or with the announced MSS, do these show the size of one.
 
     A card that cuts packets is given several segments at a time, as a rule perhaps two: only together with others do they show what one
     is, or together with what the receiver has announced.
@@ -36,9 +40,9 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
     packets
         Of `ackclock.formats.read_capture`.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     announced
-        What the receiver has announced.
+        MSS that the receiver announced.
     """
     import polars as pl
 
@@ -65,6 +69,6 @@ def full_segment(packets: pl.DataFrame, server: bool, announced: float | None = 
         if len(explained) == 1 and explained[0][0] != size and size < NEAR * allowed:
             continue  # one length alone, of several segments the last of which need not be full, does not show that a path takes less
         covered = sum(length * count for length, count in explained)
-        if covered > covers * GAIN:  # a part of a segment explains as much as the whole, but no more
+        if covered > covers * GAIN:  # a fraction of a segment explains as much as the whole, but no more
             best, covers = size, covered
     return best or (allowed if LEAST_SEGMENT <= allowed <= LARGEST_SEGMENT else USUAL_SEGMENT)

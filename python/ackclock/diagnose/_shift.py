@@ -1,8 +1,9 @@
-"""A capture taken at the receiver, as the sender would have taken it.
+"""Converts a capture taken at the receiver into the one that the sender would have taken.
 
-Two things are unknown there: when a packet left, and when an ACK came. Timestamps tell both. The echo in a packet names the ACK that its
-sender had heard last, and its own timestamp the tick in which it left; so a packet that left with an ACK is told from one that waited
-for its time or for the application. All times are those at which a packet would have come over an empty path.
+Two times are unknown there: when a packet left, and when an ACK arrived. Timestamps give both. The echo in a packet
+identifies the latest ACK that its sender had received, and its own timestamp the tick in which it left; so a packet
+that left with an ACK can be distinguished from one that waited for its pacing time or for the application. All times
+are those at which a packet would have arrived over an empty path.
 
 What was lost on the way is not in the capture. Where IP headers have numbers, these tell of it (`_numbers`). Else a hole stands for it,
 which left just before what shows the hole; what was lost behind the last packet of a flight shows when a timer sends it again, if that
@@ -27,24 +28,24 @@ TICKS_S = (1e-6, 1e-3, 4e-3, 1e-2)
 """Ticks of timestamps: Linux (`tcp_usec_ts`), Linux and others, old kernels."""
 
 NEAR = 0.1
-"""A measured tick may be this part off."""
+"""Relative tolerance of a measured tick."""
 
 FIN, PSH = 0x01, 0x08
 
 SILENCE = 1.5
-"""Round trips without a packet, from which on a timer may have ended them: a tail loss probe waits for two."""
+"""Round trips without a packet, after which a timer may have ended the silence: a tail loss probe waits for two."""
 
 LEAST_TICKS = 50
 
 SLACK = 0.1
-"""Part of a tick by which its beginning may be off."""
+"""Fraction of a tick by which its beginning may be wrong."""
 
 LATER = 2
-"""Ticks behind an ACK, from which on a packet that echoes an earlier one tells that it had not come."""
+"""Ticks after an ACK, from which on a packet that echoes an earlier one shows that the ACK had not arrived."""
 
 CLOSE = 10
-"""One in so many packets comes at the shortest distance from the one before: as fast as the path carries them. As many times at random in a tick tell
-its end to a tenth, `SLACK`.
+"""One in this many packets arrives at the shortest distance from the previous one, as fast as the path carries them.
+This many random times in a tick determine its end to a tenth, `SLACK`.
 """
 
 WRAP = 1 << 32
@@ -52,20 +53,20 @@ WRAP = 1 << 32
 
 @dataclass(frozen=True, kw_only=True)
 class AsSent:
-    """A capture at the receiver, turned round.
+    """Result of the conversion.
 
     Parameters
     ----------
     packets
-        In the order and at the times of their sender.
+        Packets in the order and at the times of their sender.
     tick_s
-        Of the sender's timestamps.
+        Tick of the sender's timestamps.
     trip_s
-        From an ACK to a full segment that it released, at least; None if nothing tells.
+        Minimum time from an ACK to a full segment that it released; None if unknown.
     repairs
-        Those among them that did not come; None where no number tells of them.
+        Repairs among them that were lost; None if no numbers show them.
     unknown
-        Packets that did not come, of which nothing tells what they were.
+        Lost packets of unknown content.
     """
 
     packets: pl.DataFrame
@@ -76,18 +77,18 @@ class AsSent:
 
 
 def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True) -> AsSent | None:
-    """The packets in the order and at the times of their sender; None if the timestamps do not tell.
+    """Return the packets in the order and at the times of their sender; None if the timestamps do not show them.
 
     Parameters
     ----------
     packets
         Of `ackclock.formats.read_capture`, captured at the receiver of the data.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     whole
-        The capture has missed nothing itself: what its numbers leave out was lost.
+        Whether the capture itself has missed nothing: then missing numbers were lost.
     """
     import polars as pl
 
@@ -124,7 +125,7 @@ def as_sent(packets: pl.DataFrame, *, server: bool, mss: int, whole: bool = True
             made.append((last, 1, at, one.row))
     if not any(
         row[7] & FIN for row in own
-    ):  # data that left behind the last packet did not come before the capture ended
+    ):  # data that left after the last packet had not arrived when the capture ended
         made = [one for one in made if one[0] <= last]
     made.sort(key=lambda one: one[:3])
     moved = [(t, *row[1:]) for t, _, _, row in made]
@@ -144,7 +145,7 @@ def _by_holes(
     server: bool,
     round_trip: float,
 ) -> float:
-    """Put in what came, and a hole for what did not; when the last packet left."""
+    """Insert the packets that arrived and a hole for each loss, starting from the departure of the last packet."""
     last, nxt, more = float("-inf"), 1, False
     for at, (packet, begins, heard) in enumerate(zip(own, sends, released, strict=True)):
         row = packet
@@ -152,9 +153,10 @@ def _by_holes(
         left = max(begins if heard is None else heard, last)
         before, last = last, left
         if kind == "late":
-            continue  # the hole stands for the late packet
+            continue  # the hole represents the late packet
         if heard is None and more and length and seq + length > nxt and left - before > SILENCE * round_trip:
-            # more was written than had come, and no ACK released it: it had left before, was lost, and a timer sent it again
+            # more was written than had arrived, and no ACK released it: it had left before, was lost, and a timer
+            # retransmitted it
             lost = (arrived, server, "data", nxt, seq + length - nxt, *row[5:])
             made.append((before, 2, at, lost))
             row = (*row[:2], "retransmission", *row[3:])
@@ -168,7 +170,7 @@ def _by_holes(
 
 
 def _ticks(own: list[tuple[Any, ...]]) -> tuple[list[float], float] | None:
-    """When the tick began in which each packet left, and how long it is."""
+    """Return the beginning of the tick in which each packet left, and the length of a tick."""
     if len(own) < 2 or not any(row[8] for row in own):
         return None
     values, high, before = [], 0, own[0][8]
@@ -196,7 +198,8 @@ def _beside(
     times: dict[int, list[tuple[float, float]]],
     trip: float,
 ) -> tuple[list[float], bool]:
-    """Beginnings of the ticks on the clock of the ACKs, and whether ACKs tell where a tick ends.
+    """Return the beginnings of the ticks on the ACKs' clock, and whether ACKs show where a tick ends. No packet leaves
+    before the ACK that it echoes, so none of these ACKs arrives after the end of the packet's tick.
 
     No packet leaves before the ACK that it echoes, so none of these comes behind the end of the tick in which the packet left. Where many packets leave
     with their ACKs, the latest of these comes just before that end. What came over the path tells the beginning less well: all may have stood in a queue.
@@ -217,7 +220,7 @@ class _Acks:
 
     def __init__(self, rows: list[tuple[Any, ...]], server: bool) -> None:
         self.all: list[tuple[float, tuple[Any, ...]]] = []
-        self.times: dict[int, list[tuple[float, float]]] = {}  # by timestamp: when, and what it covers
+        self.times: dict[int, list[tuple[float, float]]] = {}  # by timestamp: time, and end of the data acknowledged
         una = 0.0
         for row in rows:
             block = row[2] in ("sack", "dsack")
@@ -230,7 +233,9 @@ class _Acks:
                 una = max(una, reached)
 
     def round_trip(self, own: list[tuple[Any, ...]], length: int = 0) -> float | None:
-        """From an ACK to what it released, of so many bytes or more, at least; of ACKs that were alone in their tick."""
+        """Return the minimum time from an ACK to a release of at least this many bytes, over ACKs that were alone in
+        their tick.
+        """
         waits = [
             row[0] - times[0][0]
             for row in own
@@ -241,12 +246,14 @@ class _Acks:
     def heard(
         self, own: list[tuple[Any, ...]], sends: list[float], tick: float, trip: float
     ) -> list[tuple[float, tuple[Any, ...]]]:
-        """When each came to the sender, without those that a packet does not echo that left a good while later: they were lost."""
+        """Return the arrival of each ACK at the sender, without ACKs that a packet well after them does not echo: those
+        were lost.
+        """
         echoed = {row[9] for row in own}
         made: list[tuple[float, tuple[Any, ...]]] = []
         at, lost = 0, False
         for t, row in self.all:
-            if row[2] not in ("sack", "dsack"):  # else of the ACK before
+            if row[2] not in ("sack", "dsack"):  # otherwise that of the previous ACK
                 while at < len(own) and sends[at] < t + trip + LATER * tick:
                     at += 1
                 newer = at < len(own) and 0 < (row[8] - own[at][9]) % WRAP < WRAP // 2
@@ -265,7 +272,8 @@ def _released(
     *,
     sharp: bool,
 ) -> list[float | None]:
-    """When the ACK came that released each packet; None if none came in the tick in which it left.
+    """Return the arrival of the ACK that released each packet; None if none arrived in the tick in which it left. ACKs
+    of one tick look alike: the packets of that tick are assigned to them by the bytes that they cover.
 
     ACKs of one tick look alike: what left then is dealt out to them by what they cover.
     """
@@ -274,7 +282,7 @@ def _released(
     gaps = sorted(after[0] - row[0] for row, after in pairwise(own) if row[4] and after[4] and after[0] > row[0])
     apart = (
         gaps[len(gaps) // CLOSE] if gaps and not sharp else 0.0
-    )  # a SYN, which begins the first tick, is so much faster on its way
+    )  # a SYN, which begins the first tick, crosses the path that much faster
     while at < len(own):
         row, begins = own[at], sends[at]
         end = at

@@ -1,7 +1,7 @@
-"""Round trips as any place shows them: a queue on the path, flights with silence between them, ACKs that come late.
+"""Round trips visible at any capture point: a queue on the path, flights separated by silence, late ACKs.
 
-No time at the sender is needed. How long an answer takes to pass by is known from the handshake, and what the sender cannot have heard yet, it cannot have
-answered.
+No time at the sender is needed. The handshake gives the time within which an answer passes the capture point, and a
+sender cannot have answered data that it cannot yet have received.
 """
 
 from __future__ import annotations
@@ -18,33 +18,39 @@ if TYPE_CHECKING:
 __all__ = ["Flights", "Trips", "flights", "late", "queued", "trips"]
 
 SILENT = 0.3
-"""Part of the sender's round trip, from which on a time without data lies between two flights."""
+"""Fraction of the sender's round trip, from which on a time without data separates two flights."""
 
 EARLY, LATER = 0.85, 1.25
-"""Parts of the sender's round trip between which an ACK has passed before what it released."""
+"""Fractions of the sender's round trip within which an ACK has passed before what it released."""
 
 LATE_S, LATE_TRIPS = 0.03, 3
-"""An ACK of two segments and more is late behind so long a time, and so many round trips: a delayed one waits for the second segment only (RFC 9293)."""
+"""An ACK of two or more segments is late after this time, and this many round trips: a delayed ACK waits only for the
+second segment (RFC 9293).
+"""
 
 STANDS, LEAST_QUEUE_S = 0.25, 2e-3
-"""A queue stands where data takes so much longer than over the empty path: a part of the round trip, and at least so long."""
+"""A queue exists if data takes this much longer than over the empty path: a fraction of the round trip, and at least
+this time.
+"""
 
 STEADY, NEAR, PIECES, LONGEST_PIECE_S = 0.7, 0.3, 8, 0.5
-"""Share of the time with a queue in which data came at one rate, how near that is, in how many pieces at least, of at most how long."""
+"""Share of the time with a queue in which data arrived at one rate, tolerance of that rate, least number of pieces, and
+longest piece.
+"""
 
 WRAP = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trips:
-    """Round trips to both sides of the place, s.
+    """Round trips from the capture point to both sides, s.
 
     Parameters
     ----------
     back
-        From an ACK to what it releases at the sender, at least.
+        Minimum time from an ACK to the data that it releases at the sender.
     ahead
-        From data to its ACK, at least.
+        Minimum time from data to its ACK.
     """
 
     back: float
@@ -58,17 +64,17 @@ class Flights:
     Parameters
     ----------
     held
-        No ACK came to the sender, and one did when the next flight left, while the receiver's window had room.
+        Time without an ACK until one released the next flight, while the receiver's window had room.
     short
-        Part of `held` behind flights that end in a short segment: nothing more was written then.
+        Part of `held` after flights that end in a short segment: nothing more had been written.
     full
-        The same, with no room.
+        Such time while the window had no room.
     free
-        ACKs came, and nothing left.
+        Time in which ACKs arrived and nothing left.
     asked
-        The receiver had sent data that the next flight may answer.
+        Time after data of the receiver that the next flight may answer.
     sizes
-        Bytes in flight in each time that was held.
+        Bytes in flight in each interval of `held`.
     """
 
     held: float = 0.0
@@ -80,14 +86,14 @@ class Flights:
 
 
 def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
-    """Round trips of the handshake; None if it was not seen whole.
+    """Return round trips of the handshake; None if it is incomplete.
 
     Parameters
     ----------
     packets
         Of `ackclock.formats.read_capture`.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     """
     syn = answer = done = None
     for t, from_server, kind in packets.select("t_s", "from_server", "kind").head(64).iter_rows():
@@ -105,7 +111,8 @@ def trips(packets: pl.DataFrame, *, server: bool) -> Trips | None:
 
 
 def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, float]:
-    """Time in which a queue stood on the path, s, and the rate of payload at which data came steadily meanwhile, bit/s, 0 if it did not.
+    """Return the time in which the path had a queue, s, and the payload rate at which data arrived steadily in that
+    time, bit/s, 0 if it did not.
 
     A packet that does not echo the timestamp of an ACK left before that ACK was heard. Where such a packet comes later than a round trip behind that ACK, both
     together were that much longer on their way than over the empty path, whatever the sender waited for.
@@ -113,9 +120,9 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
     Parameters
     ----------
     packets, server
-        As of `trips`.
+        See `trips`.
     back
-        From an ACK to what it releases, at least, s.
+        Minimum time from an ACK to what it releases, s.
     """
     said: list[int] = []  # timestamps of the receiver, each with the times of its first and last packet
     first: list[float] = []
@@ -164,12 +171,13 @@ def queued(packets: pl.DataFrame, *, server: bool, back: float) -> tuple[float, 
 
 
 def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tuple[float, int]:
-    """Time in which two segments and more lay at the receiver and nothing more came before it acknowledged them, s, and the number of such waits.
+    """Return the time for which two or more segments waited at the receiver for an acknowledgement while no more
+    arrived, s, and the number of such waits.
 
     Parameters
     ----------
     packets, server
-        As of `trips`.
+        See `trips`.
     mss
         Payload of a full segment, bytes.
     passes
@@ -195,19 +203,19 @@ def late(packets: pl.DataFrame, *, server: bool, mss: int, passes: Trips) -> tup
 
 
 def flights(packets: pl.DataFrame, *, server: bool, mss: int, back: float) -> Flights:
-    """Silences of the sender between flights, by the ACKs that it had heard.
+    """Return the sender's silences between flights, classified by the ACKs that it had received.
 
     Parameters
     ----------
     packets, server, mss
-        As of `late`.
+        See `late`.
     back
-        From an ACK to what it releases, s.
+        Time from an ACK to what it releases, s.
     """
     found = Flights()
-    times: list[float] = []  # times of ACKs of something new
+    times: list[float] = []  # times of ACKs of new data
     acks: list[tuple[int, int]] = []
-    said: list[float] = []  # times of data of the receiver
+    said: list[float] = []  # times of the receiver's data
     nxt = una = 1
     before: float | None = None
     ended = False

@@ -1,7 +1,8 @@
-"""Transmissions that a sender must have made although the capture does not show them.
+"""Transmissions that a sender must have made although the capture does not contain them.
 
-Where SACK tells that three segments have come behind a hole, a sender repairs it at once (RFC 6675, RFC 8985). If the capture shows that
-repair only later, or not at all, there was another one before: lost on the way to a capture at the receiver, or missed by the capture.
+A sender repairs a hole at once when SACK reports three segments behind it (RFC 6675, RFC 8985). If the capture contains
+that repair only later, or not at all, there was an earlier one: lost on the way to a capture at the receiver, or missed
+by the capture.
 """
 
 from __future__ import annotations
@@ -19,43 +20,44 @@ if TYPE_CHECKING:
 __all__ = ["UNSEEN", "with_acks", "with_repairs"]
 
 UNSEEN = "unseen"
-"""Kind of an ACK that the capture does not have: what it acknowledged, and so its round trip, is a guess."""
+"""Kind of an inferred ACK: what it acknowledged, and so its round trip, is a guess."""
 
 DEGREE = 3
 """Segments behind a hole, from which on it is repaired."""
 
 AT_ONCE = 0.3
-"""Part of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
+"""Fraction of a round trip within which a repair is still the one that was due: RACK may wait a quarter."""
 
 LEAST_RTO_S = 0.19
-"""Linux waits at least 200 ms, from 4 of which the clock's tick may be missing."""
+"""Minimum RTO: Linux waits at least 200 ms, from which the clock's tick of 4 ms may be missing."""
 
 LEAST_WAIT_S = 4e-3
-"""The same, at least: a capture at the receiver tells when packets left by ticks of a millisecond."""
+"""Minimum of a wait: a capture at the receiver gives departures in ticks of a millisecond."""
 
 
 def with_repairs(
     packets: pl.DataFrame, *, server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> tuple[pl.DataFrame, int]:
-    """The packets, and the repairs among them that the sender began with and the capture does not show; and how many those are.
+    """Return the packets with the inferred repairs among them, and the number of those.
 
     Parameters
     ----------
     packets
-        In the order and at the times of their sender.
+        Packets in the order and at the times of their sender.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     rtt_s
-        Least round trip, s.
+        Minimum round trip, s.
     receiver
-        Captured at the receiver: a repair that came shows, and a hole that none has closed was no loss.
+        Whether it was captured at the receiver: then delivered repairs are visible, and a hole never closed was no
+        loss.
     """
     import polars as pl
 
     again = packets.filter((pl.col("from_server") == server) & pl.col("kind").is_in(["retransmission", "needless"]))
-    repairs: dict[int, list[float]] = {}  # offset -> when it was sent again
+    repairs: dict[int, list[float]] = {}  # offset -> time of retransmission
     for t, first, length in again.select("t_s", "seq", "length").iter_rows():
         for seq in range(first, first + max(length, 1), mss):
             insort(repairs.setdefault(seq, []), t)
@@ -66,11 +68,11 @@ def with_repairs(
 Rows = list[tuple[int, tuple[Any, ...]]]
 
 SLICE = 50_000
-"""Rows that are plain values at a time."""
+"""Rows converted to plain values at a time."""
 
 
 def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]]:
-    """Each row with its number, and whether one of SACK follows from the same side."""
+    """Yield each row with its number, and whether a SACK row of the same side follows."""
     before: tuple[Any, ...] | None = None
     index = 0
     for part in packets.iter_slices(SLICE):
@@ -84,7 +86,7 @@ def _stream(packets: pl.DataFrame) -> Iterator[tuple[int, tuple[Any, ...], bool]
 
 
 def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
-    """Put rows in, so far behind those that have the number."""
+    """Insert rows, each this far behind the row with the given number."""
     import polars as pl
 
     if not rows:
@@ -98,12 +100,12 @@ def _with(packets: pl.DataFrame, rows: Rows, place: float) -> pl.DataFrame:
 def _due(
     packets: pl.DataFrame, repairs: dict[int, list[float]], server: bool, mss: int, rtt_s: float, receiver: bool
 ) -> Rows:
-    """Behind which row each belongs."""
+    """Return the row behind which each belongs."""
     wait = max(AT_ONCE * rtt_s, LEAST_WAIT_S)
     made: Rows = []
     una, nxt, high = 1, 1, 0
     sacked: list[tuple[int, int]] = []
-    since = (0, 0.0)  # the hole, and when it was told of
+    since = (0, 0.0)  # the hole, and the time of the report
     for index, row, more in _stream(packets):
         t, own, kind, seq, length, ack = row[0], row[1] == server, row[2], row[3], row[4], row[5]
         if not receiver and sacked and una >= high and una not in repairs and since[0] == una and t > since[1] + wait:
@@ -128,12 +130,12 @@ def _due(
         if una < high or not sacked or kind == "syn":
             continue
         if more:
-            continue  # a further block of this ACK
+            continue  # another block of this ACK
         behind = sum(-(-(b - a) // mss) for a, b in sacked)
         if behind < DEGREE or sacked[0][0] <= una:
             continue
         if bisect_left(repairs.get(una, []), t + wait) or (receiver and una not in repairs):
-            continue  # the repair is due, or on its way
+            continue  # the repair is due, or in flight
         made.append((index, (t, server, "retransmission", una, min(mss, sacked[0][0] - una), None, row[6], 0, 0, 0, 0)))
         high = nxt
     return made
@@ -141,12 +143,12 @@ def _due(
 
 @dataclass(slots=True)
 class _Timer:
-    """The sender's retransmission timer, as far as that it is not due earlier."""
+    """Lower bound of the sender's retransmission timer."""
 
     flight: deque[tuple[int, float]] = field(default_factory=deque)
-    """Ends of what was sent and not acknowledged yet, and when it left."""
+    """Ends of unacknowledged data, and its times of departure."""
     again: float = float("-inf")
-    """When something was last sent again."""
+    """Time of the last retransmission."""
     srtt: float | None = None
 
     def hear(self, t: float, una: int) -> None:
@@ -157,46 +159,44 @@ class _Timer:
             self.srtt = t - left if self.srtt is None else self.srtt + (t - left - self.srtt) / 8
 
     def is_due(self, t: float) -> bool:
-        """Whether the first in flight has waited so long that what leaves now may be a probe that this timer sends."""
+        """Return whether the first segment in flight has waited so long that this timer may be sending a probe now."""
         if self.srtt is None or not self.flight or self.flight[0][1] <= self.again:
             return False
         return t - self.flight[0][1] >= self.srtt + LEAST_RTO_S
 
 
 MOST_ALONE = 0.1
-"""Share of departures without an ACK, beyond which the application or pacing makes them, not ACKs that were missed."""
+"""Share of departures without an ACK, beyond which they come from the application or pacing instead of missed ACKs."""
 
 
 def with_acks(packets: pl.DataFrame, *, server: bool, mss: int, gap_s: float) -> tuple[pl.DataFrame, int]:
-    """The packets of a capture at the sender, and the ACKs among them that it has missed; and how many those are.
+    """Return the packets of a capture at the sender with the inferred missing ACKs among them, and the number of those.
 
     Parameters
     ----------
     packets
-        In the order and at the times of their sender.
+        Packets in the order and at the times of their sender.
     server
-        Whether the data is the server's.
+        Whether the server sends the data.
     mss
         Payload of a full segment, bytes.
     gap_s
-        From an ACK to what it releases, at most, s.
+        Maximum time from an ACK to what it releases, s.
     """
     missed = _missed_acks(packets, server, mss, gap_s)
     return _with(packets, missed, -0.5), len(missed)
 
 
 def _missed_acks(packets: pl.DataFrame, server: bool, mss: int, gap_s: float) -> Rows:
-    """Before which row each belongs."""
+    """Return the row before which each belongs."""
     alone: list[
         tuple[int, float, int, tuple[Any, ...]]
-    ] = []  # departures without an ACK: row, what was acknowledged, the ACK before
+    ] = []  # departures without an ACK: row, bytes acknowledged, previous ACK
     steps: list[int] = []
-    reached: list[
-        tuple[int, int]
-    ] = []  # for each ACK: row, and end of its data; one segment more if it tells of a hole
+    reached: list[tuple[int, int]] = []  # for each ACK: row and end of its data, one segment more if it reports a hole
     una, nxt, departures, heard, left, blocks = 1, 1, 0, float("-inf"), float("-inf"), False
     before: tuple[Any, ...] | None = None
-    short = False  # the last packet: then there was no more to send
+    short = False  # the last packet: no more data to send
     timer = _Timer()
     for index, row, more in _stream(packets):
         t, kind, seq, length, ack = row[0], row[2], row[3], row[4], row[5]

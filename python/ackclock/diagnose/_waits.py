@@ -1,7 +1,8 @@
-"""Causes of a sender's waits, by how each wait ended.
+"""Finds the cause of each of a sender's waits from the way it ended.
 
-The rule is the sender's own. Where an ACK comes and releases data, the window had stopped it; where new data leaves without an ACK, the application or pacing had.
-So the cause of a wait shows when it ends, and a wait whose end says nothing gets the cause of the next one.
+The rule is the sender's own. If an arriving ACK releases data, the window had stopped the sender; if new data leaves
+without an ACK, the application or pacing had. So the cause of a wait is known at its end, and a wait whose end shows
+nothing gets the cause of the next one.
 """
 
 from __future__ import annotations
@@ -26,68 +27,71 @@ BURST_S = 3e-3
 """Linux paces in bursts of a millisecond."""
 
 CLOCKED = 0.25
-"""Share of departures that ACKs release, from which on cwnd may have held a paced sender as well."""
+"""Share of departures released by ACKs, from which on cwnd may have limited a paced sender as well."""
 
 PACED = 0.3
-"""Share of departures without an ACK, behind a packet that did not end what was written, from which on a flow counts as paced."""
+"""Share of departures without an ACK, after a packet that did not end a write, from which on a flow counts as paced."""
 
 LEVEL_TRIPS, LEVEL = 20, 0.8
-"""Round trips, in so many of which as much is in flight, to a segment."""
+"""Round trips that are compared, and share of them with equal bytes in flight, to a segment."""
 
 LEAST_WAKES, WAKES_S, SOON = 10, 1e-3, 0.3
-"""Writes that show a full send buffer; within which time behind an ACK the program is awake, s; and at most which part of the time between two ACKs."""
+"""Writes needed to show a full send buffer; time after an ACK within which the program wakes, s; and largest fraction
+of the time between two ACKs.
+"""
 
 DRAINED = 2 / 3
-"""Part of the flight behind the last packet of a write, below which no window can have kept what came next: Linux waits for a larger packet until a third of
-the window is free (`tcp_tso_win_divisor`), and wakes a program that waits for room once a third of its send buffer is.
+"""Fraction of the flight after a write's last packet, below which no window can have held back the next data: Linux
+waits for a larger packet until a third of the window is free (`tcp_tso_win_divisor`), and wakes a program that waits
+for room once a third of its send buffer is free.
 """
 
 ACKS = 3
-"""ACKs in a row that let nothing leave, from which on there was nothing."""
+"""Successive ACKs that released nothing, after which there was nothing to send."""
 
 LONGER = 2
-"""How many times as long as the one before a wait for pacing may be."""
+"""Largest ratio of a pacing wait to the one before."""
 
 
 EVEN = 3
-"""Times as long as a short wait between two departures that a long one is at most, where writes of one size fill segment after segment."""
+"""Largest ratio of a long wait to a short one between departures if writes of one size fill segment after segment."""
 
 
 @dataclass(slots=True)
 class Instant:
-    """Events of one time, and the state behind them."""
+    """Events at one time, and the state after them."""
 
     t: float
     acked: int = 0
     """Bytes newly acknowledged or SACKed."""
     heard: bool = False
-    """An ACK or an update of the window came."""
+    """An ACK or a window update arrived."""
     new: int = 0
     clocked: bool = False
-    """An ACK came before the new data left."""
+    """An ACK arrived before the new data left."""
     again: int = 0
     pushed: bool = False
-    """The last packet of new data ends what was written, or is short."""
+    """The last packet of new data ends a write, or is short."""
     expired: bool = False
     """The retransmission timer has expired."""
     probe: bool = False
     una: int = 1
     nxt: int = 1
     room: int = 0
-    """Bytes that the receiver's window still takes."""
+    """Free bytes in the receiver's window."""
     recovering: bool = False
     established: bool = True
     rtt: float | None = None
     size: int = 0
-    """Bytes of the packet that it is of."""
+    """Bytes of the packet that it belongs to."""
     delivered: int = 0
 
 
 def is_paced(instants: list[Instant], mss: int) -> bool:
     """Whether full packets leave without an ACK, although the application had more when the one before left.
 
-    An application whose last segment waits for an ACK (Nagle) looks alike; but it writes more at a time, and not many times in a round
-    trip.
+    An application whose last segment waits for an ACK (Nagle) looks similar, but it writes more at a time, and not many
+    times in a round trip.
     """
     alone, gaps, sizes = left_alone(instants)
     rtts = [now.rtt for now in instants if now.rtt is not None]
@@ -98,7 +102,9 @@ def is_paced(instants: list[Instant], mss: int) -> bool:
 
 
 def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
-    """Departures of new data without an ACK; of those behind what did not end a write, the waits, s, and the sizes."""
+    """Return the number of departures of new data without an ACK, and the waits, s, and sizes of those after a packet
+    that did not end a write.
+    """
     alone, gaps, sizes = 0, [], []
     pushed, left = True, 0.0
     for now in instants:
@@ -113,8 +119,8 @@ def left_alone(instants: list[Instant]) -> tuple[int, list[float], list[int]]:
 
 
 def holds_small_back(instants: list[Instant], mss: int) -> bool:
-    """Whether what is less than a segment leaves, over and over, with the ACK of the one before (Nagle): nothing is left then, and a sender that has always more
-    to pace sends none that is short. What leaves in between leaves evenly, as writes fill it; a pace within larger writes has their pauses beside it.
+    """Return whether segments that are not full repeatedly leave with the ACK of the previous one (Nagle): a sender
+    that always has more data to pace sends no short segment.
     """
     small, held, short, last = 0, 0, 0, 0
     for now in instants:
@@ -134,9 +140,9 @@ def holds_small_back(instants: list[Instant], mss: int) -> bool:
 
 
 def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
-    """The cause of each wait; backwards, because it shows when the wait ends."""
+    """Return the cause of each wait; computed backwards, because the end of a wait shows its cause."""
     causes: list[str] = [""] * max(len(instants) - 1, 0)
-    follows = "application"  # behind the last packet there was nothing more to send
+    follows = "application"  # after the last packet there was nothing more to send
     ended, sent_at, small, flights = last_departures(instants)
     waits = [
         (i, then.t - sent_at[i])
@@ -166,21 +172,21 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
                 waits.pop()
             pace = (
                 max(usual, LONGER * waits[-1][1]) if waits else usual
-            )  # the pace changes: the packets just before tell more
+            )  # the pace changes: the packets just before show more
             follows = "pacing" if paced and (not ended[i] or waited < pace) else "application"
         elif then.new:
             nagle = then.new < mss and now.una < small[i] <= then.una
             drained = woken[i] or (ended[i] and now.nxt - now.delivered < DRAINED * flights[i])
             emptied = often and ended[i] and then.pushed and not full
-            # the segment waited for the ACK of another small one, or for an answer that came with one: ACKs before that
-            # had made room. Or nothing was left behind it, as before it, while a window that holds a program back keeps
-            # more than it lets leave.
+            # the segment waited for the ACK of another small one, or for an answer that came with an ACK: earlier ACKs
+            # had made room. Or nothing was left after it, as before it, while a window that limits a program keeps more
+            # data back than it releases.
             follows = "application" if nagle or drained or emptied else "cwnd"
         if not now.established:
             causes[i] = "handshake"
         elif now.una >= now.nxt:
             if full and follows == "cwnd":
-                causes[i] = "rwnd"  # a window of nothing
+                causes[i] = "rwnd"  # a window of zero
             else:
                 causes[i], follows = "idle", "application"
         elif then.expired:
@@ -191,7 +197,7 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
             causes[i] = "rwnd"
         elif paced and follows in ("pacing", "cwnd"):
             alone = then.new and not then.clocked  # no ACK made room
-            at_once = then.new and then.clocked  # its time had come, and the ACK made room
+            at_once = then.new and then.clocked  # it was due, and the ACK made room
             causes[i] = "cwnd" if at_once or (filled[i] and not alone) else "pacing"
         else:
             causes[i] = follows
@@ -199,7 +205,9 @@ def causes_of(instants: list[Instant], *, mss: int, paced: bool) -> list[str]:
 
 
 def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
-    """Whether the most in flight is the same in nearly all round trips in which the window held: one that nothing limits grows, until something is lost."""
+    """Return whether the maximum in flight is equal in nearly all round trips limited by the window: an unlimited
+    window grows until a loss.
+    """
     most: list[int] = []
     ends = float("-inf")
     for now, cause in zip(instants, causes, strict=False):
@@ -218,8 +226,8 @@ def is_level(instants: list[Instant], causes: list[str], mss: int) -> bool:
 
 
 def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
-    """Whether the application writes each time shortly behind an ACK, and each time so much that about as much is in flight: a full send buffer wakes its
-    program like that, and no program with a pace of its own writes so.
+    """Return whether the application writes shortly after an ACK each time, and each time so much that the bytes in
+    flight stay about equal: a full send buffer wakes its program like that, and no program with its own pace writes so.
     """
     behind: list[float] = []
     filled: list[int] = []
@@ -242,13 +250,17 @@ def is_buffered(instants: list[Instant], causes: list[str]) -> bool:
 
 
 def with_buffer(instants: list[Instant], causes: list[str], mss: int) -> list[str]:
-    """The causes of a sender whose program waits for room in its send buffer: a wait in which cwnd has room belongs to that buffer."""
+    """Return the causes for a sender whose program waits for room in its send buffer: a wait during which cwnd has room
+    is attributed to that buffer.
+    """
     allowed = has_allowed(instants, mss)
     return ["application" if cause == "cwnd" and free else cause for cause, free in zip(causes, allowed, strict=False)]
 
 
 def are_full(instants: list[Instant], mss: int) -> list[bool]:
-    """Whether as much is in flight as at most in the round trip before: cwnd, if anything, is full."""
+    """Return whether the bytes in flight reach the maximum of the previous round trip: then cwnd, if anything, is
+    full.
+    """
     made: list[bool] = []
     most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
     span = 0.1
@@ -266,7 +278,9 @@ def are_full(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
-    """Whether a segment more than now was in flight within the last round trip: cwnd, which does not shrink without a loss, still has room for it."""
+    """Return whether one segment more than now was in flight within the last round trip: cwnd, which does not shrink
+    without a loss, still has room for it.
+    """
     made: list[bool] = []
     most: deque[tuple[float, int]] = deque()  # by falling flight, each later than the one before
     span = 0.1
@@ -286,8 +300,8 @@ def has_allowed(instants: list[Instant], mss: int) -> list[bool]:
 
 
 def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
-    """Whether what leaves next had room all along: cwnd and the receiver's window allowed as much before, and several ACKs let nothing leave. A program that
-    waits for room in its send buffer does so over and over; a few times it was ACKs that a capture at the receiver has, and the sender has not.
+    """Return whether there was room for the next departure all along: cwnd and the receiver's window had allowed as
+    much before, and several ACKs released nothing.
     """
     made: list[bool] = []
     count = 0
@@ -300,8 +314,8 @@ def are_woken(instants: list[Instant], flights: list[int]) -> list[bool]:
 
 
 def last_departures(instants: list[Instant]) -> tuple[list[bool], list[float], list[int], list[int]]:
-    """Last packet with new data, for each instant: whether it ended a write, and when it left; the end of the last one that ended a write; and
-    the bytes in flight with it, if no repair has made the window smaller since.
+    """Return the last packet with new data for each instant: whether it ended a write, and when it left; the end of the
+    last one that ended a write; and the bytes in flight with it, if no repair has reduced the window since.
     """
     ended, left, ends, flights = [], [], [], []
     pushed, at, end, flight = True, 0.0, 0, 0

@@ -1,4 +1,5 @@
-"""Which congestion control was it? Every one that we have runs over the path of the capture, and loses what the capture lost.
+"""Identifies the congestion control in a capture: every one that we have runs over the capture's path with the
+capture's losses.
 
 The runs are mirrored: the same segments are lost at the same transmissions, so what is in flight behind each part of the data shows how
 a controller answers to the losses, whatever the queue's exact length. Each candidate also runs over paths that are as far from the
@@ -33,65 +34,70 @@ CELLS = 200
 SEGMENTS_PER_CELL = 8
 
 LEAST_SEGMENTS = 400
-"""Segments of a transfer, below which its flight says too little."""
+"""Segments of a transfer below which its flight shows too little."""
 
 MOST_BYTES = 60_000_000
 """Bytes that are compared: the beginning of a longer transfer."""
 
 RATE_OFF, DELAY_OFF = 3e-4, 1e-3
-"""Parts by which the fitted rate and delay may be wrong."""
+"""Relative errors that the fitted rate and delay may have."""
 
 OFF = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1))
-"""The paths that a candidate in the race runs over: how many times `RATE_OFF` and `DELAY_OFF` beside the fitted one."""
+"""Paths of a candidate in the race: multiples of `RATE_OFF` and `DELAY_OFF` beside the fitted path."""
 
 FLOOR, FLOOR_SEGMENTS = 0.005, 0.25
-"""A part and a number of segments: what a lost ACK or another detail of the path changes in a flight."""
+"""Relative and absolute change, in segments, that a lost ACK or another detail of the path causes in a flight."""
 
 IN_RACE = 4.0
-"""Candidates that are more than this many times as far as the nearest, and above `CLEARLY`, run only once to the end."""
+"""Candidates at more than this multiple of the smallest distance, and above `CLEARLY`, run to the end only once."""
 
 CLEARLY = 0.1
 
 FIRST_PART, FIRST_IN_RACE, FIRST_CLEARLY = 0.25, 6.0, 0.2
-"""Part of the data for a first look, and the bounds there: a candidate beyond them is not run to the end. They are wider, because a
-controller that draws random numbers may begin unlike itself."""
+"""Part of the data for a first look, and the bounds there: a candidate beyond them is not run to the end. They are
+wider, because a controller that draws random numbers may begin differently from its other runs.
+"""
 
 FIRST_OFF = 3
-"""Runs after which a candidate is left that is `HOPELESS` times less likely than the best."""
+"""Runs after which a candidate that is `HOPELESS` times less likely than the best is dropped."""
 
 HOPELESS = 1e6
 
 NAMED = 0.1
-"""Part by which the flight of the best may be off; beyond it no controller is named: a host that paces, cuts or wakes in its own way
-looks like another controller."""
+"""Relative deviation of the best flight beyond which no controller is named: a host that paces, cuts or wakes in its
+own way looks like another controller.
+"""
 
 FAR = 1.5
-"""How many times as far from its own runs as these are from each other a capture may be."""
+"""Largest ratio of a capture's distance from a candidate's runs to the distance between those runs."""
 
 OTHERWISE, WIDE = 0.2, 0.5
-"""Share of the parts in which a candidate may do something else: after a lost ACK many go another way. And by how much, then."""
+"""Share of the parts in which a candidate may deviate, because after a lost ACK many take another course, and the size
+of that deviation.
+"""
 
 DECIDED = 20.0
 """Likelihood ratio from which on the better candidate is named."""
 
 ROUNDS = 3
-"""Pieces of the data that say something of their own, between two losses."""
+"""Independent parts of the data between two losses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A controller, beside the capture.
+    """Controller compared with the capture.
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the controller.
     distance
-        By which part the flight of its nearest run differs from the capture's, on average; of its first part, if it was far off there.
+        Mean relative difference between the flight of its nearest run and the capture's; only of the first part if it
+        was far off there.
     spread
-        By which part its runs differ from the nearest of the others, on average; None if it ran once.
+        Mean relative difference of its runs from the nearest of the others; None if it ran once.
     ratio
-        How many times as likely the best candidate is; None if it ran once, and was far off.
+        Likelihood ratio of the best candidate to this one; None if it ran once and was far off.
     """
 
     name: str
@@ -138,7 +144,7 @@ class Identity:
 
     @property
     def sentence(self) -> str:
-        """The answer."""
+        """Answer as a sentence."""
         if self.refused:
             return f"Which congestion control it was is not said: {self.refused}."
         if not self.names:
@@ -175,7 +181,7 @@ def _or(names: Sequence[str]) -> str:
 
 
 def candidates() -> tuple[str, ...]:
-    """All congestion controls of TCP that are built in."""
+    """Return all built-in congestion controls of TCP."""
     from ackclock import _engine
 
     return tuple(name for name, _ in _engine.registry()["controllers"] if not name.startswith(("pcc", "quinn:")))
@@ -184,12 +190,12 @@ def candidates() -> tuple[str, ...]:
 def identify(
     found: Diagnosis, *, among: Sequence[str] | None = None, progress: Callable[[float], None] | None = None
 ) -> Identity:
-    """Say which congestion control a capture shows.
+    """Identify the congestion control that a capture shows.
 
     Parameters
     ----------
     found
-        Of the capture.
+        Diagnosis of the capture.
     among
         The candidates; None: all that are built in.
     progress
@@ -235,7 +241,7 @@ def identify(
 
 
 def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
-    """Candidates that are at most `times` as far as the nearest, or not clearly off."""
+    """Return candidates within this multiple of the smallest distance, or not clearly off."""
     most = max(times * min(near.values()), clearly)
     return [name for name, off in near.items() if off <= most]
 
@@ -243,7 +249,9 @@ def _in_race(near: dict[str, float], times: float, clearly: float) -> list[str]:
 def _begins(
     found: Diagnosis, names: Sequence[str], own: Curve, *, whole: int, cells: int, shown: Sent
 ) -> dict[str, float]:
-    """How far each is off in the first part of the data: its run to there is the beginning of its run to the end."""
+    """Return each candidate's distance in the first part of the data: its run up to there is the beginning of its full
+    run.
+    """
     part = max(int(cells * FIRST_PART), min(cells, -(-LEAST_SEGMENTS * found.mss * cells // whole)))
     length = whole * part // cells
     base = mirrored(found, controller="reno", most_bytes=length)
@@ -256,7 +264,7 @@ def _begins(
 
 
 def _compared(found: Diagnosis) -> int:
-    """Bytes of the data that are looked at."""
+    """Return the number of bytes that are compared."""
     shown = found.sent
     if found.refused or shown is None or found.path is None:
         raise InputError(f"found a capture without conclusions ({found.refused}); allowed: one with some")
@@ -275,7 +283,9 @@ def _compared(found: Diagnosis) -> int:
 
 
 def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[str], list[tuple[str, str]]]:
-    """Candidates whose SYN looks like the capture's. One that needs exact marks lets its SYN be marked too (ECT), unless a router has cleared that."""
+    """Return candidates whose SYN resembles the capture's. One that needs exact marks lets its SYN be marked too (ECT),
+    unless a router has cleared that.
+    """
     needs = {"dctcp": ("ask", "ECN"), "prague": ("accecn", "accurate ECN")}
     ect, as_sent = found.connection["syn_ect"], found.at == "sender"
     fitting, left_out = [], []
@@ -293,9 +303,7 @@ def _fitting(names: Sequence[str], shown: Sent, found: Diagnosis) -> tuple[list[
 
 
 def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int, shown: Sent) -> Curve:
-    """A candidate over the fitted path, or one that is a little off, each with a seed of its own. It loses the ACKs that the capture has
-    lost, and every other run as many, but drawn ones.
-    """
+    """Run a candidate over the fitted path, or one that is a little off, each with a seed of its own."""
     import ackclock
     from ackclock import units
 
@@ -321,7 +329,7 @@ def _run(base: Scenario, name: str, at: int, *, whole: int, cells: int, mss: int
 
 
 def _apart(one: Curve, other: Curve) -> float:
-    """Mean difference of the flights, as a part; what was not sent at all counts in full."""
+    """Return the mean relative difference of the flights; data not sent at all counts fully."""
     import numpy as np
 
     missing = abs(one.reached - other.reached)
@@ -329,7 +337,7 @@ def _apart(one: Curve, other: Curve) -> float:
 
 
 def _likely(own: Curve, other: Curve, scale: float) -> float:
-    """Mean log-likelihood of a part of the data."""
+    """Return the mean log-likelihood of a part of the data."""
     import numpy as np
 
     off = np.abs(own.logs - other.logs) + abs(own.reached - other.reached)
@@ -344,12 +352,12 @@ def _floor(own: Curve) -> float:
 
 
 def _spreads(made: Sequence[Curve]) -> list[float]:
-    """From each run to the nearest of the others."""
+    """Return the distance of each run to the nearest of the others."""
     return [min(_apart(a, b) for b in made if b is not a) for a in made]
 
 
 def _likelihoods(own: Curve, runs: dict[str, list[Curve]], racers: Sequence[str], *, losses: int) -> dict[str, float]:
-    """Logarithm of each racer's, of the whole data."""
+    """Return the log-likelihood of each racer over the whole data."""
     import numpy as np
 
     pieces = min(len(own.logs), ROUNDS * (losses + 1) + 10)

@@ -1,4 +1,5 @@
-"""The simulator beside the real kernel, or two kernels, on one scenario: where they first differ, ACK by ACK, and by how much in the end.
+"""Compares the simulator with the real kernel, or two kernels, on one scenario: the first difference, ACK by ACK, and
+the final deviation.
 
 Both backends run over the same links with the same losses (the linux backend's relay); only the TCP differs.
 """

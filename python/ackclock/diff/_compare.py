@@ -1,4 +1,4 @@
-"""One scenario on both backends, or in two kernels: the first divergence, and agreement by quantity."""
+"""Runs one scenario on both backends, or in two kernels: the first divergence, and the agreement of each quantity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SAMPLE_INTERVAL = "10 ms"
-"""Between samples, where the scenario asks for none."""
+"""Interval of samples if the scenario sets none."""
 HALF_A_NANOSECOND = 0.5e-9
 A_MICROSECOND = 1e-6
 BACKENDS = ("simulator", "kernel")
@@ -39,7 +39,7 @@ class Divergence:
     ack_no
         ACKs that the kernel's sender had received by then, this one included.
     text
-        What differs, in words.
+        Description of the difference.
     """
 
     t_s: float
@@ -52,16 +52,16 @@ class Divergence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Agreement:
-    """One quantity of both backends.
+    """One quantity on both backends.
 
     Parameters
     ----------
     quantity
-        Its name, with the unit.
+        Name with unit.
     simulator, kernel
-        Its value there, or in the first and second kernel; None if there is none.
+        Value in each, or in the first and second kernel; None if there is none.
     of_first
-        Two kernels are compared: differences are those of the second from the first, which is the base.
+        Whether two kernels are compared: then differences are relative to the first.
     """
 
     quantity: str
@@ -83,24 +83,24 @@ class Agreement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Both backends, or two kernels, on one scenario.
+    """Comparison of both backends, or of two kernels, on one scenario.
 
     Parameters
     ----------
     simulator, kernel
         The runs; of two kernels the first and the second.
     names
-        What the runs are called.
+        Names of the runs.
     divergence
-        The first one of flow 0; None: all its events are equal.
+        First divergence of flow 0; None if all its events are equal.
     events
         Events of flow 0 in the kernel that have an equal in the simulator before the first that has not.
     recovered
         Whether events are equal up to the end of the first recovery (of the run, if there is none).
     agreement
-        By quantity, flow 0.
+        Quantities of flow 0.
     flows
-        Every flow: its events, and what the tables say of it.
+        All flows: their events, and their rows in the tables.
     """
 
     simulator: Run
@@ -114,11 +114,11 @@ class Comparison:
 
     @property
     def identical(self) -> bool:
-        """Every event of every flow is equal, and so is what the tables say of it."""
+        """Whether every event of every flow is equal, and every value of the tables."""
         return all(flow.identical for flow in self.flows)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         first, second = ("simulator", "kernel") if self.names == BACKENDS else ("first", "second")
         return {
             "kernel": self.kernel.provenance["kernel"]["release"],
@@ -150,12 +150,13 @@ def both(
     cpu: int | None = None,
     kernels: tuple[str, str] | None = None,
 ) -> tuple[Run, Run]:
-    """Run a scenario in the simulator and in the kernel, with receivers behind the same kind of device; or in two kernels.
+    """Run a scenario in the simulator and in the kernel, with receivers behind the same kind of device; or in two
+    kernels.
 
     Parameters
     ----------
     scenario, seed, network, cpu, kernels
-        As for `compare`.
+        See `compare`.
     """
     if kernels is not None:
         first, second = (
@@ -233,14 +234,14 @@ def compare(
 
 
 def sampled(scenario: Scenario) -> Scenario:
-    """The scenario with samples."""
+    """Return the scenario with samples."""
     if scenario.to_dict().get("record", {}).get("sample_interval", "0 s") == "0 s":
         return scenario.set("record.sample_interval", SAMPLE_INTERVAL)
     return scenario
 
 
 def _behind(device: str | None, scenario: Scenario) -> Scenario:
-    """The scenario with hosts of TCP behind such a device (`stack.packet_memory`); None: whatever there is."""
+    """Return the scenario with TCP hosts behind such a device (`stack.packet_memory`); None: unchanged."""
     groups: list[dict[str, Any]] = []
     for flow, given in zip(scenario.flows, scenario.to_dict()["flows"], strict=True):
         stack = {key: value for key, value in given.get("stack", {}).items() if key != "packet_memory"}
@@ -252,7 +253,9 @@ def _behind(device: str | None, scenario: Scenario) -> Scenario:
 
 
 def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
-    """Payload of a segment of a flow where packets may hold several: one table has a row for each segment, the other for each packet."""
+    """Return the payload of a segment for a flow whose packets may hold several: one table has a row for each segment,
+    the other for each packet.
+    """
     import polars as pl
 
     told = json.loads(scenario.to_engine_json())
@@ -264,7 +267,7 @@ def _segment(scenario: Scenario, number: int, *runs: Run) -> int | None:
     longest: list[Any] = []
     for one in runs:
         sent = one.acks.filter((pl.col("flow") == number) & (pl.col("event") == "send"))
-        # the last one may count a FIN, and is taken only if it is alone
+        # the last one may include a FIN, and is used only if it is alone
         longest.append(sent.filter(end < end.max())["len"].max() or sent["len"].max())
     return min((int(length) for length in longest if length is not None), default=None)
 
@@ -297,7 +300,7 @@ def _events(acks: pl.DataFrame, flow: int, segment: int | None, end_s: float) ->
         length = row["len"]
         for at in range(0, max(length, 1), segment or max(length, 1)):
             seq, again = row["seq"] + at, row["rexmit"]
-            if segment is not None:  # packets are cut otherwise when they leave again: count segments
+            if segment is not None:  # retransmitted packets are cut differently: count segments
                 again = sent[seq] = sent.get(seq, -1) + 1
             out.append({**row, "seq": seq, "rexmit": again, "event": "rtx" if again else "send"})
     return out
@@ -349,7 +352,7 @@ def _said(event: Mapping[str, Any]) -> str:
 
 
 def _end_of_recovery(events: list[Mapping[str, Any]]) -> int:
-    """Position of the ACK that ends the first recovery, or the last event."""
+    """Return the position of the ACK that ends the first recovery, or of the last event."""
     inside = False
     for i, event in enumerate(events):
         if event["ca_state"] in ("Recovery", "Loss"):

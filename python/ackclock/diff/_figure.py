@@ -1,4 +1,4 @@
-"""Both trajectories of cwnd over time."""
+"""Draws both trajectories of cwnd over time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draw(result: Comparison, path: Path) -> None:
     Parameters
     ----------
     result
-        What to draw.
+        Comparison to draw.
     path
         File; its ending selects the format (svg, pdf, png).
     """

@@ -1,4 +1,4 @@
-"""Every flow of a scenario on both backends: its events or its transactions, then what users read of it.
+"""Compares every flow of a scenario on both backends: its events or transactions, then the values that users read.
 
 A flow is identical when all of them agree: each ACK and each transmission of a stream, each time of each transaction of clients; when it was complete,
 its goodput, its retransmissions and its timeouts.
@@ -20,9 +20,11 @@ __all__ = ["EXACT", "NEAR_S", "STREAMS", "Flow", "clients", "numbers"]
 STREAMS = ("bulk", "transfer", "throttled")
 """Workloads whose flows are compared ACK by ACK."""
 NEAR_S = 2e-6
-"""Times of transactions that are nearer than this are equal: the kernel's clients are told of an arrival by an event of their own."""
+"""Times of transactions that are closer than this are equal: a separate event informs the kernel's clients of an
+arrival.
+"""
 EXACT = 1e-5
-"""Relative difference of goodputs that are equal: its time has the nearness of `NEAR_S`."""
+"""Relative difference below which goodputs are equal, because their times are equal within `NEAR_S`."""
 
 CLIENT_TIMES = {
     "transactions": ("arrival_s", "connect_s", "first_byte_s", "total_s"),
@@ -30,7 +32,7 @@ CLIENT_TIMES = {
     "conversations": ("start_s", "first_byte_s", "latency_s"),
 }
 KEYS = {"transactions": ["batch", "idx"], "fetches": ["idx"], "conversations": ["stream", "round", "step", "message"]}
-"""Columns that tell the rows of a flow apart."""
+"""Columns that identify the rows of a flow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +42,7 @@ class Flow:
     Parameters
     ----------
     number
-        Of the flow.
+        Number of the flow.
     events
         Events, or transactions, that are equal before the first that is not.
     difference
@@ -48,7 +50,7 @@ class Flow:
     bytes
         Payload acknowledged.
     goodput_bps, completion_s, retransmissions, timeouts
-        What the table of flows says; None: nothing.
+        Values of the table of flows; None if it has none.
     """
 
     number: int
@@ -78,7 +80,7 @@ class Flow:
 
     @property
     def identical(self) -> bool:
-        """All agree."""
+        """Whether everything agrees."""
         return not self.text
 
     @property
@@ -109,7 +111,7 @@ class Flow:
 
 
 def numbers(first: Run, second: Run, flow: int, events: int, difference: str) -> Flow:
-    """A flow, with what the tables of flows say of it."""
+    """Return a flow with its values from the tables of flows."""
     a, b = (run.flows.row(flow, named=True) for run in (first, second))
 
     def whole(name: str) -> tuple[int, int]:
@@ -128,7 +130,9 @@ def numbers(first: Run, second: Run, flow: int, events: int, difference: str) ->
 
 
 def clients(first: Run, second: Run, flow: int, table: str, other: str) -> tuple[int, str]:
-    """Transactions, fetches or messages of a flow that are equal, and the first that is not, in order of arrival and request."""
+    """Return the number of equal transactions, fetches or messages of a flow, and the first different one, in order of
+    arrival and request.
+    """
     import polars as pl
 
     a, b = (_rows(getattr(run, table).filter(pl.col("flow") == flow), KEYS[table]) for run in (first, second))

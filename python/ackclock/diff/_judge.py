@@ -1,4 +1,4 @@
-"""The judge of drawn scenarios: each on both backends, several guests side by side, and a row for each family."""
+"""Judges drawn scenarios: runs each on both backends, several guests in parallel, and writes a row for each family."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Judged:
     Parameters
     ----------
     name, kind
-        Of the scenario.
+        Name and kind of the scenario.
     identical
         Every segment and every window of every flow is equal to the end, with clients every time of every request; and so are completion,
         goodput, retransmissions and timeouts of each.
@@ -38,13 +38,13 @@ class Judged:
     text
         The first difference; "" if there is none; why, if it was refused.
     first
-        The events of flow 0 are equal, whatever the others do.
+        Whether the events of flow 0 are equal, regardless of the others.
     flows
-        Every flow.
+        All flows.
     refused
         The kernel's backend cannot carry it out.
     retransmissions, timeouts
-        Of the simulator and of the kernel.
+        Counts in the simulator and in the kernel.
     effect
         Of the simulator's goodput against the kernel's, of the flow with the largest; of the second kernel's against the first's.
     kernel
@@ -68,7 +68,7 @@ class Judged:
     given: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "scenario": self.name,
             "family": self.kind,
@@ -98,13 +98,13 @@ def judge(
     Parameters
     ----------
     todo
-        The scenarios; what comes of them is in their order.
+        Scenarios; the results have their order.
     jobs
-        Guests side by side, at most one on each CPU. Nothing depends on it.
+        Guests in parallel, at most one on each CPU. Results do not depend on it.
     told
         Called with the name of a scenario that ended, and the share of those that did.
     kernels
-        As for `compare`.
+        See `compare`.
     """
     wanted = list(todo)
     cpus: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -130,7 +130,7 @@ def judge(
 
 
 def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> str:
-    """The families, those with the smallest share of identical ones first, in Markdown. `Judged.given` says what is given."""
+    """Return the families in Markdown, those with the smallest share of identical scenarios first."""
     goodput = "worst goodput" if kernels is None else goodput_head(kernels)
     lines = [
         f"| family | drawn | identical | events of flow 0 | of the identical with draws given | retransmissions equal | timeouts equal | refused | {goodput} |",
@@ -159,17 +159,19 @@ def table(judged: Sequence[Judged], kernels: tuple[str, str] | None = None) -> s
 
 
 def goodput_head(kernels: tuple[str, str]) -> str:
-    """Head of the column of goodputs, with its sign."""
+    """Return the header of the goodput column, with its sign."""
     return f"goodput, {kernels[1]} minus {kernels[0]}: larger is better"
 
 
 SHARES = (0.001, 0.01, 0.02, 0.05, 0.1)
 LEAST_BYTES = 50_000
-"""Flows with less are not asked for their goodput."""
+"""Flows with fewer bytes are excluded from the goodput comparison."""
 
 
 def errors(judged: Sequence[Judged]) -> str:
-    """How far flows are apart, in Markdown: all with more than `LEAST_BYTES`, then those of scenarios that differ; "" if there are none."""
+    """Return the deviations of flows in Markdown: all with more than `LEAST_BYTES`, then those of scenarios that
+    differ; "" if there are none.
+    """
     ran = [one for one in judged if not one.refused]
     every = [flow for one in ran for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
     wrong = [flow for one in ran if not one.identical for flow in one.flows if max(flow.bytes) > LEAST_BYTES]
@@ -192,7 +194,7 @@ def errors(judged: Sequence[Judged]) -> str:
 
 
 def _apart(a: float | None, b: float | None) -> float | None:
-    """The difference of two values, relative to the second."""
+    """Return the difference of two values, relative to the second."""
     if a is None or b is None:
         return None
     return abs(a - b) / abs(b) if b else float(a != b)
@@ -210,7 +212,7 @@ def _taken(cpus: queue.SimpleQueue[int]) -> Iterator[int]:
 def _judge(drawn: Drawn, cpu: int, kernels: tuple[str, str] | None) -> Judged:
     try:
         result = compare(drawn.scenario, network=drawn.network, cpu=cpu, kernels=kernels)
-    except (ScenarioError, LimitError) as error:  # a guest that takes too long loses no other scenario
+    except (ScenarioError, LimitError) as error:  # a guest that takes too long affects no other scenario
         return Judged(name=drawn.name, kind=drawn.kind, identical=False, events=0, text=str(error), refused=True)
     wrong = next((flow for flow in result.flows if not flow.identical), None)
     return Judged(
@@ -234,12 +236,12 @@ def _largest(effects: Iterable[float | None]) -> float | None:
 
 
 def _draws(drawn: Drawn) -> bool:
-    """BBR draws the phase in which it begins to probe."""
+    """Whether it draws the phase in which it begins to probe, as BBR does."""
     return any(flow.congestion_control in ("bbr", "bbr3") for flow in drawn.scenario.flows)
 
 
 def _follows(run: Run) -> bool:
-    """The simulator, or a kernel whose BBR draws as the simulator's."""
+    """Whether it is the simulator, or a kernel whose BBR draws as the simulator's."""
     kernel = run.provenance.get("kernel")
     return kernel is None or not {"bbr_drawn", "bbr3_drawn"}.isdisjoint(kernel["controllers"])
 

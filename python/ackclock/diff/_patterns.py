@@ -31,7 +31,7 @@ class Pattern:
     controller: str = "reno"
 
     def scenario(self) -> Scenario:
-        """A transfer of 200 segments over 10 Mbit/s and 40 ms."""
+        """Return a transfer of 200 segments over 10 Mbit/s and 40 ms."""
         loss = {"kind": "scripted", "drops": [dict(drop) for drop in self.drops]}
         return Scenario.from_dict(
             {

@@ -1,7 +1,8 @@
-"""Several flows on both backends, or in two kernels, by their distribution over seeds.
+"""Compares several flows on both backends, or in two kernels, by their distribution over seeds.
 
-Who gets what share of a FIFO is chaos on both sides: one nanosecond decides it. So single runs of several flows cannot be compared, and what can is
-whether each flow's goodput, RTT and retransmissions have the same distribution over seeds.
+The shares that flows get of a FIFO are chaotic on both sides: one nanosecond decides them. So single runs of several
+flows cannot be compared; what can be compared is the distribution of each flow's goodput, RTT and retransmissions over
+seeds.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ __all__ = ["LEAST_SEEDS", "Distributions", "Spread", "over_seeds", "two_samples"
 QUANTITIES = ("goodput, Mbit/s", "retransmissions", "mean srtt, ms")
 SHUFFLES = 10_000
 LEAST_SEEDS = 5
-"""With four runs of each no two samples are so different that chance gives them less often than once in 35."""
+"""With four runs per side, no two samples differ so much that chance gives them less often than once in 35."""
 LEVEL = 0.05
-"""Chance that equal distributions are called different in any row, after Holm's correction for the number of rows."""
+"""Probability that equal distributions are reported as different in any row, after Holm's correction for the number of
+rows.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,17 +44,17 @@ class Spread:
     Parameters
     ----------
     flow
-        Number; None: all together.
+        Number of the flow; None: all together.
     quantity
-        Name with the unit.
+        Name with unit.
     first, second
         A value for each seed.
     distance
-        Kolmogorov's and Smirnov's: the greatest difference between the two shares of values below any bound.
+        Kolmogorov-Smirnov distance: the largest difference between the two shares of values below any bound.
     chance
-        How often a random division of all values is that far apart; 1 if all values are equal.
+        Probability that a random division of all values has at least this distance; 1 if all values are equal.
     differs
-        Whether that is too seldom for chance, given how many rows are looked at.
+        Whether that probability is too small, given the number of rows.
     """
 
     flow: int | None
@@ -75,13 +78,13 @@ class Distributions:
     Parameters
     ----------
     names
-        Of the two sides.
+        Names of the two sides.
     seeds
-        Runs of each.
+        Runs per side.
     same
-        Whether all seeds gave one and the same run on a side: then there is nothing to compare but that run.
+        Whether all seeds gave the same run on a side: then only that run can be compared.
     rows
-        The quantities.
+        Compared quantities.
     """
 
     names: tuple[str, str]
@@ -126,13 +129,13 @@ def over_seeds(
     Parameters
     ----------
     scenario, network, kernels
-        As for `compare`; flows of any kind.
+        See `compare`; flows of any kind.
     seeds
-        How many, `LEAST_SEEDS` or more.
+        Number of seeds, at least `LEAST_SEEDS`.
     first_seed
-        The first of them.
+        First seed.
     jobs
-        Guests side by side, at most one on each CPU. Nothing depends on it.
+        Guests in parallel, at most one on each CPU. Results do not depend on it.
     told
         Called with what ended, and the share of what has.
 
@@ -176,7 +179,7 @@ def over_seeds(
 
 
 def _values(run: Run) -> list[list[float]]:
-    """Each quantity of each flow; NaN where there is none."""
+    """Return each quantity of each flow; NaN if there is none."""
     import polars as pl
 
     srtt = dict(run.samples.group_by("flow").agg(pl.col("srtt_s").mean()).rows())
@@ -188,7 +191,9 @@ def _values(run: Run) -> list[list[float]]:
 
 
 def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]]) -> list[Spread]:
-    """All flows together, and each if there are several; chances corrected for their number (Holm)."""
+    """Return rows for all flows together, and for each if there are several, with probabilities corrected for their
+    number (Holm).
+    """
     import numpy as np
 
     found: list[tuple[int | None, str, NDArray[Any], NDArray[Any]]] = []
@@ -199,7 +204,7 @@ def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]
         if flows > 1:
             found.append((None, name, together(a, axis=1), together(b, axis=1)))
         found += [(flow, name, a[:, flow], b[:, flow]) for flow in range(flows)]
-    # a side that does not tell a quantity of a flow has nothing to compare
+    # a side that does not report a flow's quantity has nothing to compare
     found = [row for row in found if np.isfinite(row[2]).all() and np.isfinite(row[3]).all()]
     tested = [two_samples(a, b) for _, _, a, b in found]
     order = sorted(range(len(tested)), key=lambda i: tested[i][1])
@@ -220,7 +225,8 @@ def _rows(first: Sequence[list[list[float]]], second: Sequence[list[list[float]]
 
 
 def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float]:
-    """Kolmogorov's and Smirnov's distance of two samples, and how often a random division of all values is as far apart.
+    """Return the Kolmogorov-Smirnov distance of two samples, and the probability that a random division of all values
+    is as far apart.
 
     The chance is found by shuffling, so ties do no harm; it is at least one in `SHUFFLES`, and a pure function of the values.
 
@@ -234,7 +240,7 @@ def two_samples(first: NDArray[Any], second: NDArray[Any]) -> tuple[float, float
     n, m = len(first), len(second)
     values = np.concatenate([first, second])
     order = np.argsort(values, kind="stable")
-    # only behind the last of equal values the shares are those below a bound
+    # only after the last of equal values are the shares those below a bound
     ends = np.append(np.diff(values[order]) > 0, True)
 
     def distance(of_first: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,4 @@
-"""Tables of a scenario as values of Python: views of what was written, with defaults where nothing was. The engine reads and judges
-them (`crates/schema`, `crates/sim/src/scenario/spec`).
-"""
+"""Tables of a scenario as Python values: views of what was written, with defaults for everything else."""
 
 from __future__ import annotations
 
@@ -14,17 +12,17 @@ from ackclock.own import described
 from ackclock.scenario import _mahimahi
 
 _DEEPEST = 20
-"""Tables within tables: deeper than any scenario, and a value of Python's may hold itself."""
+"""Largest depth of nested tables: deeper than any scenario needs, because a Python value may contain itself."""
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """Schema of each table and family, from the engine."""
+    """Return the schema of each table and family, from the engine."""
     return _engine.schema()
 
 
 def table_keys(kind: str) -> dict[str, dict[str, Any]]:
-    """The keys of a table that is in no family, by name."""
+    """Return the keys of a table that belongs to no family, by name."""
     entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
     if entry is None:
         raise UnavailableError(OLDER.format(kind))
@@ -35,16 +33,16 @@ OLDER = "the compiled engine is older than the Python around it (it does not kno
 
 
 class Files:
-    """Files to which a scenario refers, for the engine: on the disk."""
+    """Files that a scenario refers to, read from disk for the engine."""
 
     @staticmethod
     def trace(name: str) -> _engine.Trace:
-        """The Mahimahi trace in a file."""
+        """Return the Mahimahi trace in a file."""
         return _mahimahi.read(name).trace
 
     @staticmethod
     def controller(name: str, options: Mapping[str, Any]) -> str:
-        """Name of the class in a file, as the engine has it."""
+        """Return the name of a file's class in the engine's form."""
         return described(name, options).key
 
 
@@ -77,7 +75,7 @@ class Table:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
-        """A table of keys that the engine has taken."""
+        """Return a table of keys that the engine has accepted."""
         made = cls.__new__(cls)
         made._hold(given)
         return made
@@ -102,7 +100,7 @@ class Table:
         self.__setattr__(key, None)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Keys and values, defaults among them."""
+        """Iterate over keys and values, including defaults."""
         return ((key, getattr(self, key)) for key in type(self).keys)
 
     def __eq__(self, other: object) -> bool:
@@ -123,16 +121,18 @@ class Table:
         return type(self).of, (self._given,)
 
     def written(self) -> dict[str, Any]:
-        """The keys that were given, as plain values."""
+        """Keys that were given, as plain values."""
         return plain_table(self._given)
 
     @classmethod
     def shown(cls, key: str, value: object) -> Any:
-        """A value as the engine reads it, as a scenario gives it."""
+        """Return a value in the engine's form as a scenario writes it."""
         return _engine.shown(*cls.kinds, key, value)
 
     def engine(self) -> dict[str, Any]:
-        """As the engine reads it, absent keys left out; what depends on the bandwidth-delay product is None."""
+        """Return the table in the engine's form without absent keys; values that depend on the bandwidth-delay product
+        are None.
+        """
         return _engine.read_table(*self.kinds, self._given, Files)[2]
 
 
@@ -141,7 +141,7 @@ made: dict[tuple[str | None, str], type[Table]] = {}
 
 
 def seen(value: Any, takes: Mapping[str, Any]) -> Any:
-    """A value as attributes show it: tables as their classes, lists as tuples."""
+    """Return a value in the form of attributes: tables as their classes, lists as tuples."""
     if isinstance(value, dict):
         match takes["takes"]:
             case "one of":
@@ -159,7 +159,7 @@ def seen(value: Any, takes: Mapping[str, Any]) -> Any:
 
 
 def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of plain values that may be changed."""
+    """Return a copy of plain values that may be changed."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -170,7 +170,7 @@ def plain_table(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(ask: Any, given: Mapping[str, Any]) -> Any:
-    """Answer of the engine; it cannot read text that no file could hold."""
+    """Return the engine's answer; the engine cannot read text that no file could hold."""
     try:
         return ask()
     except UnicodeEncodeError:
@@ -182,14 +182,14 @@ def asked(ask: Any, given: Mapping[str, Any]) -> Any:
 
 
 def refused(wrong: Iterable[tuple[str, str, str]]) -> None:
-    """Raise what is wrong, if anything is."""
+    """Raise a ScenarioError if anything is wrong."""
     errors = [ScenarioError(key=key, found=_located(key, found), allowed=allowed) for key, found, allowed in wrong]
     if errors:
         raise ScenarioError.together(errors)
 
 
 def _located(key: str, found: str) -> str:
-    """Where an unknown key exists, if not where it was given."""
+    """Return where an unknown key would be allowed, or else the place where it was given."""
     if found != "an unknown key":
         return found
     here, _, name = key.rpartition(".")
@@ -206,7 +206,7 @@ def _located(key: str, found: str) -> str:
 
 @cache
 def _places() -> list[str]:
-    """Paths of keys outside families, the shortest first."""
+    """Return paths of keys outside families, the shortest first."""
     found: list[str] = []
 
     def walk(kind: str, prefix: str, deep: int) -> None:
@@ -223,7 +223,7 @@ def _places() -> list[str]:
 
 
 def _no_characters(value: Any, deep: int = 0) -> str | None:
-    """A text within the value that cannot be written: half of a surrogate pair stands for no character."""
+    """Return a text within the value that cannot be written: half of a surrogate pair is no character."""
     if isinstance(value, str):
         try:
             value.encode()

@@ -1,8 +1,10 @@
-"""Whether what a scenario says hangs on how its hosts send: a buffer that holds only a few of the bursts in which hosts of today send.
+"""Checks whether a scenario's result depends on how its hosts send: whether a buffer holds only a few of a modern
+host's bursts.
 
-The default host puts each segment on the wire as a packet of its own, when its ACK or its pacer says so. Linux hands packets of up to 64 KiB to the
-card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the rate over 1024), and the card sends them back to back. A buffer for
-few of them overflows earlier. docs/fidelity.md has the measurements that the bound rests on.
+The default host sends each segment as a packet of its own, at the time of its ACK or its pacing timer. Linux hands
+packets of up to 64 KiB to the card, about a millisecond's worth at the pacing rate (`tcp_tso_autosize`: the rate over
+1024), and the card sends their segments back to back. A buffer for few of these packets overflows earlier.
+docs/fidelity.md has the measurements behind the bound.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["ENOUGH", "burst_bytes", "hangs_on_bursts"]
 
 MOST_BYTES = 65_536
-"""Most bytes of a packet of several segments."""
+"""Largest size in bytes of a packet with several segments."""
 PER_SECOND = 1024
-"""A packet holds what the pacing rate carries in this part of a second (Linux shifts the rate by `sk_pacing_shift`, 10)."""
+"""Divisor of a second: a packet holds what the pacing rate carries in this part of it (Linux shifts the rate by
+`sk_pacing_shift`, 10).
+"""
 SEGMENT = 1514
-"""A full packet in the queue, bytes."""
+"""Bytes of a full packet in the queue."""
 LEAST_SEGMENTS = 2
-"""Least segments of a packet; at rates at which it never has more, hosts of both kinds send alike."""
+"""Smallest number of segments per packet; at rates where it never has more, both kinds of hosts send alike."""
 DATAGRAMS = ("constant-rate", "on-off", "voice")
 """Workloads over UDP."""
 ENOUGH = 4
@@ -30,12 +34,13 @@ ENOUGH = 4
 
 
 def burst_bytes(rate_bps: float) -> float:
-    """Bytes of a packet that Linux hands to its card at this rate."""
+    """Return the bytes of a packet that Linux hands to its card at this rate."""
     return min(MOST_BYTES, rate_bps / 8 / PER_SECOND)
 
 
 def hangs_on_bursts(scenario: Scenario) -> str | None:
-    """One line if the buffer of the bottleneck holds less than `ENOUGH` bursts, and the scenario leaves the hosts at their default; else None.
+    """Return one line if the bottleneck's buffer holds less than `ENOUGH` bursts and the scenario leaves the hosts at
+    their default; else None. Graphs have no single bottleneck link, so they get no line.
 
     Graphs have no link that is the bottleneck, so nothing is said of them.
     """
@@ -55,7 +60,7 @@ def hangs_on_bursts(scenario: Scenario) -> str | None:
 
 
 def _default_host(flow: dict[str, Any]) -> bool:
-    """TCP of a Linux that has segmentation offload, and nothing said of it."""
+    """Return whether the group uses the default TCP with segmentation offload unspecified."""
     tcp = not flow["congestion_control"].startswith("pcc-") and flow["workload"]["kind"] not in DATAGRAMS
     stack = flow.get("stack") or {}
     return tcp and flow.get("profile") in ("linux-6", "linux-7.3") and "tso" not in stack and flow.get("host") is None

@@ -1,4 +1,4 @@
-"""Values by dotted path, as the command and sweeps name them."""
+"""Changes values by dotted path, the form in which the command and sweeps name them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _position(entries: list[Any], part: str, place: str) -> int:
-    """A part of a dotted path as a position in a list."""
+    """Return a part of a dotted path as a list index."""
     last = len(entries) - 1
     if last < 0:
         raise ScenarioError(key=place, found=quote(part), allowed="nothing; the list is empty")

@@ -1,4 +1,4 @@
-"""Reads Mahimahi traces: a millisecond in each line, at which one packet may leave."""
+"""Reads Mahimahi traces: each line is a millisecond at which one packet may leave."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ackclock._files import reads
 from ackclock.errors import ScenarioError, quote
 
 LARGEST_FILE = 128 * 2**20
-"""Bytes of the largest trace that is read: an hour at 500 Mbit/s."""
+"""Bytes of the largest accepted trace: an hour at 500 Mbit/s."""
 
 _LINE = "a whole number of milliseconds in each line"
 
@@ -27,7 +27,7 @@ class Opportunities:
     trace
         Delivery opportunities in each millisecond, from 0 to the last one named.
     sha256
-        Of the file.
+        SHA-256 of the file.
     """
 
     trace: _engine.Trace
@@ -35,7 +35,7 @@ class Opportunities:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The opportunities, one by one."""
+        """Return the opportunities, one by one."""
         return self.trace.counts
 
 
@@ -58,7 +58,7 @@ def read(path: str) -> Opportunities:
         if not stat.S_ISREG(status.st_mode):
             found = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
             raise ScenarioError(source=path, found=found, allowed=allowed)
-        if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
+        if status.st_size == 0:  # files of /proc have size 0 as well, and some would block a reader for ever
             raise ScenarioError(source=f"{path}, line 1", found="an empty trace", allowed=_LINE)
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=path, found=f"{status.st_size} bytes", allowed=allowed)
@@ -69,7 +69,7 @@ def read(path: str) -> Opportunities:
         raise ScenarioError(source=path, found=f"an unreadable file ({reason.lower()})", allowed=allowed) from None
     except ScenarioError:
         raise
-    except ValueError:  # a null in the name
+    except ValueError:  # a null byte in the name
         raise ScenarioError(source=quote(path), found="a name that no file has", allowed=allowed) from None
 
 

@@ -1,4 +1,4 @@
-"""Answers of groups of flows and networks besides their keys."""
+"""Properties of flow groups and networks besides their keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock.own import OwnClass, described, named, short
 from ackclock.scenario._base import Files, Table, schema
 
 OWN = "custom:"
-"""Beginning of the name of a user's own controller."""
+"""Prefix of the name of a user's own controller."""
 
 
 MTU = 1500
@@ -36,12 +36,12 @@ class FlowsBase(Table):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it sends datagrams that no controller governs."""
+        """Whether it sends datagrams without a controller."""
         return self.workload.kind in schema()["datagrams"]
 
     @property
     def own(self) -> OwnClass | None:
-        """The user's own class that controls it, with its file as it is now."""
+        """The user's own controller class, with the current content of its file."""
         if not named(self.congestion_control):
             return None
         return described(self.congestion_control, self.congestion_control_options)
@@ -56,18 +56,22 @@ class NetworkBase(Table):
         return _engine.path_facts(self._given, path, Files)
 
     def base_rtt_ns(self, path: str | None = None) -> int:
-        """Round-trip propagation delay of a path, ns; `path` is its name in a graph, None its first."""
+        """Return the round-trip propagation delay of a path, ns; `path` is its name in a graph, None its first."""
         return self._facts(path)[0]
 
     def bottleneck_bps(self, path: str | None = None) -> int | None:
-        """Rate of the bottleneck: the one so named, or the slowest link of a graph's path; None if all are infinite."""
+        """Return the bottleneck's rate: the link of that name, or the slowest link of a graph's path; None if all are
+        infinite.
+        """
         return self._facts(path)[1]
 
     def bdp_packets(self, path: str | None = None) -> Fraction:
-        """Bandwidth-delay product in full packets as the links charge them (0 if no link has a rate)."""
+        """Return the bandwidth-delay product in full packets at the links' charge per packet (0 if no link has a
+        rate).
+        """
         return Fraction(*self._facts(path)[2:])
 
 
 def mean_bps(link: Table) -> int | None:
-    """Rate of a link, that of a trace being its mean; None if it is infinite."""
+    """Return a link's rate, for a trace its mean; None if it is infinite."""
     return _engine.mean_bps(link, Files)

@@ -1,4 +1,4 @@
-"""JSON Schema of a scenario file (2020-12), of what the engine says of its tables."""
+"""JSON Schema of a scenario file (2020-12), generated from the engine's description of its tables."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ ABOUT = (
     "65000 bytes), and rules that involve several keys."
 )
 EXAMPLES = {65_535: "14 bytes"}
-"""Examples of sizes with bounds, by the upper one, where the usual example would be out of place; a framing has 16
-bits.
+"""Upper bound of a size -> example to use instead of the usual one; a framing has 16 bits.
 """
 OWN = r"^.+(\.py:[A-Za-z_]\w*|\.c|\.rs)$"
-"""Regular expression (ECMA 262) of the name of a class in a file, and of a file of C or Rust."""
+"""Regular expression (ECMA 262) for the name of a class in a file, or of a C or Rust file."""
 
 
 def json_schema(scenario: type[Table]) -> dict[str, Any]:
-    """Schema of the class of scenarios, with all tables that one may hold."""
+    """Return the schema of the class of scenarios, with all tables that one may hold."""
     tables = sorted((table for table in made.values() if table is not scenario), key=lambda table: table.__name__)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -34,7 +33,7 @@ def json_schema(scenario: type[Table]) -> dict[str, Any]:
 
 
 def of_table(table: type[Table]) -> dict[str, Any]:
-    """Schema of one table."""
+    """Return the schema of one table."""
     required = [name for name, key in table.keys.items() if key.get("required") or key["takes"]["takes"] == "kind"]
     return {
         "additionalProperties": False,
@@ -47,7 +46,7 @@ def of_table(table: type[Table]) -> dict[str, Any]:
 
 
 def of_key(key: Mapping[str, Any]) -> dict[str, Any]:
-    """Schema of the value of a key."""
+    """Return the schema of a key's value."""
     takes, title = key["takes"], key["name"].replace("_", " ").title()
     if takes["takes"] == "kind":
         return {"const": key["absent"], "title": title, "type": "string"}
@@ -61,7 +60,7 @@ def of_key(key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_value(takes: Mapping[str, Any]) -> dict[str, Any]:
-    """Schema of the values that a key takes."""
+    """Return the schema of the values that a key accepts."""
     match takes["takes"]:
         case "flag":
             return {"type": "boolean"}
@@ -121,30 +120,30 @@ def of_value(takes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reference(table: type[Table]) -> dict[str, Any]:
-    """To another table."""
+    """Return a reference to another table."""
     return {"$ref": f"#/$defs/{table.__name__}"}
 
 
 def kinds(family: str) -> dict[str, Any]:
-    """One table of a family, which its kind chooses."""
+    """Return the schema of a family's table, selected by its kind."""
     found = {entry["kind"]: reference(made[family, entry["kind"]]) for entry in schema()[family]}
     mapping = {kind: found[kind]["$ref"] for kind in sorted(found)}
     return {"discriminator": {"mapping": mapping, "propertyName": "kind"}, "oneOf": list(found.values())}
 
 
 def names(takes: Mapping[str, Any]) -> dict[str, Any]:
-    """A name that is registered, or one of another form."""
+    """Return the schema of a registered name, or of a name in another form."""
     known = {"type": "string", "enum": registered(takes["registry"])}
     others = [f"^{pattern}$" for pattern in takes["others"]] + ([OWN] if takes["files"] else [])
     return {"anyOf": [known, *({"type": "string", "pattern": one} for one in others)]} if others else known
 
 
 def registered(kind: str) -> list[str]:
-    """Every name in one of the engine's registries."""
+    """Return every name in one of the engine's registries."""
     return [name for name, _ in _engine.registry()[kind]]
 
 
 def quantity(*dimensions: units.Dimension, zero: bool = False, example: str | None = None) -> dict[str, Any]:
-    """A text with a unit."""
+    """Return the schema of a text with a unit."""
     examples: Iterable[str] = [example] if example else (dimension.example for dimension in dimensions)
     return {"type": "string", "pattern": units.pattern(*dimensions, zero=zero), "examples": list(examples)}

@@ -1,4 +1,4 @@
-"""Scenarios that come with the package, by name."""
+"""Scenarios of the package, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent.parent / "_scenarios"
 
 
 def shipped() -> list[tuple[str, str]]:
-    """Name of each, and the comment at the top of its file."""
+    """Return each scenario's name, and the comment at the top of its file."""
     found = []
     for path in sorted(FOLDER.glob("*.toml")):
         head = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
@@ -22,9 +22,9 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def find(path: str | Path, allowed: str) -> Path:
-    """The file that is meant: the one of this name, or what comes with the package under it.
+    """Return the file of this name, or the package's scenario of this name.
 
-    A folder is no scenario: one of this name, as `run first --out first` makes, does not hide what comes with the package.
+    A folder of this name, as `run first --out first` makes, does not hide the package's scenario.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def find(path: str | Path, allowed: str) -> Path:
         If a bare name, without folder or ending, is neither.
     """
     name = str(path)
-    if not re.fullmatch(r"[\w-]+", name) or os.path.isfile(path):  # which a name too long does not upset
+    if not re.fullmatch(r"[\w-]+", name) or os.path.isfile(path):  # a name that is too long raises no error here
         return Path(path)
     if os.path.exists(FOLDER / f"{name}.toml"):
         return FOLDER / f"{name}.toml"
@@ -43,7 +43,7 @@ def find(path: str | Path, allowed: str) -> Path:
 
 
 def meant(path: str | Path) -> str | None:
-    """Name under which the package brings a file that is not there: `first` for `scenarios/first.toml`."""
+    """Return the package's name for a missing file: `first` for `scenarios/first.toml`."""
     missing = Path(path)
     known = missing.suffix == ".toml" and any(missing.stem == name for name, _ in shipped())
     return missing.stem if known else None

@@ -1,4 +1,4 @@
-"""The classes of the tables that the engine describes; `make docs` writes their types to `_tables.pyi`."""
+"""Classes of the tables that the engine describes; `make docs` writes their types to `_tables.pyi`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NAMES = {
     ("slow starts", "search"): "SearchSlowStart",
     ("slow starts", "limited"): "LimitedSlowStart",
 }
-"""Classes that are not called as their kind is."""
+"""Classes whose name differs from their kind."""
 
 BASES: Mapping[str, type[Table]] = {"flows": FlowsBase, "network": NetworkBase}
-"""Tables that answer more than their keys."""
+"""Tables with more properties than their keys."""
 
 
 def family(name: str) -> tuple[type[Table], ...]:
-    """The classes of a family, one for each kind.
+    """Return the classes of a family, one for each kind.
 
     Parameters
     ----------
     name
-        What the engine's registry calls it.
+        Name in the engine's registry.
     """
     if name not in schema():
         raise UnavailableError(OLDER.format(name))
@@ -38,7 +38,7 @@ def family(name: str) -> tuple[type[Table], ...]:
 
 
 def single(kind: str) -> type[Table]:
-    """The class of a table that is in no family."""
+    """Return the class of a table that belongs to no family."""
     entry = next((entry for entry in schema()["tables"] if entry["kind"] == kind), None)
     if entry is None:
         raise UnavailableError(OLDER.format(kind))

@@ -1,4 +1,4 @@
-"""Reads TOML with the place of every value, and writes plain values."""
+"""Reads TOML with the position of every value, and writes plain values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
-    """Content of a text, and the places of its keys and values: by dotted key.
+    """Return the content of a text, and the positions of its keys and values by dotted key.
 
     Raises
     ------
     ScenarioError
-        If it is no TOML: why, and where.
+        If it is not valid TOML: reason and position.
     """
     values, places, wrong = _engine.read_toml(text)
     if wrong is not None:
@@ -34,7 +34,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, Placed]]:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Values, tables of depth one and lists of tables as sections; anything deeper inline.
+    """Return TOML with tables of depth one and lists of tables as sections, and anything deeper inline.
 
     Examples
     --------
@@ -82,14 +82,15 @@ def _key(key: str) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Text in quotes, with whatever is not printable as an escape: none of it acts on who looks at the file.
+    r"""Return text in quotes with unprintable characters escaped, so that none of them affects a terminal that shows
+    the file.
 
     Examples
     --------
     >>> print(quoted("a\x7f\u202e"))
     "a\u007f\u202e"
     """
-    plain = json.dumps(text, ensure_ascii=False)  # JSON's escapes are TOML's
+    plain = json.dumps(text, ensure_ascii=False)  # JSON's escapes are valid in TOML
     return plain if plain.isprintable() else "".join(c if c.isprintable() else _escape(ord(c)) for c in plain)
 
 

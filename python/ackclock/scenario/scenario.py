@@ -1,4 +1,4 @@
-"""The whole scenario: reading, changing, compiling."""
+"""The whole scenario: reading, changing and compiling it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SET = "--set"
 """Source of an error in a changed key, in place of a file."""
 
 MOST_MEASURED = 100
-"""Flows whose performance a sweep measures unless the scenario says so."""
+"""Largest number of flows whose performance a sweep measures by default."""
 
 
 class Scenario(Table):
@@ -52,7 +52,7 @@ class Scenario(Table):
     keys = table_keys("scenario")
 
     compiled: _engine.Scenario
-    """Form in which the engine runs the scenario."""
+    """Compiled form that the engine runs."""
 
     if TYPE_CHECKING:
         name: str
@@ -144,7 +144,7 @@ class Scenario(Table):
         return self.compiled.values()
 
     def measured(self) -> Scenario:
-        """The scenario with `record.performance`, unless it says otherwise or has over 100 flows."""
+        """Return the scenario with `record.performance`, unless it sets that key or has over 100 flows."""
         if self.record.performance is not None or self.flow_count > MOST_MEASURED:
             return self
         return self.set("record.performance", True)
@@ -218,7 +218,7 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
             )
         if status.st_size > LARGEST_FILE:
             raise ScenarioError(source=source, found=f"{status.st_size} bytes", allowed=allowed)
-        if status.st_size == 0:  # so are the files of /proc, some of which would keep a reader waiting for ever
+        if status.st_size == 0:  # files of /proc have size 0 as well, and some would block a reader for ever
             raise ScenarioError(source=source, found="an empty file", allowed=allowed, place=START)
         # Editors on Windows begin UTF-8 with a byte order mark.
         reads(path)
@@ -262,12 +262,12 @@ def load(path: str | Path, *, own_code: bool = False, changes: Mapping[str, Any]
 
 
 def _within(key: str, changed: str) -> bool:
-    """Whether a key is one that was changed, or below it."""
+    """Return whether a key is one of the changed keys, or below one."""
     return key == changed or key.startswith(f"{changed}.")
 
 
 def _traces(value: Any) -> Iterator[str]:
-    """Names of the traces in plain values."""
+    """Return the names of the traces in plain values."""
     if isinstance(value, dict):
         if value.get("kind") == "mahimahi":
             yield value["file"]
@@ -278,7 +278,7 @@ def _traces(value: Any) -> Iterator[str]:
 
 
 def with_files_of(value: Any, folder: Path) -> Any:
-    """Names of files that a scenario reads, relative to its own folder."""
+    """Return plain values in which names of files are relative to the scenario's own folder."""
     if isinstance(value, list):
         return [with_files_of(entry, folder) for entry in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Answers of a study's functions: of the kind that was asked for, or one line that names the function."""
+"""Checks return values of a study's functions: they have the expected type, or one line names the function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["checked", "every", "of", "one"]
 
 @contextmanager
 def of(function: Any) -> Iterator[None]:
-    """Context that reports as one line what a function of a user's study raises, or what cannot be done with its
-    answer; errors of our own studies keep their traceback.
+    """Context manager that reports in one line what a function of a user's study raises, or an unusable return value;
+    errors of our own studies keep their traceback.
 
     Parameters
     ----------
     function
-        Of a study, or what holds one.
+        Function of a study, or an object that wraps one.
     """
     try:
         yield
@@ -38,12 +38,12 @@ def of(function: Any) -> Iterator[None]:
 
 
 def one(function: Any, found: Any, kind: Any, allowed: str) -> Any:
-    """An answer, if it is of the kind.
+    """Return a return value if it has the expected type.
 
     Raises
     ------
     InputError
-        If it is not.
+        If it has another type.
     """
     if isinstance(found, kind):
         return found
@@ -52,7 +52,7 @@ def one(function: Any, found: Any, kind: Any, allowed: str) -> Any:
 
 
 def checked(function: Any, check: Callable[[], None]) -> None:
-    """A check of an answer, whose line then begins with the function."""
+    """Check a return value; the error line begins with the function's name."""
     try:
         check()
     except InputError as error:
@@ -60,7 +60,7 @@ def checked(function: Any, check: Callable[[], None]) -> None:
 
 
 def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]:
-    """Answers of several, each checked as `one` checks it."""
+    """Check each of several return values as `one` does."""
     if isinstance(found, str | bytes):
         one(function, found, (), allowed)
     with of(function):
@@ -69,7 +69,7 @@ def every(function: Any, found: Any, kind: Any, allowed: str) -> tuple[Any, ...]
 
 
 def _inner(function: Any) -> Any:
-    """The function of the study, in what our own classes hold it in."""
+    """Return the study's function inside our own wrapper classes."""
     for _ in range(10):
         held = function.func if isinstance(function, partial) else getattr(function, "of", None)
         if not callable(held):
@@ -79,7 +79,7 @@ def _inner(function: Any) -> Any:
 
 
 def _place(function: Any, error: BaseException | None = None) -> str:
-    """File and name of a function; or the line of the study in which an error came up."""
+    """Return file and name of a function, or the line of the study in which an error was raised."""
     code = getattr(function, "__code__", None)
     file = getattr(code, "co_filename", "study")
     step = error.__traceback__ if error is not None else None

@@ -1,6 +1,8 @@
-"""A study as an artefact that another person can run: one command, the versions, and what is expected to come out.
+"""Writes a study as an artefact that another person can run: one command, the versions, and the expected results.
 
-A study that is a folder goes along as a whole, for no package brings it.
+A study that is a folder is copied whole, because no package contains it. The parts are those of ACM's artefact review
+(Artifact Review and Badging, version 1.1): documented, consistent, complete, exercisable, and with reproducible
+results.
 
 The parts are those that ACM's artefact review asks for (Artifact Review and Badging, version 1.1): documented, consistent, complete,
 exercisable, and results that can be reproduced.
@@ -29,10 +31,10 @@ WRITTEN = ("README.md", "claims.md", EXPECTED, "plan.json", "reproduce.sh", "req
 """Files of an artefact, beside the folder of the study if it has one."""
 
 LARGEST = 64 * 2**20
-"""Bytes of a study's folder: reports and stores are kept elsewhere."""
+"""Largest size in bytes of a study's folder: reports and stores are kept elsewhere."""
 
 WHEELS = "wheels"
-"""Folder of the wheel that goes along, if one was named."""
+"""Folder of the included wheel."""
 
 NEEDED = ("ackclock", "numpy", "polars", "scipy", "matplotlib")
 """Packages whose versions the numbers, tables and figures may depend on."""
@@ -44,11 +46,11 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
     Parameters
     ----------
     study
-        One with a record, for what is not recorded cannot be expected.
+        Study with a record, which gives the expected results.
     folder
         Created if absent; an earlier artefact in it is replaced.
     wheel
-        The package as it is installed, to go along; None: its users get it elsewhere.
+        Wheel of the installed package to include; None: users get the package elsewhere.
 
     Returns
     -------
@@ -92,23 +94,23 @@ def write(study: Study, folder: Path, *, wheel: Path | None = None) -> Path:
 
 
 def called(study: Study) -> str:
-    """The folder of the study within the artefact; the name of a study of the package."""
+    """Return the study's folder within the artefact, or the name of a study of the package."""
     return study.name if study.source is None else study.source.resolve().name
 
 
 def asked(study: Study) -> str:
-    """Name by which a command in the artefact's folder calls the study."""
+    """Return the name by which a command in the artefact's folder selects the study."""
     return study.name if study.source is None else f"./{called(study)}"
 
 
 def files(study: Study, artefact: Path) -> Iterator[tuple[Path, bytes]]:
-    """Files of the study's own folder, without hidden files and what Python made of it; nothing of a study of the
+    """Return the files of the study's own folder, without hidden files and Python's caches; nothing for a study of the
     package.
 
     Raises
     ------
     InputError
-        If it is too much, or cannot be read.
+        If they are too large, or cannot be read.
     """
     if study.source is None:
         return
@@ -204,14 +206,14 @@ exit "$status"
 
 
 def claims(study: Study) -> str:
-    """Every sentence of the publications with its verdict."""
+    """Return every sentence of the publications with its verdict."""
     records = tuple(study.recorded(scale) for scale in SCALES)
     head = "Verdicts at scale quick, and after a slash those at scale paper where they differ.\n\n"
     return f"# Claims of {study.name}\n\n{head}{sentence.table(study.sentences, study.claims, records)}\n"
 
 
 def readme(study: Study, plan: str) -> str:
-    """Text that a reviewer reads first."""
+    """Return the text that a reviewer reads first."""
     cited = "".join(f"- {p.authors}: {p.title}. {p.where}\n" for p in study.publications)
     pinned = ", ".join(f"{name} {found}" for name, found in versions())
     taken = ", ".join(f"{scale}: {study.recorded(scale).told}" for scale in SCALES if study.recorded(scale))

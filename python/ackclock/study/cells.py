@@ -1,4 +1,4 @@
-"""An experiment as cells: scenarios under many seeds, each with the values that name it and what is kept of its runs."""
+"""Experiments as cells: scenarios under many seeds, each with identifying values and the data kept of its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ackclock.study.plan import Plan, first_seed
 from ackclock.study.study import Data
 
 Reduce = Callable[[Batch], pl.DataFrame]
-"""From the runs of a cell to rows; a row of a single run has its `seed`."""
+"""Function from a cell's runs to rows; a row of a single run has its `seed`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ class Cell:
     Parameters
     ----------
     scenario
-        What is run.
+        Scenario to run.
     keys
         Columns that name the cell.
     stream
@@ -33,11 +33,11 @@ class Cell:
     seeds
         Number of runs.
     needs
-        Table of the runs -> columns that are read; nothing else is kept in a store, and nothing else is there for `keep`.
+        Table of the runs -> columns that are read; a store keeps nothing else, and `keep` sees nothing else.
     keep
-        Table of the experiment -> what makes its rows; None: the needed tables as they are.
+        Table of the experiment -> function that makes its rows; None: the needed tables unchanged.
     network
-        Who plays the network where the real kernel is the backend.
+        Network implementation on the kernel backend.
     """
 
     scenario: Scenario
@@ -53,7 +53,7 @@ class Cell:
         return first_seed(plan.salt + self.stream)
 
     def tables(self, batch: Batch) -> dict[str, pl.DataFrame]:
-        """Tables that are kept of the cell's runs."""
+        """Tables kept of the cell's runs."""
         if self.keep is None:
             return {name: getattr(batch, name).select("seed", *columns) for name, columns in self.needs.items()}
         return {name: reduce(batch) for name, reduce in self.keep.items()}
@@ -64,7 +64,7 @@ def _told(value: object) -> str:
 
 
 def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = False) -> Data:
-    """Make the runs of all cells, or find them in the plan's store, and join what is kept of them.
+    """Make the runs of all cells, or find them in the plan's store, and join the kept tables.
 
     The runs of one cell are in memory at a time. With a store, those of all cells are made first, so that many workers
     have something to do, and an experiment that was stopped goes on where it was.
@@ -72,13 +72,13 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
     Parameters
     ----------
     name
-        Of the experiment.
+        Name of the experiment.
     cells
-        What to run.
+        Cells to run.
     plan
         Threads, store, progress.
     numbered
-        Runs are told apart by a column `run` (0, 1, ...) instead of `seed`: so those of different streams can be paired.
+        Identify runs by a column `run` (0, 1, ...) instead of `seed`, so that runs of different streams can be paired.
 
     Returns
     -------
@@ -120,5 +120,5 @@ def collect(name: str, cells: Sequence[Cell], plan: Plan, *, numbered: bool = Fa
 
 
 def _join(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Cells without rows may not know the types of their columns."""
+    """Join cells; those without rows may not know the types of their columns."""
     return pl.concat([part for part in parts if part.height] or parts[:1])

@@ -1,4 +1,4 @@
-"""Verdicts that differ from those of an earlier version, each with a sentence why."""
+"""Verdicts that differ from an earlier version's, each with a reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ackclock.study.record import Record
 
 
 def told(claim: Claim, records: tuple[Record, ...]) -> str:
-    """Verdicts of a claim at all scales: "fails", "holds / undecided, how much fails"; empty if nothing is recorded."""
+    """Return the verdicts of a claim at all scales: "fails", "holds / undecided, how much fails"; empty if nothing is
+    recorded.
+    """
     halves = {half: [str(r.verdicts(claim.id).get(half) or "") for r in records] for half in (DIRECTION, MAGNITUDE)}
     if claim.not_comparable:
         halves = {DIRECTION: ["not comparable"], MAGNITUDE: [""]}
@@ -24,12 +26,12 @@ def told(claim: Claim, records: tuple[Record, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Before:
-    """The verdicts of an earlier version, and why some are others now.
+    """Verdicts of an earlier version, and reasons for later changes.
 
     Parameters
     ----------
     commit
-        Of that version.
+        Commit of that version.
     verdicts
         A line "claim | verdicts" for each claim, at quick scale, and after a slash at paper scale where they differ.
     why
@@ -46,7 +48,7 @@ class Before:
         return {name.strip(): rest.strip() for name, _, rest in pairs}
 
     def rows(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> Iterator[tuple[str, str, str, str]]:
-        """Claim, verdicts before, verdicts now, and why; an empty sentence where one is missing."""
+        """Return claim, former verdicts, current verdicts and reason; a missing reason is empty."""
         before, why = self._read(self.verdicts), self._read(self.why)
         for claim in claims:
             was, now = before.get(claim.id, "not asked"), told(claim, records)
@@ -54,11 +56,11 @@ class Before:
                 yield claim.id, was, now, why.get(claim.id, "")
 
     def missing(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> tuple[set[str], set[str]]:
-        """Claims that changed without a sentence, and those with a sentence that did not change."""
+        """Return claims that changed without a sentence, and claims with a sentence that did not change."""
         changed = {name: reason for name, _, _, reason in self.rows(claims, records)}
         return {name for name, reason in changed.items() if not reason}, set(self._read(self.why)) - set(changed)
 
     def table(self, claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
-        """As a Markdown table."""
+        """Return a Markdown table."""
         lines = ["| claim | was | is | why |", "| --- | --- | --- | --- |"]
         return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in self.rows(claims, records)])

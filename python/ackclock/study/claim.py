@@ -1,4 +1,4 @@
-"""A claim: one sentence of a publication as two tests: what it states, and how large the effect is.
+"""A claim: one sentence of a publication as two tests, for what it states and for the size of the effect.
 
 Only the first, the *direction* that the publication states, counts as reproduced. The *magnitude* is a number that the
 publication prints or that we added, and has a verdict of its own.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ackclock.study.reading import Reading
 
 Tables: TypeAlias = "Mapping[str, pl.DataFrame]"
-"""Tables that the experiments of a study hand to its claims and figures, by name."""
+"""Tables of the experiments by name, as claims and figures get them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """Question of a criterion to numbers that do not know it: every number that `of` finds lies in `bound`.
+    """Criterion for values that do not know their bound: every value that `of` computes has to lie in `bound`.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class Asked:
     of: Callable[[Tables], Sequence[Quantity]] = field(repr=False)
 
     def __call__(self, tables: Tables) -> Sequence[Evidence]:
-        """The numbers as evidence."""
+        """Return the values as evidence."""
         return [quantity.asked(self.bound) for quantity in self.of(tables)]
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The bound of a criterion where the claim is declared, and the measure that it is handed to.
+    """Bound of a criterion declared with the claim, which the measure receives.
 
     Parameters
     ----------
@@ -61,17 +61,17 @@ class Stated:
     of: Callable[[Tables, Bound], Sequence[Evidence]] = field(repr=False)
 
     def __call__(self, tables: Tables) -> Sequence[Evidence]:
-        """The evidence."""
+        """Return the evidence."""
         return self.of(tables, self.bound)
 
 
 BoundBy = Literal["stated", "printed", "ours"]
-"""Where a bound comes from: the sentence itself says it ("more than"), the publication prints the number, or we added it."""
+"""Origin of a bound: the sentence itself ("more than"), a number in the publication, or our addition."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criterion:
-    """The condition for one half of a claim.
+    """Condition for one half of a claim.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Criterion:
     over: Literal["each", "general", "turns"] = "each"
 
     def judge(self, tables: Tables, looks: int = 1) -> Judged:
-        """Measure and decide; `looks` as for `Evidence.judge`."""
+        """Measure and decide; for `looks` see `Evidence.judge`."""
         with answer.of(self.measure):
             evidence = answer.every(self.measure, self.measure(tables), Evidence, "ackclock.judge.Evidence, or several")
             for e in evidence:
@@ -129,7 +129,7 @@ TURNS = "turns"
 
 
 def _turned(verdict: Verdict) -> Verdict:
-    """The word on a cause: what its claim's criterion says without it, turned over."""
+    """Return the verdict on a cause: the verdict of its claim's criterion without the cause, reversed."""
     if verdict is Verdict.HOLDS:
         return Verdict.FAILS
     return Verdict.HOLDS if verdict in AGAINST else verdict
@@ -241,7 +241,7 @@ class Claim:
 
     @property
     def halves(self) -> Iterator[tuple[str, Criterion]]:
-        """Name and test of each half that there is, and of each cause."""
+        """Name and test of each half, and of each cause."""
         for name, criterion in ((DIRECTION, self.direction), (MAGNITUDE, self.magnitude)):
             if criterion is not None:
                 yield name, criterion
@@ -249,7 +249,7 @@ class Claim:
             yield cause.name, cause.criterion
 
     def judge(self, tables: Tables, looks: int = 1) -> Outcome:
-        """Measure and decide; `looks` as for `Evidence.judge`."""
+        """Measure and decide; for `looks` see `Evidence.judge`."""
         return Outcome(claim=self, halves={name: criterion.judge(tables, looks) for name, criterion in self.halves})
 
 
@@ -260,7 +260,7 @@ class Outcome:
     Parameters
     ----------
     halves
-        "direction" and "magnitude", those that the claim has, and its causes.
+        "direction" and "magnitude", if the claim has them, and its causes.
     """
 
     claim: Claim
@@ -268,19 +268,19 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict of the claim: that of its direction, for this alone counts as reproduced; of a bare number, its own."""
+        """Verdict of the claim: that of its direction, which alone counts as reproduced; for a bare number, its own."""
         if self.claim.not_comparable:
             return Verdict.NOT_COMPARABLE
         return self.main.verdict if self.main else Verdict.UNDECIDED
 
     @property
     def main(self) -> Judged | None:
-        """The half that the verdict of the claim is that of."""
+        """Half that gives the claim's verdict."""
         return self.halves.get(DIRECTION) or self.halves.get(MAGNITUDE)
 
     @property
     def beside(self) -> Judged | None:
-        """The magnitude, where there is a direction as well."""
+        """The magnitude, if there is a direction as well."""
         return self.halves.get(MAGNITUDE) if DIRECTION in self.halves else None
 
     @property

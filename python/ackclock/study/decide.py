@@ -1,7 +1,8 @@
-"""More runs for claims that are undecided, until they are decided or need more than there is time for.
+"""Makes more runs for undecided claims, until they are decided or need more than the available time.
 
-Looking again is paid for. The first look is that of the scale, at 95 %. The looks after it have an equal part of another 5 %, so that at a margin a claim
-holds, or fails, by mistake in at most 5 % of all cases, however many looks there are (Bonferroni's inequality; half of it is on either side).
+Repeated looks have a cost. The first look is that of the scale, at 95 %. The later looks share another 5 % equally, so
+that at a margin a claim holds, or fails, by mistake in at most 5 % of all cases, however many looks there are
+(Bonferroni's inequality; half of it is on either side).
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ class Decided:
     Parameters
     ----------
     claim
-        Which.
+        The claim.
     outcome
-        Of the last run, with the most seeds.
+        Outcome of the last run, which has the most seeds.
     times
-        How many times the runs of the scale that run had.
+        Runs of that run as a multiple of the scale's.
     needed
-        Times the runs of the scale that would decide it, as its interval now stands; infinite if the value lies on a limit or
-        has no interval.
+        Multiple of the scale's runs that would decide it, given its current interval; infinite if the value lies on a
+        limit or has no interval.
     scale
-        Of the runs.
+        Scale of the runs.
     """
 
     claim: Claim
@@ -45,14 +46,14 @@ class Decided:
 
     @property
     def asked(self) -> bool:
-        """False if the scale is too small for the question: each number that would decide it was left open."""
+        """False if the scale is too small for the question, so that every deciding number was left open."""
         half = self.outcome.main
         left = _open(half.evidence) if half else []
         return not left or any(e.seeds or not math.isnan(e.value) for e in left)
 
     @property
     def told(self) -> str:
-        """In a sentence."""
+        """Sentence that describes the outcome."""
         if self.outcome.verdict is not Verdict.UNDECIDED:
             return f"{self.claim.id}: {self.outcome.verdict}, with {self.times} times the runs of the scale"
         if not self.asked:
@@ -75,15 +76,15 @@ def decide(
     Parameters
     ----------
     study
-        Which.
+        Study with the claims.
     ids
-        Of claims; None: all.
+        Claims to decide; None: all.
     plan
         Scale, threads and store. With a store, no run is made twice.
     within_s
         Time for all rounds, seconds.
     clock
-        Tells the time, seconds.
+        Clock, seconds.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def decide(
     before: list[str] = []
     hopeless = {c.id: 0 for c in open_}
     while open_:
-        # a share may lie on its limit by chance, once
+        # a share may lie on its limit by chance once
         for c in open_:
             hopeless[c.id] = 0 if math.isfinite(results[c.id].needed) else hopeless[c.id] + 1
         hopeful = [c for c in open_ if results[c.id].asked and hopeless[c.id] < HOPELESS]
@@ -131,7 +132,9 @@ def decide(
 
 
 def needed(outcome: Outcome) -> float:
-    """How many times the present runs would decide the half that the verdict is that of; 1 if it is decided."""
+    """Return the multiple of the present runs that would decide the half with the claim's verdict; 1 if it is
+    decided.
+    """
     half = outcome.main
     if half is None or half.verdict is not Verdict.UNDECIDED:
         return 1.0
@@ -140,18 +143,20 @@ def needed(outcome: Outcome) -> float:
 
 
 def _open(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The numbers that leave a half undecided."""
+    """Return the numbers that leave a half undecided."""
     weighing = [e for e in evidence if e.weighs]
     return [e for e in weighing if e.judge(len(weighing)) is Verdict.UNDECIDED]
 
 
 def _times(e: Evidence, among: int) -> float:
-    """The half-width of an interval falls with the square root of the runs: it has to reach no further than the nearest limit."""
+    """Return the multiple of runs: the half-width of an interval falls with the square root of their number, and has to
+    shrink to the distance of the nearest limit.
+    """
     if e.interval is not None and 0 < e.seeds < ENOUGH and not all(map(math.isfinite, e.interval)):
         return ENOUGH / e.seeds
     if e.interval is None or not all(map(math.isfinite, (*e.interval, e.value))):
         return math.inf
-    # verdicts against a claim must hold beyond the correction for how many numbers it asks for
+    # verdicts against a claim must hold beyond the correction for the number of its values
     factor = wider(LOOKS * (among if e.bound.judge(e.value, e.value) in AGAINST else 1), e.seeds)
     low, high = (e.value + factor * (end - e.value) for end in e.interval)
     times = 1.0
@@ -163,16 +168,16 @@ def _times(e: Evidence, among: int) -> float:
 
 
 BEYOND = 1024
-"""Times the runs of a scale: where more would be needed, no number of them is told, for none can be made."""
+"""Multiple of a scale's runs above which no number is given, because it cannot be reached."""
 LOOKS = MOST_TIMES.bit_length() - 1
-"""Looks after the first: the runs are doubled so many times at most."""
+"""Looks after the first: the runs are doubled at most this many times."""
 HOPELESS = 2
-"""A number that lies on a limit in so many rounds, one after another, is expected to stay there."""
+"""Successive rounds after which a value on a limit is expected to stay there."""
 ENOUGH = 6
-"""Runs from which on a median has an interval that needs no distribution (`least_for_quantile`)."""
+"""Runs from which on a median has a distribution-free interval (`least_for_quantile`)."""
 
 
 def limits(bound: Bound) -> list[float]:
-    """Where one verdict ends and another begins."""
+    """Return the limits between verdicts."""
     ends = [x for x in (bound.low, bound.high) if math.isfinite(x)]
     return sorted({x + s * bound.margin for x in ends for s in (-1, 1)})

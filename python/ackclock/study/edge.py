@@ -1,4 +1,4 @@
-"""A constant that a study adopted where its publication leaves it open, as data."""
+"""A constant that a study chose because its publication leaves it open, as data."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """A constant and its neighbours.
+    """Constant and its neighbours.
 
     Parameters
     ----------
     name
-        In words.
+        Description of the constant.
     constant
         Module of the study and name: "path.QUEUE".
     neighbours
-        Values that it is given instead, one after another; two or more.
+        Alternative values, tried one after another; two or more.
     experiments
-        Names of those that it touches: only these are run again.
+        Names of the experiments that depend on it: only these are run again.
     why
-        What the publication says of it, or that it says nothing.
+        What the publication says about it, if anything.
     """
 
     name: str

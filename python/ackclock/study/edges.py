@@ -1,7 +1,9 @@
-"""Which verdicts turn when a constant that a study adopted has the value of a neighbour: each varied alone, with the same seeds.
+"""Finds the verdicts that change when a constant chosen by a study has a neighbouring value: each varied alone, with
+the same seeds.
 
-`ackclock study edges NAME` runs the experiments that a constant touches again, and keeps what turned in `edges.json` beside the record. A verdict turns if its word
-is another one and the number that settles it has moved: the difference of the two, run by run where both know their runs, leaves zero out.
+`ackclock study edges NAME` repeats the experiments that depend on a constant, and keeps changed verdicts in
+`edges.json` beside the record. A verdict changes if its word differs and the deciding number has moved: the difference
+of the two numbers, run by run if both know their runs, excludes zero.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ FILE = "edges.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turned:
-    """A verdict that a neighbour of a constant turns."""
+    """Verdict that changes with a neighbour of a constant."""
 
     edge: str
     constant: str
@@ -49,7 +51,7 @@ class Turned:
 
 @contextmanager
 def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
-    """The study's modules with another value of a constant, wherever they have it by this name; yields the adopted one.
+    """Give a constant another value in all modules of the study that hold it under this name; yields the adopted value.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def changed(study: Study, edge: Edge, value: Any) -> Iterator[Any]:
 
 
 def type_package(study: Study) -> str:
-    """The package of a study's modules."""
+    """Return the package of a study's modules."""
     return study.experiments[0].run.__module__.rpartition(".")[0]
 
 
@@ -88,11 +90,11 @@ def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[
     Parameters
     ----------
     study
-        Which.
+        Study to vary.
     plan
         Scale and threads; the seeds are the same for each value.
     edges
-        Those to vary; None: all.
+        Constants to vary; None: all.
     """
     from ackclock.study.study import carry_out
 
@@ -126,12 +128,12 @@ def vary(study: Study, plan: Plan, edges: Sequence[Edge] | None = None) -> list[
 
 
 def _needed(study: Study, touched: set[str]) -> set[str]:
-    """The experiments that are touched, and all others: a claim may read several."""
+    """Return the experiments that depend on the constant, and the others that their claims read."""
     return {e.name for e in study.experiments} if touched else set()
 
 
 def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterator[tuple[tuple[str, str], Judged]]:
-    """Halves that read an experiment of these, judged."""
+    """Judge the halves that read one of these experiments."""
     from ackclock.study.reading import Read
 
     for claim in study.claims:
@@ -145,7 +147,7 @@ def _judged(study: Study, tables: Tables, experiments: Sequence[str]) -> Iterato
 
 
 def turns(first: Judged, second: Judged) -> bool:
-    """Whether a word is another one, and its number has moved by more than chance."""
+    """Return whether the verdict differs and its number has moved by more than chance."""
     if first.verdict is second.verdict:
         return False
     a, b = first.decisive, second.decisive
@@ -162,8 +164,8 @@ def _moved(a: Evidence | None, b: Evidence | None) -> float:
 
 
 def _half_width(a: Evidence, b: Evidence) -> float:
-    """Half of the width of the 95 % interval of the difference: run by run if both know as many runs of the same
-    streams.
+    """Return half of the width of the 95 % interval of the difference: run by run if both know equally many runs of the
+    same streams.
     """
     one, other = (e.estimate.parts if e.estimate is not None else {} for e in (a, b))
     if one and one.keys() == other.keys() and all(one[k].size == other[k].size for k in one):
@@ -173,7 +175,7 @@ def _half_width(a: Evidence, b: Evidence) -> float:
 
 
 def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, date: str) -> Path | None:
-    """Keep what turned beside the study's record; None if it keeps none."""
+    """Keep the changed verdicts beside the study's record; None if it has none."""
     if study.record is None:
         return None
     path = study.record.with_name(FILE)
@@ -190,7 +192,7 @@ def write(study: Study, found: Sequence[Turned], *, scale: str, version: str, da
 
 
 def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
-    """Edges that are kept; None if there are none."""
+    """Return the kept edges; None if there are none."""
     path = None if study.record is None else study.record.with_name(FILE)
     if path is None or not path.exists():
         return None
@@ -200,7 +202,9 @@ def read(study: Study) -> tuple[Mapping[str, str], list[Turned]] | None:
 
 
 def section(study: Study) -> report.Section | None:
-    """The constants, and which verdicts turn with their neighbours; None if none were varied."""
+    """Return a section with the constants and the verdicts that change with their neighbours; None if none were
+    varied.
+    """
     kept = read(study)
     if kept is None:
         return None
@@ -230,6 +234,6 @@ def section(study: Study) -> report.Section | None:
 
 
 def words(turned: Sequence[Turned], claim: str) -> str:
-    """Neighbours that turn a claim, in a sentence; empty if there are none."""
+    """Return the neighbours that change a claim's verdict, as a sentence; empty if there are none."""
     own = [f"{one.edge} {one.neighbour}: {one.after}" for one in turned if one.claim == claim]
     return f"Turns with {', '.join(own)}." if own else ""

@@ -1,7 +1,8 @@
-"""Seeds that were never looked at before: a study run again with other ones, beside its record.
+"""Held-out seeds: a study run again with seeds that were never used before, compared with its record.
 
-`ackclock study run NAME --held-out TEXT` takes the seeds from a text that was fixed before, such as the first eight digits of the commit that last changed
-claims or measures, and that text with -1 and -2. What comes out is kept in `held_out.json` beside the record, and the report shows both words of each half.
+`ackclock study run NAME --held-out TEXT` takes the seeds from a text that was fixed before, such as the first eight
+digits of the commit that last changed claims or measures, and that text with -1 and -2. The results are kept in
+`held_out.json` beside the record, and the report shows both verdicts of each half.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FILE = "held_out.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Half:
-    """A half of a claim with its recorded word, and those of the other seeds."""
+    """Half of a claim with its recorded verdict, and those of the other seeds."""
 
     claim: str
     half: str
@@ -33,17 +34,17 @@ class Half:
 
     @property
     def kept(self) -> bool:
-        """Whether every set of seeds says the recorded word."""
+        """Whether every set of seeds gives the recorded verdict."""
         return all(word is self.recorded for word in self.others.values())
 
 
 def file(study: Study) -> Path | None:
-    """Where a study keeps what other seeds gave."""
+    """Return the file in which a study keeps the results of other seeds."""
     return None if study.record is None else study.record.with_name(FILE)
 
 
 def kept(study: Study, scale: str) -> dict[str, Record]:
-    """Records of other seeds at a scale, by the text that they are from."""
+    """Return the records of other seeds at a scale, by the text from which the seeds follow."""
     path = file(study)
     if path is None:
         return {}
@@ -51,7 +52,7 @@ def kept(study: Study, scale: str) -> dict[str, Record]:
 
 
 def halves(study: Study, scale: str, others: Mapping[str, Record] | None = None) -> Iterator[Half]:
-    """Every half that is recorded, with the words of the other seeds that have it."""
+    """Return every recorded half, with the verdicts of the other seeds that have it."""
     recorded, found = study.recorded(scale), kept(study, scale) if others is None else others
     for claim in recorded.claims:
         for half, word in recorded.verdicts(claim).items():
@@ -61,7 +62,7 @@ def halves(study: Study, scale: str, others: Mapping[str, Record] | None = None)
 
 
 def take(result: StudyResult, salt: str, *, version: str, date: str) -> Path | None:
-    """Keep what a run with other seeds gave; None if the study keeps no record."""
+    """Keep the results of a run with other seeds; None if the study keeps no record."""
     path = file(result.study)
     if path is not None:
         write(path, f"{result.scale} {salt}", result.outcomes, version=version, date=date)
@@ -69,7 +70,7 @@ def take(result: StudyResult, salt: str, *, version: str, date: str) -> Path | N
 
 
 def told(found: list[Half]) -> str:
-    """How many words stand, in a sentence."""
+    """Return a sentence with the number of confirmed verdicts."""
     same = [
         sum(h.others[salt] is h.recorded for h in found) for salt in dict.fromkeys(s for h in found for s in h.others)
     ]
@@ -77,7 +78,7 @@ def told(found: list[Half]) -> str:
 
 
 def section(study: Study, scale: str) -> report.Section | None:
-    """The recorded word of each half and those of other seeds; None if none were run."""
+    """Return a section with the recorded verdict of each half and those of other seeds; None if none were run."""
     found = list(halves(study, scale))
     if not found:
         return None

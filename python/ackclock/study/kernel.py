@@ -1,4 +1,6 @@
-"""The part of a study that the real kernel can carry out: the same cells on both backends, claims side by side."""
+"""The part of a study that the real kernel can run: the same cells on both backends, and the claims' verdicts side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ NAMES = {"linux": "kernel", "sim": "simulator"}
 """Backends, in the words of a report."""
 
 _KINDS = ("head", "text", "", "", "text", "")
-"""Cells of the table that has both backends side by side."""
+"""Kinds of cells of the table with both backends."""
 
 SHARES = {"linux": 0.95, "sim": 0.05}
 """Shares of the time that the backends take."""
@@ -35,24 +37,24 @@ SHARES = {"linux": 0.95, "sim": 0.05}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelPart:
-    """Part of a study that the kernel can carry out.
+    """Part of a study that the kernel can run.
 
     Parameters
     ----------
     summary
-        What differs from the study: hosts, lengths, cells.
+        Differences from the study: hosts, lengths, cells.
     experiments
-        Run on each backend; their tables are those that the claims read.
+        Experiments run on each backend, whose tables the claims read.
     claims
-        Asked of both backends.
+        Claims judged on both backends.
     left_out
-        Claims of the study that are not asked -> why they cannot be compared here.
+        Claims of the study that are not judged -> reason why they cannot be compared here.
     sections
-        Further parts of the report, made of the tables of each backend.
+        Further parts of the report, made from each backend's tables.
     scenarios
-        As written, by name, for the report.
+        Scenarios as written, by name, for the report.
     record
-        File of what an earlier run found, which the report of the study shows; None: nothing is recorded.
+        File with an earlier run's results, which the study's report shows; None: nothing is recorded.
     """
 
     summary: str
@@ -71,11 +73,11 @@ class KernelPart:
         Parameters
         ----------
         study
-            Whose part it is.
+            Study to which the part belongs.
         seeds
             Seeds of each cell, instead of those chosen for this scale.
         jobs
-            Threads; kernels at a time, at most one per CPU.
+            Threads, and parallel kernels, at most one per CPU.
         progress
             Called with a text and the share done.
         """
@@ -106,12 +108,12 @@ class KernelPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelResult:
-    """The kernel's part of a study, finished.
+    """Finished result of a study's kernel part.
 
     Parameters
     ----------
     outcomes, tables
-        By backend.
+        Outcomes and tables by backend.
     """
 
     study: Study
@@ -125,12 +127,12 @@ class KernelResult:
 
     @property
     def command(self) -> str:
-        """Command that gives this result again."""
+        """Command that reproduces this result."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         return f"ackclock study run {self.study.name} --backend linux{seeds}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Return plain values, as `--json` prints them."""
         claims = []
         for i, claim in enumerate(self.part.claims):
             verdicts = {
@@ -148,7 +150,7 @@ class KernelResult:
         }
 
     def _recorded(self, claim: Claim) -> str:
-        """Verdict of the whole study at paper scale."""
+        """Return the verdict of the whole study at paper scale."""
         return self.study.recorded("paper").verdict(claim.id) or ""
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -166,7 +168,7 @@ class KernelResult:
         return rows
 
     def claims_table(self) -> RenderableType:
-        """Claims as a table for the terminal."""
+        """Return the claims as a table for the terminal."""
         from rich.table import Table
 
         table = Table(title=f"{self.study.name}, on both backends", title_justify="left", row_styles=["", "dim"])
@@ -186,7 +188,7 @@ class KernelResult:
         return table
 
     def to_record(self) -> KernelRecord:
-        """The tables that the report of the whole study shows."""
+        """Return the tables that the report of the whole study shows."""
         from ackclock import linux
 
         own = [b for s in self.part.sections(self.tables) for b in s.blocks if isinstance(b, report.Table)]

@@ -1,8 +1,8 @@
-"""Record of the kernel's part of a study, as the tables of a report: of this run, or of an earlier one, from a file
-beside the study.
+"""Record of a study's kernel part as tables of a report: of this run, or of an earlier one from a file beside the
+study.
 
-`ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version and date. With
-`--backend both` the report shows what the kernel did in the same run.
+`ackclock study run NAME --backend linux --record` writes the file, and the report of the study shows it with version
+and date. With `--backend both` the report shows the kernel's results of the same run.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ackclock.study.record import LARGEST, as_written
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelRecord:
-    """The tables of the kernel's part.
+    """Tables of the kernel part.
 
     Parameters
     ----------
     kernel
-        Its release.
+        Release of the kernel.
     runs
-        On both backends.
+        Number of runs on both backends.
     command
-        What makes them again.
+        Command that reproduces them.
     tables
         Claims on both backends side by side, then those of the part's own sections.
     taken
@@ -44,7 +44,7 @@ class KernelRecord:
     taken: Mapping[str, str]
 
     def section(self) -> report.Section:
-        """For the report of the whole study."""
+        """Return the section for the report of the whole study."""
         when = (
             f"Recorded {self.taken['date']} with ackclock {self.taken['version']}, not by this run"
             if self.taken
@@ -58,7 +58,7 @@ class KernelRecord:
 
 
 def read(path: Path | None) -> KernelRecord | None:
-    """Record in the file, if there is one."""
+    """Return the record in the file, if there is one."""
     if path is None or not path.exists():
         return None
     with as_written(path):
@@ -80,7 +80,7 @@ def _of(found: Any) -> KernelRecord:
 
 
 def write(path: Path, record: KernelRecord, *, version: str, date: str) -> None:
-    """Record it in place of the last one.
+    """Write the record in place of the last one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Text whose numbers come from the evidence: notes of claims, passages of documents.
+"""Text whose numbers come from the evidence: notes of claims, and passages of documents.
 
 A template names a number as `{key}`, the `key` of a piece of evidence of the same claim, or `{P5.key}`, one of another claim:
 
@@ -21,21 +21,21 @@ from ackclock.errors import InputError
 from ackclock.judge.bound import interval, number
 
 Lookup = Callable[[str, str], "Quoted"]
-"""(claim and key, scale or "") -> the number."""
+"""(claim and key, scale or "") -> number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quoted:
-    """A number that a text quotes.
+    """Number that a text quotes.
 
     Parameters
     ----------
     value, low, high
         Value and 95 % interval; None for exact values.
     unit
-        Of all three.
+        Unit of all three.
     taken
-        Where it is from, if it is not of the run that is described.
+        Origin, if it is not the described run.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Quoted:
     taken: str = ""
 
     def text(self, form: str) -> str:
-        """Write it in one of the forms of a template: "", "i" or "n"."""
+        """Format it in one of the forms of a template: "", "i" or "n"."""
         if form == "n":
             return number(self.value)
         told = number(self.value, self.unit)
@@ -62,7 +62,7 @@ def fill(template: str, lookup: Lookup) -> str:
     Raises
     ------
     InputError
-        If it names a number that there is not.
+        If it names an unknown number.
     """
     made = []
     for literal, name, form, _ in Formatter().parse(template):
@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"(?<![\w.§])[-−]?\d+(?:[.,]\d+)*(?!\w)")
 
 
 def typed_in(template: str, setting: str) -> list[str]:
-    """Numbers that a template has of its own, except those that occur in `setting`: names, cells and bounds."""
+    """Return literal numbers of a template, except those that occur in `setting`: names, cells and bounds."""
     own = "".join(literal for literal, *_ in Formatter().parse(template))
     known = set(_NUMBER.findall(setting))
     return [text for text in _NUMBER.findall(own) if text not in known]

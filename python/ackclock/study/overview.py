@@ -19,12 +19,12 @@ _VERDICTS = tuple(Verdict)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """Entry of the page for one study; its tables need not be kept for it.
+    """Entry of the page for one study, without the study's tables.
 
     Parameters
     ----------
     name, title, summary
-        Of the study.
+        Name, title and summary of the study.
     headline
         One sentence and one figure to begin with.
     rows, outcomes
@@ -32,9 +32,9 @@ class Entry:
     unexpected, drifted
         Verdicts that differ from those recorded; values that left their recorded interval.
     runs, wall_s, digest
-        How much was run, for how long, and what it came to.
+        Number of runs, duration and digest.
     problem
-        Why the study could not be run, if it could not.
+        Reason why the study could not be run; empty if it could.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Entry:
 
     @classmethod
     def of(cls, result: StudyResult) -> Entry:
-        """The entry of a finished study."""
+        """Return the entry of a finished study."""
         return cls(
             name=result.study.name,
             title=result.study.title,
@@ -68,12 +68,12 @@ class Entry:
         )
 
     def count(self, verdict: Verdict) -> int:
-        """Claims with this verdict."""
+        """Return the number of claims with this verdict."""
         return sum(o.verdict is verdict for o in self.outcomes)
 
 
 def page(entries: Sequence[Entry], *, scale: str, command: str) -> report.Page:
-    """The page as a value."""
+    """Return the page as a value."""
     ran = [e for e in entries if not e.problem]
     total = {verdict: sum(e.count(verdict) for e in ran) for verdict in _VERDICTS}
     told = ", ".join(f"{n} {verdict}" for verdict, n in total.items() if n)
@@ -131,7 +131,7 @@ def _link(e: Entry) -> str:
 
 
 def _opening(e: Entry) -> report.Section:
-    """Opening of a study for a layman."""
+    """Return the opening of a study for readers without background."""
     if e.problem:
         return report.Section(title=e.name, blocks=(report.Prose(html=f"<p>Not run: {escape(e.problem)}</p>"),))
     if e.headline is None:

@@ -1,4 +1,4 @@
-"""How large a study is run: scale, seeds, threads, and where progress goes."""
+"""Size of a study's run: scale, seeds, threads, and the receiver of progress."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from ackclock.sweep import Executor, Store
 
 Progress = Callable[[str, float], None]
-"""Told what is being done, and the share of the work done so far (0 to 1)."""
+"""Function called with the current activity and the share of the work done so far (0 to 1)."""
 
 SCALES = ("quick", "paper")
 
 KERNEL = "kernel"
-"""Scale of the part of a study that the real kernel carries out, too."""
+"""Scale of a study's kernel part."""
 
 BACKENDS = ("linux", "sim")
-"""Who carries out the runs: the real kernel, or the simulator."""
+"""Backends: the real kernel, and the simulator."""
 
 MOST_SEEDS = 500
 """Largest number of seeds of each cell: a study keeps the tables of all of them, and 500 populations take 3 GiB."""
@@ -40,7 +40,7 @@ MOST_TIMES = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The size of one run of a study, handed to every experiment.
+    """Size of one run of a study, handed to every experiment.
 
     Parameters
     ----------
@@ -52,20 +52,20 @@ class Plan:
     jobs
         Threads.
     progress
-        Called now and then.
+        Called with progress.
     store
-        Where runs are kept and found again; None: nowhere.
+        Store of the runs; None: none.
     executor
-        Who makes the runs that go into the store; None: threads.
+        Executor of the runs that go into the store; None: threads.
     name
-        Of the study; its runs in the store belong to the sweep of this name.
+        Name of the study; its runs in the store belong to the sweep of this name.
     backend
-        "sim", or "linux": the real kernel, whose runs no store keeps. Each cell says who plays its network; by
-        default the simulator's links, so that both meet the same losses.
+        "sim", or "linux": the real kernel, whose runs no store keeps. Each cell selects its network; by default the
+        simulator's links, so that both backends meet the same losses.
     reading
-        Of what the publication leaves open: name -> option (`Reading.of`); empty in the main reading.
+        Name of an open question -> option (`Reading.of`); empty in the main reading.
     times
-        How many times the seeds of the scale each cell has.
+        Multiple of the scale's seeds that each cell has.
     salt
         Hash of a registered plan, from which the seeds follow; empty: the seeds of every other run of the study.
     """
@@ -93,7 +93,9 @@ class Plan:
             raise InputError(f"jobs is {self.jobs}; at least 1 is needed")
 
     def count(self, *, quick: int, paper: int, readings: int | None = None) -> int:
-        """Number of seeds for a cell: the user's, or that of the scale; `readings`, if given, in readings other than the main one."""
+        """Return the number of seeds for a cell: the user's, or that of the scale; `readings`, if given, in readings
+        other than the main one.
+        """
         if self.seeds is not None:
             return self.seeds
         if self.reading and readings is not None:
@@ -102,16 +104,16 @@ class Plan:
         return max(own, min(self.times * own, MOST_SEEDS))
 
     def more(self, times: int) -> Plan | None:
-        """Plan with `times` times the seeds; None if that is more than can be kept in memory."""
+        """Return a plan with `times` times the seeds; None if that is more than memory can hold."""
         return None if times > MOST_TIMES or self.seeds is not None else replace(self, times=times)
 
     def report(self, text: str, done: float) -> None:
-        """Tell the listener, if there is one."""
+        """Report progress, if there is a listener."""
         if self.progress is not None:
             self.progress(text, min(max(done, 0.0), 1.0))
 
     def part(self, start: float, stop: float, name: str) -> Plan:
-        """Plan for a part of the work: its progress from 0 to 1 becomes `start` to `stop` of the whole."""
+        """Return the plan of a part of the work, whose progress from 0 to 1 becomes `start` to `stop` of the whole."""
         outer = self.progress
         if outer is None:
             return self
@@ -122,14 +124,14 @@ class Plan:
         return replace(self, progress=progress)
 
     def batch(self, scenario: Scenario, seeds: Sequence[int], *, tables: Sequence[str] | None = None) -> Batch:
-        """Run one scenario once per seed: as `ackclock.run_batch`, but runs that the store holds are not made again.
+        """Run one scenario once per seed, as `ackclock.run_batch` does, without repeating runs that the store holds.
 
         Parameters
         ----------
         scenario, seeds
-            What to run.
+            Scenario and seeds to run.
         tables
-            Those that are needed, such as ("flows", "links"); None: all, which takes the more room.
+            Tables that are needed, such as ("flows", "links"); None: all, which takes more memory.
 
         Raises
         ------
@@ -142,5 +144,5 @@ class Plan:
 
     @property
     def shift(self) -> int:
-        """Number that a registered plan adds to seeds that are plain numbers."""
+        """Offset that a registered plan adds to seeds that are plain numbers."""
         return first_seed(self.salt) if self.salt else 0

@@ -37,7 +37,7 @@ PROGRAM, RECORD = "study.py", "recorded.json"
 
 
 def load(folder: Path) -> Study:
-    """The study in a folder.
+    """Load the study in a folder.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def load(folder: Path) -> Study:
 
 
 def _function(program: Any, name: str) -> Callable[..., Any] | None:
-    """A function of the program, or none."""
+    """Return a function of the program, or None."""
     made = getattr(program, name, None)
     if made is not None and not callable(made):
         raise InputError(f"{program.__file__}: {name}: found {type(made).__name__}; allowed: a function")
@@ -128,7 +128,7 @@ def _program(folder: Path) -> Any:
     try:
         with _wall.doing(f"importing {file}"):
             spec.loader.exec_module(module)
-    except BaseException as error:  # sys.exit at the end of a program, too
+    except BaseException as error:  # also for a sys.exit at the end of a program
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -145,14 +145,14 @@ def new(name: str, folder: Path) -> Path:
     Parameters
     ----------
     name
-        A word of small letters, digits and hyphens.
+        Word of lower-case letters, digits and hyphens.
     folder
-        In which the study's folder, of this name, is made.
+        Parent of the study's new folder, which gets this name.
 
     Raises
     ------
     InputError
-        If the name is no such word, the folder exists already, or it cannot be written.
+        If the name is invalid, the folder exists already, or it cannot be written.
     """
     from ackclock._files import OWN, staged
 

@@ -1,8 +1,8 @@
-"""A population of paths: properties drawn from declared distributions, the share of paths on which a sentence holds, and the
-properties that tell the one kind of path from the other.
+"""A population of paths: properties drawn from declared distributions, the share of paths on which a sentence holds,
+and the properties that distinguish these paths from the others.
 
-A cell answers for one path. Whether a sentence holds may hang on a queue of nine packets or of ten; over a population the answer
-is a share, and the report says on which paths it is what.
+A cell describes one path. Whether a sentence holds may depend on a queue of nine packets or ten; over a population the
+answer is a share, and the report says on which paths the sentence holds.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ GROUPS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """A property of a path and how it is distributed.
+    """Property of a path and its distribution.
 
     Parameters
     ----------
     name
-        As a column, and in text.
+        Name as a column, and in text.
     unit
-        Of its values.
+        Unit of its values.
     kind
         "lognormal" (`a` the median, `b` the standard deviation of the logarithm), "log-uniform" (from `a` to `b`), "exponential"
         (`a` the mean), "uniform" (from `a` to `b`).
     a, b
         Parameters of the distribution.
     source
-        Where it is from, and which part of it is ours.
+        Origin of the distribution, and our additions to it.
     least, most
-        Values beyond are moved to these.
+        Bounds to which values beyond them are moved.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Drawn:
         return f"{self.name} {self.kind}, {shape} ({self.source})"
 
     def at(self, u: float) -> float:
-        """The value below which the share `u` of the paths lies."""
+        """Return the value below which the share `u` of the paths lies."""
         from scipy.special import ndtri
 
         if self.kind == "lognormal":
@@ -83,7 +83,7 @@ class Drawn:
 
 
 def draw(properties: Sequence[Drawn], count: int, seed: int) -> list[dict[str, float]]:
-    """The first `count` paths of a population; a longer list begins with the shorter one.
+    """Return the first `count` paths of a population; a longer list begins with the shorter one.
 
     Notes
     -----
@@ -114,7 +114,9 @@ def _radical_inverse(i: int, base: int) -> float:
 
 
 def share(holds: Array) -> Estimate:
-    """Share of the paths on which something is so, percent, with Wilson's interval; paths for which it is not known (NaN) are left out."""
+    """Return the share of the paths on which a sentence holds, percent, with Wilson's interval; paths for which it is
+    unknown (NaN) are left out.
+    """
     known = holds[np.isfinite(holds)]
     if not known.size:
         return NOTHING
@@ -123,22 +125,22 @@ def share(holds: Array) -> Estimate:
 
 
 def ways(each: Sequence[Estimate], bound: Bound) -> Array:
-    """Verdict of each path's interval on a bound: 1 it is so, -1 the other way round, 0 no difference that counts, NaN
-    not known.
+    """Return the verdict of each path's interval on a bound: 1 it holds, -1 the other way round, 0 no relevant
+    difference, NaN unknown.
 
     Parameters
     ----------
     each
-        An estimate a path, with the interval over its own runs.
+        Estimate of each path, with the interval over its own runs.
     bound
-        What the sentence asks for.
+        Bound that the sentence states.
     """
     words = {Verdict.HOLDS: 1.0, Verdict.FAILS: -1.0, Verdict.NEGLIGIBLE: 0.0}
     return np.array([words.get(bound.judge(e.low, e.high), math.nan) for e in each])
 
 
 def class_share(way: Array, value: float) -> Estimate:
-    """Share of all paths in a class, percent; the paths that are not known may all be in it, or none of them.
+    """Return the share of all paths in a class, percent; any number of the unknown paths may be in the class.
 
     The interval is Wilson's from the paths that are known to be in the class, up to that of these and all that are not known: it holds the error of each
     path as well as that of the draw.
@@ -151,7 +153,7 @@ def class_share(way: Array, value: float) -> Estimate:
 
 
 def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
-    """How much of the variance of an outcome over paths each property alone explains.
+    """Return how much of an outcome's variance over paths each property alone explains.
 
     Returns
     -------
@@ -176,30 +178,31 @@ def explains(outcome: Array, properties: Mapping[str, Array]) -> pl.DataFrame:
 
 
 def told(table: pl.DataFrame, most: int = 3) -> str:
-    """The properties that explain most, in words."""
+    """Return the properties that explain most, in words."""
     shares = ((r["property"], 100 * r["explained"]) for r in table.head(most).iter_rows(named=True))
     return ", ".join(f"{name} ({percent:.0f} %)" for name, percent in shares if percent >= LEAST) or NO_PROPERTY
 
 
 LEAST = 1.0
-"""Percent of the variance: a property that explains less is not named."""
+"""Percent of the variance below which a property is not named."""
 NO_PROPERTY = "none of them alone"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnPaths:
-    """A sentence over a population of paths.
+    """Sentence over a population of paths.
 
     Parameters
     ----------
     key
-        Of its evidence.
+        Key of its evidence.
     text
         The sentence.
     way
-        For each path 1 if it is so, -1 if it is the other way round, 0 if there is no difference that counts, NaN if it is not known (`ways`).
+        For each path 1 if the sentence holds, -1 for the other way round, 0 for no relevant difference, NaN if unknown
+        (`ways`).
     properties
-        Of the paths: name in words -> values.
+        Properties of the paths: name in words -> values.
     """
 
     key: str
@@ -209,7 +212,9 @@ class OnPaths:
 
     @property
     def shares(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """Shares of the paths on which it holds, is the other way round, makes no difference, and is not known, percent."""
+        """Shares of the paths on which it holds, is the other way round, makes no difference, and is unknown,
+        percent.
+        """
         n = self.way.size
         unknown = proportion_interval(int(np.isnan(self.way).sum()), n) if n else NOTHING
         return (
@@ -221,17 +226,17 @@ class OnPaths:
 
     @property
     def explained(self) -> pl.DataFrame:
-        """How much of the way each property explains (`explains`), of the paths that are known."""
+        """Share of the variation that each property explains (`explains`), over the known paths."""
         return explains(self.way, self.properties)
 
     @property
     def verdict(self) -> str:
-        """On most of the paths, at 95 %: "holds", "fails" (on fewer than half of them), or "undecided"."""
+        """Verdict on most of the paths, at 95 %: "holds", "fails" (on fewer than half of them), or "undecided"."""
         holds = self.shares[0]
         return "holds" if holds.low > HALF else "fails" if holds.high < HALF else "undecided"
 
     def evidence(self) -> list[Evidence]:
-        """Shares, and the three properties that explain most of where it holds. None of it weighs."""
+        """Shares, and the three properties that explain most of where it holds. None of them weighs."""
         found = [
             Evidence.of(e, f"{self.text}: {what}", Bound(), unit="%", weighs=False, key=f"{self.key}_{name}")
             for e, (what, name) in zip(self.shares, CLASSES, strict=True)
@@ -263,7 +268,7 @@ PLACES = ("first", "second", "third")
 
 
 def verdicts(sentences: Iterable[OnPaths]) -> Table:
-    """Each sentence over the population."""
+    """Judge each sentence over the population."""
     return Table(
         caption=(
             "Each sentence over the population: on which share of the paths it is so, the other way round, without a difference that counts, and not known, as the interval of "
@@ -292,7 +297,9 @@ def verdicts(sentences: Iterable[OnPaths]) -> Table:
 
 
 def recorded(record: Record, claims: Iterable[str]) -> str:
-    """Table of a record, in Markdown: a row for each sentence beside its claim; empty if the record has none."""
+    """Return the table of a record in Markdown, a row for each sentence beside its claim; empty if the record has
+    none.
+    """
     rows = []
     for claim in claims:
         evidence = {

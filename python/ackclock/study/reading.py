@@ -1,9 +1,9 @@
 """Questions that a publication leaves open, as a declared grid of readings, and the verdicts of each claim over the
 grid.
 
-A study runs its *main* reading: of each thing left open the first option, chosen and justified before the run. With
-`--readings` it runs the grid as well, and the report shows a specification curve for each claim: in which share of the readings
-it holds, and which reading decides.
+A study runs its *main* reading: the first option of each open question, chosen and justified before the run. With
+`--readings` it runs the grid as well, and the report shows a specification curve for each claim: the share of readings
+in which it holds, and the reading that decides.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ackclock.study.plan import Plan
 
 Choice = tuple[tuple[str, str], ...]
-"""A reading of everything: (name, option) in the order of the grid."""
+"""Complete reading: (name, option) in the order of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """One thing that a publication leaves open.
+    """Question that a publication leaves open.
 
     Parameters
     ----------
@@ -40,10 +40,10 @@ class Reading:
     options
         Option -> what it means. The first is the main reading.
     why
-        Why the first was chosen, before the run.
+        Reason for choosing the first, written before the run.
     crossed
-        Combined with all options of the other crossed readings. False: varied alone, the others at their main option; for what
-        is not expected to interact, or costs much.
+        Whether it is combined with all options of the other crossed readings. False: varied alone with the others at
+        their main option, for questions that should not interact or are expensive.
     """
 
     name: str
@@ -58,13 +58,13 @@ class Reading:
         return next(iter(self.options))
 
     def of(self, where: Plan | Mapping[str, pl.DataFrame]) -> str:
-        """The option asked for by a plan (in an experiment), or behind tables (in a claim)."""
+        """Return the option that a plan selects (in an experiment), or the one behind tables (in a claim)."""
         chosen: Mapping[str, str] = getattr(where, "reading", {})
         return chosen.get(self.name, self.main)
 
 
 def grid(readings: Sequence[Reading]) -> list[Choice]:
-    """All readings of everything, the main one first."""
+    """Return all complete readings, the main one first."""
     crossed = [r for r in readings if r.crossed]
     main = {r.name: r.main for r in readings}
     found = [
@@ -76,12 +76,12 @@ def grid(readings: Sequence[Reading]) -> list[Choice]:
 
 
 class Read(Mapping[str, "pl.DataFrame"]):
-    """Tables of a study under one reading, which know what was looked at.
+    """Tables of a study under one reading, which record the questions that were consulted.
 
     Parameters
     ----------
     tables
-        By name.
+        Tables by name.
     reading
         Name -> option.
     """
@@ -104,7 +104,7 @@ class Read(Mapping[str, "pl.DataFrame"]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Specification:
-    """A claim under one reading."""
+    """Verdict of a claim under one reading."""
 
     choice: Choice
     verdict: Verdict
@@ -113,18 +113,18 @@ class Specification:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
-    """A claim over the grid of readings.
+    """Verdicts of a claim over the grid of readings.
 
     Parameters
     ----------
     claim
-        Which.
+        The claim.
     half
         "direction", or "magnitude" of a bare number.
     readings
-        Those that its experiments, or its measurement, depend on.
+        Readings on which its experiments, or its measurement, depend.
     specifications
-        The main one first.
+        Specifications, the main one first.
     """
 
     claim: Claim
@@ -143,18 +143,20 @@ class Curve:
 
     @property
     def turns(self) -> bool:
-        """Whether it holds in some readings and is decided against in others. To be undecided may be a lack of seeds, and says nothing."""
+        """Whether it holds in some readings and is decided against in others. An undecided one may lack seeds, and
+        shows nothing.
+        """
         return bool(self.count(Verdict.HOLDS) and any(self.count(v) for v in AGAINST))
 
     def share_of(self, reading: Reading, option: str) -> float:
-        """Share in which it holds, of those with this option that are decided; NaN if none is."""
+        """Return the share in which it holds, among the decided ones with this option; NaN if there are none."""
         own = [s.verdict for s in self.specifications if dict(s.choice)[reading.name] == option]
         decided = [v for v in own if v is Verdict.HOLDS or v in AGAINST]
         return decided.count(Verdict.HOLDS) / len(decided) if decided else math.nan
 
     @property
     def decides(self) -> Reading | None:
-        """The reading whose options move the share the most; None if no reading turns what holds into what does not."""
+        """Reading whose options move the share the most; None if no reading turns a verdict."""
         best, most = None, 0.0
         if not self.turns:
             return None

@@ -1,8 +1,8 @@
 """Record of an earlier run of a study: verdicts, values and intervals, with version and date, in a file beside the
 study.
 
-`ackclock study run NAME --record` writes it. A later run is held against it: a verdict that changed is reported, and so is a
-value that left its recorded interval though the verdict is the same (drift).
+`ackclock study run NAME --record` writes it. A later run is compared with it: a changed verdict is reported, and so is
+a value that left its recorded interval under the same verdict (drift).
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ class Record:
         return bool(self.claims)
 
     def verdicts(self, claim: str) -> dict[str, Verdict]:
-        """Verdict of each half; empty for a claim that is not recorded."""
+        """Return the verdict of each half; empty for a claim that is not recorded."""
         return {half: Verdict(found["verdict"]) for half, found in self.claims.get(claim, {}).items()}
 
     def verdict(self, claim: str) -> Verdict | None:
-        """Verdict of a claim: that of its direction, or of a bare number."""
+        """Return the verdict of a claim: that of its direction, or of a bare number."""
         found = self.verdicts(claim)
         return found.get("direction") or found.get("magnitude")
 
     @property
     def told(self) -> str:
-        """When and with what it was taken, in words."""
+        """Date and version of the record, in words."""
         return f"recorded {self.taken.get('date', '')} with {self.taken.get('version', '')}"
 
     def quote(self, claim: str, key: str) -> Quoted | None:
-        """A number by the key of its evidence."""
+        """Return a number by the key of its evidence."""
         for half in self.claims.get(claim, {}).values():
             for found in half["evidence"].values():
                 if found.get("key") == key:
@@ -67,7 +67,9 @@ class Record:
         return None
 
     def numbers(self, claim: str, half: str) -> list[str]:
-        """The numbers that decide a half, with their intervals, as text; of a record of an earlier version all of its numbers."""
+        """Return the deciding numbers of a half with their intervals, as text; all of its numbers for a record of an
+        earlier version.
+        """
         found = self.claims.get(claim, {}).get(half, {}).get("evidence", {})
         quoted = (
             Quoted(value=_number(e["value"]), low=low, high=high, unit=e["unit"])
@@ -78,7 +80,7 @@ class Record:
         return [number.text("i") for number in quoted]
 
     def changed(self, outcomes: Sequence[Outcome]) -> list[str]:
-        """Verdicts that differ from those recorded, one line each."""
+        """Return verdicts that differ from the recorded ones, one line each."""
         found = []
         for outcome in outcomes:
             before = self.verdicts(outcome.claim.id)
@@ -88,13 +90,13 @@ class Record:
         return found
 
     def drifted(self, outcomes: Sequence[Outcome], *, other_seeds: bool = False) -> list[str]:
-        """Values that left their recorded interval under an unchanged verdict, one line each.
+        """Return values that left their recorded interval under an unchanged verdict, one line each.
 
         Parameters
         ----------
         other_seeds
-            The run has other seeds than the recorded one, so that its values differ by chance: only intervals that do not
-            meet count.
+            Whether the run has other seeds than the recorded one, so that its values differ by chance: then only
+            disjoint intervals count.
         """
         found = []
         for outcome in outcomes:
@@ -118,7 +120,7 @@ def _name(outcome: Outcome, half: str) -> str:
 
 
 def _left(e: Evidence, old: Mapping[str, Any], *, other_seeds: bool) -> bool:
-    """Whether a value left what was recorded of it."""
+    """Return whether a value left its recorded range."""
     value = _number(old["value"])
     if old["interval"] is None:
         return not other_seeds and not _same(e.value, value)
@@ -148,12 +150,14 @@ def _ends(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def _kept(value: float) -> float | str:
-    """Six digits are more than any interval needs; what JSON has no number for is written as a word."""
+    """Return values as they are kept: six digits, more than any interval needs, and words for numbers that JSON
+    lacks.
+    """
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
 
 def read(path: Path) -> dict[str, Record]:
-    """Records by scale; empty if there is no file yet."""
+    """Return records by scale; empty if there is no file yet."""
     if not path.exists():
         return {}
     with as_written(path):
@@ -169,12 +173,12 @@ def read(path: Path) -> dict[str, Record]:
 
 
 LARGEST = 2**24
-"""Bytes of a record; ours have up to 200,000."""
+"""Largest size of a record in bytes; ours have up to 200,000."""
 
 
 @contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """Context for reading a record of unknown origin: anything but what we write is refused in one line."""
+    """Context manager for reading a record of unknown origin: anything that we do not write is refused in one line."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -184,7 +188,7 @@ def as_written(path: Path) -> Iterator[None]:
 
 
 def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise whatever, if numbers are none."""
+    """Raise an error if a value is not a number."""
     for label, found in evidence.items():
         ends = _ends(found)
         Quoted(value=_number(found["value"]), low=ends[0], high=ends[1], unit=found["unit"], taken="")
@@ -192,7 +196,7 @@ def _check(evidence: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, date: str) -> None:
-    """Record a run in place of the last one of its scale; those of other scales stay.
+    """Write a run's record in place of the last one of its scale; those of other scales stay.
 
     Raises
     ------
@@ -220,7 +224,7 @@ def write(path: Path, scale: str, outcomes: Sequence[Outcome], *, version: str, 
 
 
 def _lines(value: Any, depth: int = 0) -> str:
-    """JSON with a line for each piece of evidence, so that a difference of two records can be read."""
+    """Return JSON with a line for each piece of evidence, so that a diff of two records is readable."""
     flat = isinstance(value, dict) and "value" in value
     if flat or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)

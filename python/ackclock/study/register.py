@@ -1,4 +1,4 @@
-"""A study's plan, written down and hashed before it is run: which claims, with which bounds, computed by which code.
+"""A study's plan, written down and hashed before the run: the claims, their bounds, and the code that computes them.
 
 A run that names the plan (`ackclock study run NAME --registered plan.json`) takes its seeds from the plan's hash. These runs cannot have
 been looked at before the plan was written.
@@ -21,16 +21,16 @@ from ackclock.study.claim import Asked, Cause, Criterion, Stated
 from ackclock.study.study import Study
 
 LARGEST = 2**24
-"""Bytes of a plan."""
+"""Largest size of a plan in bytes."""
 
 
 def plan(study: Study) -> dict[str, Any]:
-    """Plan of the study, as plain values.
+    """Return the plan of the study, as plain values.
 
     Parameters
     ----------
     study
-        Which.
+        The study.
 
     Returns
     -------
@@ -66,7 +66,9 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 
 def criterion_plan(criterion: Criterion) -> dict[str, Any]:
-    """Plan of one half; the bound itself where the criterion knows it, else it is part of the code."""
+    """Return the plan of one half, with the bound itself if the criterion knows it; else the bound is part of the
+    code.
+    """
     found: dict[str, Any] = {
         "reading": criterion.reading,
         "cell": criterion.cell,
@@ -74,7 +76,7 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
         "printed": criterion.printed,
         "readings": [r.name for r in criterion.reads],
     }
-    if criterion.needs > 2:  # two are what any interval needs; plans of before say nothing of it
+    if criterion.needs > 2:  # any interval needs two; older plans do not mention it
         found["needs"] = criterion.needs
     if criterion.over != "each":
         found["over"] = criterion.over
@@ -91,7 +93,7 @@ def criterion_plan(criterion: Criterion) -> dict[str, Any]:
 
 
 def _named(measure: Callable[..., Any]) -> dict[str, Any]:
-    """Name of the function that measures, and its arguments."""
+    """Return the name of the measuring function, and its arguments."""
     of = getattr(measure, "of", measure)
     of = getattr(of, "function", of)
     arguments = {"of": of.keywords} if isinstance(of, partial) else {}
@@ -99,7 +101,7 @@ def _named(measure: Callable[..., Any]) -> dict[str, Any]:
 
 
 def code(study: Study) -> str:
-    """Hash of the Python files beside the study's experiments."""
+    """Return the hash of the Python files beside the study's experiments."""
     folders = {study.source} if study.source else {Path(inspect.getfile(e.run)).parent for e in study.experiments}
     digest = hashlib.sha256()
     for file in sorted(f for folder in folders for f in folder.glob("*.py")):
@@ -108,7 +110,7 @@ def code(study: Study) -> str:
 
 
 def hashed(found: dict[str, Any]) -> str:
-    """Hash of a plan."""
+    """Return the hash of a plan."""
     return hashlib.sha256(json.dumps(found, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -118,7 +120,7 @@ def write(study: Study, file: Path) -> str:
     Raises
     ------
     InputError
-        If there is such a file already, with another plan: a plan is not changed after the fact.
+        If the file exists with another plan: a plan is never changed afterwards.
     """
     made = plan(study)
     text = json.dumps({"hash": hashed(made), "plan": made}, indent=1, ensure_ascii=False) + "\n"
@@ -129,12 +131,12 @@ def write(study: Study, file: Path) -> str:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """A plan that was written before, with its hash checked.
+    """Return a plan written before, after checking its hash.
 
     Raises
     ------
     InputError
-        If it cannot be read, or its hash is not that of its plan.
+        If it cannot be read, or its hash is wrong.
     """
     try:
         if not file.is_file() or file.stat().st_size > LARGEST:
@@ -149,7 +151,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def differences(registered: dict[str, Any], study: Study) -> list[str]:
-    """In what the study is not what was registered, a line each."""
+    """Return the differences between the study and the registered plan, a line each."""
     before, now = registered["plan"], plan(study)
     found = [f"{key}: changed" for key in ("study", "code", "readings") if before.get(key) != now[key]]
     old = {claim["id"]: claim for claim in before.get("claims", [])}

@@ -33,25 +33,25 @@ class StudyResult:
     Parameters
     ----------
     study, scale
-        What was run, and how large.
+        Study and scale of the run.
     seeds
         Number of seeds, if it was not the scale's own.
     outcomes
-        Of each claim.
+        Outcome of each claim.
     tables
-        Of the experiments, by name.
+        Tables of the experiments, by name.
     runs, digest
         Number of runs, and one fingerprint of them all.
     wall_s
-        How long it took, seconds.
+        Wall time of the run, seconds.
     curves
         Of each claim that depends on a reading, if the other readings were run.
     kernel
-        What the kernel's part of the study found, if it was run, too.
+        Result of the study's kernel part, if it was run.
     registered
-        Hash of the plan whose seeds were run, or the text that held-out seeds are from; empty if neither was named.
+        Hash of the plan that gave the seeds, or the text of held-out seeds; empty if there was neither.
     held_out
-        Whether it is the text.
+        Whether `registered` is the text.
     """
 
     study: Study
@@ -84,7 +84,7 @@ class StudyResult:
 
     @property
     def other_seeds(self) -> bool:
-        """Whether the run had other seeds than those that are recorded."""
+        """Whether the seeds differ from the recorded ones."""
         return self.seeds is not None or bool(self.registered)
 
     @property
@@ -94,7 +94,7 @@ class StudyResult:
 
     @property
     def command(self) -> str:
-        """Command that gives this result again."""
+        """Command that reproduces this result."""
         seeds = "" if self.seeds is None else f" --seeds {self.seeds}"
         readings = " --readings" if self.curves else ""
         registered = (
@@ -103,11 +103,11 @@ class StudyResult:
         return f"ackclock study run {self.study.named} --scale {self.scale}{seeds}{readings}{registered}"
 
     def outcome(self, claim_id: str) -> Outcome:
-        """The outcome of one claim."""
+        """Return the outcome of one claim."""
         return next(o for o in self.outcomes if o.claim.id == claim_id)
 
     def quote(self, claim: str, key: str, scale: str = "") -> Quoted:
-        """A number of the run by claim and key, or one that is recorded of another scale.
+        """Return a number of the run by claim and key, or a recorded one of another scale.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class StudyResult:
         return found
 
     def note(self, outcome: Outcome) -> str:
-        """The note of a claim with its numbers filled in."""
+        """Return the note of a claim with its numbers filled in."""
 
         def lookup(name: str, scale: str) -> Quoted:
             claim, _, key = name.rpartition(".")
@@ -173,7 +173,7 @@ class StudyResult:
         return found
 
     def _claim(self, outcome: Outcome) -> dict[str, Any]:
-        """One claim: what settles its verdict, then each half with its evidence."""
+        """Return plain values of one claim: the deciding number of its verdict, then each half with its evidence."""
         recorded = self.recorded.verdict(outcome.claim.id)
         shown = outcome.main.to_json() if outcome.main else {}
         return {
@@ -188,7 +188,7 @@ class StudyResult:
         }
 
     def claims_table(self) -> RenderableType:
-        """Claims as a table for the terminal."""
+        """Return the claims as a table for the terminal."""
         from rich.table import Table
         from rich.text import Text
 
@@ -257,7 +257,7 @@ class StudyResult:
         return write_report(Path(folder), self.page(), {"": self.tables}, self.to_json())
 
     def page(self) -> report.Page:
-        """The report as a value."""
+        """Return the report as a value."""
         study = self.study
         headline = study.opening(self)
         rows = tuple(self.row(o) for o in self.outcomes)
@@ -290,8 +290,8 @@ class StudyResult:
         )
 
     def _distrust(self) -> Iterator[str]:
-        """Points that a reader should not rely on: what is fitted, what other seeds or a neighbour of a constant turn,
-        what is open.
+        """Return the points on which a reader should not rely: fitted values, verdicts that other seeds or a
+        neighbouring constant change, open questions.
         """
         for f in self.study.fitted:
             yield f"{', '.join(f.claims)}: {f.name} is fitted so that {f.so_that}."
@@ -307,7 +307,7 @@ class StudyResult:
                 yield f"{told}: {', '.join(own)}."
 
     def _decided_elsewhere(self) -> list[str]:
-        """Claims that are open here for want of seeds, and what is recorded of them at paper scale."""
+        """Return claims that lack seeds here, with their recorded verdicts at paper scale."""
         paper = self.study.recorded("paper")
         if self.scale == "paper" or not paper:
             return []
@@ -323,14 +323,14 @@ class StudyResult:
         ]
 
     def row(self, outcome: Outcome) -> report.ClaimRow:
-        """A claim in the words of the report."""
+        """Return a claim in the words of the report."""
         before = self.recorded.verdicts(outcome.claim.id)
         curve = next((c for c in self.curves if c.claim.id == outcome.claim.id), None)
         fitted = tuple(f.name for f in self.study.fitted if outcome.claim.id in f.claims)
         return claim_row(outcome, self.note(outcome), before, fitted, specification.told(curve) if curve else "")
 
     def facts(self) -> dict[str, str]:
-        """Versions and sizes, for the foot of the report."""
+        """Return versions and sizes, for the foot of the report."""
         return {
             "scale": self.scale,
             "seeds per cell": "those of the scale" if self.seeds is None else str(self.seeds),
@@ -347,7 +347,7 @@ class StudyResult:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that made a report."""
+    """Return versions of the packages that made a report."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -367,16 +367,16 @@ WORDS = {
     "depends": "cells lie significantly on both sides",
     "undecided": "more runs may decide",
 }
-"""The words of verdicts, for the page."""
+"""Verdicts in words, for the page."""
 WRITTEN = ("claims.json", "figures", "report.html", "tables")
-"""Files and folders that a study leaves in its folder."""
+"""Files and folders that a study writes into its folder."""
 
 MARKS = ("report.html",)
-"""Files that show that a folder is that of a study."""
+"""Files that identify the folder of a study."""
 
 
 def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], claims: Mapping[str, Any]) -> Path:
-    """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each name but the empty one; all or none.
+    """Write `report.html`, `claims.json`, `figures/`, and `tables/` with a folder for each non-empty name; all or none.
 
     Raises
     ------
@@ -395,7 +395,7 @@ def write_report(folder: Path, page: report.Page, tables: Mapping[str, Tables], 
 
 
 def _fitted(study: Study) -> report.Section:
-    """Section on the inputs that were chosen so that a number comes out as published."""
+    """Return the section on inputs that were chosen to reproduce a published number."""
     table = report.Table(
         caption="Inputs that were chosen so that a number comes out as published. A claim that depends on such an input does not test it independently.",
         header=("input", "value", "chosen so that", "claims that rest on it"),
@@ -419,20 +419,20 @@ def claim_row(
     fitted: Sequence[str] = (),
     readings: str = "",
 ) -> report.ClaimRow:
-    """An outcome in the words of the report.
+    """Return an outcome in the words of the report.
 
     Parameters
     ----------
     outcome
-        The claim, judged.
+        The judged claim.
     note
-        Its note, with numbers.
+        Note with numbers filled in.
     recorded
         Half -> verdict of an earlier run.
     fitted
-        Inputs that it rests on.
+        Fitted inputs on which it depends.
     readings
-        What became of it under other readings.
+        Verdicts under other readings.
     """
     before = recorded or {}
     removed = {DIRECTION: outcome.claim.intervention} | {c.name: c.intervention for c in outcome.claim.causes}

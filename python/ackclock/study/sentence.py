@@ -1,4 +1,6 @@
-"""Every sentence, number, table and figure of a publication, and what became of it: a claim, a figure, or a reason why nothing."""
+"""Every sentence, number, table and figure of a publication, and its outcome: a claim, a figure, or a reason for having
+neither.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,22 @@ from ackclock.study.record import Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sentence:
-    """One thing that a publication says or shows.
+    """Statement of a publication.
 
     Parameters
     ----------
     source
-        Which publication.
+        Publication.
     place
-        Where in it: a section, a slide, a figure.
+        Place in it: a section, a slide, a figure.
     says
-        What, in our words.
+        The statement, in our words.
     claims
         Claims that test it.
     beside
-        What else shows it: a figure, a table, a reading.
+        Other evidence: a figure, a table, a reading.
     none
-        Why there is no claim and nothing that shows it.
+        Reason for having neither a claim nor other evidence.
     """
 
     source: str
@@ -72,7 +74,7 @@ def read(text: str) -> tuple[Sentence, ...]:
 
 
 def told(verdicts: Iterable[tuple[str, ...]]) -> str:
-    """Verdicts of both scales: one word where they agree."""
+    """Return the verdicts of both scales, one word if they agree."""
     return "; ".join(
         words[0] if len(set(words)) == 1 else " / ".join(word or "–" for word in words)
         for words in verdicts
@@ -81,18 +83,18 @@ def told(verdicts: Iterable[tuple[str, ...]]) -> str:
 
 
 MOST = 4
-"""Most numbers of a cause that its row shows; the report has the others."""
+"""Largest number of values of a cause in its row; the report has the others."""
 
 
 def measured(record: Record, claim: str, half: str) -> str:
-    """The numbers that decide a half, with their intervals; empty if it is not recorded."""
+    """Return the deciding numbers of a half with their intervals; empty if it is not recorded."""
     found = record.numbers(claim, half)
     more = f" and {len(found) - MOST} more" if len(found) > MOST else ""
     return "; ".join(found[:MOST]) + more
 
 
 def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = "") -> str:
-    """Verdicts of both scales, and the numbers of the larger one that has any."""
+    """Return the verdicts of both scales, and the numbers of the larger scale that has any."""
     words = told([tuple(str(r.verdicts(claim).get(half) or "") for r in records)])
     numbers = next(filter(None, (measured(r, claim, half) for r in reversed(records))), "")
     asked = f"{reading}: " if reading and numbers else ""
@@ -100,7 +102,7 @@ def answered(records: tuple[Record, ...], claim: str, half: str, reading: str = 
 
 
 def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
-    """Causes of a claim, each with its verdict and the numbers that decide, and guesses."""
+    """Return the causes of a claim, each with its verdict and deciding numbers, and its guesses."""
     name = claim.id
     causes = []
     if claim.intervention and claim.direction:
@@ -116,7 +118,8 @@ def causes_of(claim: Claim, records: tuple[Record, ...]) -> list[str]:
 def row(
     sentence: Sentence, claims: dict[str, Claim], records: tuple[Record, ...], above: set[str]
 ) -> tuple[str, str, str, str, str]:
-    """Place, words, claims, verdicts and causes of a sentence, as the document's table has them.
+    """Return place, words, claims, verdicts and causes of a sentence, as a row of the document's table. `above` holds
+    the claims whose causes an earlier row has listed; those of this row are added.
 
     `above` holds the claims whose causes a row before this one has told; those of this one are added.
     """
@@ -142,7 +145,9 @@ OWN = "Sentences that are claims, word for word"
 
 
 def table(sentences: Iterable[Sentence], claims: Iterable[Claim], records: tuple[Record, ...]) -> str:
-    """The sentences of each publication as a Markdown table; behind them the claims that none of these names."""
+    """Return the sentences of each publication as a Markdown table, followed by the claims that belong to no
+    sentence.
+    """
     known = {claim.id: claim for claim in claims}
     sentences = tuple(sentences)
     named = {name for sentence in sentences for name in sentence.claims}

@@ -1,4 +1,4 @@
-"""Specification curves: what becomes of each claim when what the publication leaves open is read otherwise."""
+"""Specification curves: the verdict of each claim under other readings of what the publication leaves open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def section(readings: Sequence[Reading], curves: Sequence[Curve], study: str) -> Section:
-    """Section on the questions left open, how each is read, and what the other readings give."""
+    """Return the section on the open questions, the reading of each, and the results of the other readings."""
     blocks: list[Any] = [_open(readings)]
     if curves:
         blocks += [_shares(curves), *_most(curves), *(figure(curve) for curve in curves if curve.turns)]
@@ -46,7 +46,7 @@ _OTHERWISE = (
 
 
 def told(curve: Curve) -> str:
-    """The outcome in one sentence."""
+    """Return the outcome in one sentence."""
     n = len(curve.specifications)
     text = f"Holds in {curve.count(Verdict.HOLDS)} of {n} readings"
     for verdict, word in _OTHERWISE:
@@ -126,21 +126,21 @@ def _shares(curves: Sequence[Curve]) -> Table:
 
 
 MOST_COMBINATIONS = 200_000
-"""Beyond it no one reading is sought that explains the most claims."""
+"""Number of combinations beyond which no single best reading is searched for."""
 
 
 def best(curves: Sequence[Curve]) -> dict[str, str] | None:
-    """The reading of everything in which the most claims hold; of several, the one nearest to the main one.
+    """Return the complete reading in which the most claims hold; of several, the one nearest to the main one.
 
     Parameters
     ----------
     curves
-        Of all claims that depend on a reading.
+        Curves of all claims that depend on a reading.
 
     Returns
     -------
     dict or None
-        Name -> option; None if there are too many combinations to look at.
+        Name -> option; None if there are too many combinations.
     """
     readings = {r.name: r for curve in curves for r in curve.readings if r.crossed}
     if math.prod(len(r.options) for r in readings.values()) > MOST_COMBINATIONS:
@@ -166,14 +166,14 @@ def best(curves: Sequence[Curve]) -> dict[str, str] | None:
 
 
 def under(curve: Curve, chosen: Mapping[str, str]) -> Specification:
-    """Specification of a curve for a reading of everything; readings that are varied alone stay at their main option."""
+    """Return the specification of a curve for a complete reading; readings varied alone keep their main option."""
     main = dict(curve.specifications[0].choice)
     wanted = main | {r.name: chosen[r.name] for r in curve.readings if r.name in chosen}
     return next(s for s in curve.specifications if dict(s.choice) == wanted)
 
 
 def _most(curves: Sequence[Curve]) -> list[Table]:
-    """The main reading beside the one in which the most claims hold."""
+    """Compare the main reading with the one in which the most claims hold."""
     chosen = best(curves)
     if chosen is None:
         return []
@@ -207,7 +207,7 @@ def _most(curves: Sequence[Curve]) -> list[Table]:
 
 
 def figure(curve: Curve) -> Figure:
-    """The value that settles each reading, in order, above the options that make it."""
+    """Draw the deciding value of each reading, in order, above the reading's options."""
     specs = sorted(
         (s for s in curve.specifications if s.decisive is not None),
         key=lambda s: (list(Verdict).index(s.verdict), s.decisive.value if s.decisive else 0.0),

@@ -1,4 +1,4 @@
-"""The runs of a study, made or found: in a store if the plan has one, else in memory."""
+"""Makes or finds the runs of a study: in a store if the plan has one, else in memory."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One scenario under many seeds, and what is needed of its runs.
+    """One scenario under many seeds, and the needed data of its runs.
 
     Parameters
     ----------
     scenario, seeds
-        What to run.
+        Scenario and seeds to run.
     needs
         Table -> its columns; None: all.
     network
-        Who plays the network where the real kernel is the backend.
+        Network implementation on the kernel backend.
     """
 
     scenario: Scenario
@@ -43,20 +43,20 @@ class Asked:
 
 
 def batch(plan: Plan, scenario: Scenario, seeds: Sequence[int], tables: Sequence[str] | None) -> Batch:
-    """One scenario under many seeds, as `ackclock.run_batch` returns it."""
+    """Return the runs of one scenario under many seeds, as `ackclock.run_batch` does."""
     names = [
         name for name in TABLES if (name != "messages" if tables is None else name in tables)
-    ]  # messages that modules print are not kept
+    ]  # messages that modules print are discarded
     return next(batches(plan, [Asked(scenario=scenario, seeds=list(seeds), needs=dict.fromkeys(names))]))
 
 
 def batches(plan: Plan, asked: Sequence[Asked]) -> Iterator[Batch]:
-    """As `ackclock.run_batch` returns them, one after another, with the tables and columns needed alone.
+    """Yield batches as `ackclock.run_batch` returns them, with only the needed tables and columns.
 
     Raises
     ------
     InputError
-        If a run is refused: a study without all of its runs is none. If a column is needed that a table does not have.
+        If a run is refused, because a study needs all of its runs, or if a table lacks a needed column.
     UnavailableError
         If the executor stopped early.
     """
@@ -89,7 +89,7 @@ def _recipe(asked: Asked) -> Recipe:
 
 
 def _make(plan: Plan, asked: Sequence[Asked]) -> list[list[str]]:
-    """Make what the store does not hold yet, in one go for all of whose runs the same is kept; keys of the runs of each."""
+    """Make the missing runs, those with the same recipe in one campaign; return the keys of each cell's runs."""
     from ackclock.sweep import Campaign, Cell, Threads
 
     assert plan.store is not None
@@ -126,16 +126,19 @@ def _finish(plan: Plan, campaign: Campaign, executor: Executor) -> None:
 
 
 ROWS = 1_000_000
-"""Rows that are read at once. A table is read whole whatever is wanted of it, so few cells at a time would read it
-often.
+"""Rows read at once. Each read covers a whole table, so reading few cells at a time would repeat it often.
 """
 
 OWNER = "the cell"
-"""Whose a row is, while the rows of several cells are together: no table has a column of this name."""
+"""Column that identifies a row's cell while the rows of several cells are together: no table has a column of this
+name.
+"""
 
 
 def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -> Iterator[Batch]:
-    """The runs of each, in order; of several that keep the same, twice as many at once as long as they have few rows."""
+    """Yield the runs of each, in order; cells with one recipe are read together, twice as many each time as long as
+    they have few rows.
+    """
     at, most = 0, 1
     while at < len(asked):
         recipe = _recipe(asked[at]).text
@@ -151,7 +154,7 @@ def _read(store: Store, asked: Sequence[Asked], keys: Sequence[Sequence[str]]) -
 def _together(
     store: Store, recipe: str, asked: Sequence[Asked], keys: Sequence[Sequence[str]]
 ) -> tuple[list[Batch], int]:
-    """Runs of all that are asked and keep the same, with the number of rows that were read."""
+    """Return the runs of cells with the same recipe, and the number of rows read."""
     import polars as pl
 
     from ackclock.sweep import engine_identity

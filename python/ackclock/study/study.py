@@ -1,5 +1,5 @@
-"""A study: a published experiment run again. Experiments make tables, claims and figures read them; a chapter holds together
-what belongs to one question.
+"""A study: a published experiment run again. Experiments make tables, which claims and figures read; a chapter holds
+the parts that belong to one question.
 
 Length: a study's fields are declared here, each once, with what is computed of them.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """Where the claims come from.
+    """Publication in which the claims are made.
 
     Parameters
     ----------
     authors, title
-        As they are cited.
+        Authors and title as cited.
     where
-        Conference, journal or series, and the year.
+        Conference, journal or series, and year.
     """
 
     authors: str
@@ -75,10 +75,10 @@ class Experiment:
     run
         Does the work and returns the tables.
     weight
-        Share of the time it takes, relative to the others.
+        Duration relative to the other experiments.
     reads
-        What the publication leaves open about it. `run` asks each for its option (`Reading.of(plan)`); in readings other than
-        the main one it may leave out what no claim needs.
+        Open questions about it. `run` asks each for its option (`Reading.of(plan)`); in readings other than the main
+        one it may leave out what no claim needs.
     """
 
     name: str
@@ -105,13 +105,13 @@ class Chapter:
     title
         Heading of its section in the report.
     experiments
-        Run in order. A claim or figure may read the tables of other chapters, too.
+        Experiments, run in order. A claim or figure may read the tables of other chapters, too.
     claims
-        Their order in the study is that of their numbers.
+        Claims; the study orders them by number.
     blocks
-        What the section shows: text, tables, figures, made from all tables of the study. None: no section.
+        Contents of the section: text, tables and figures, made from all tables of the study. None: no section.
     scenarios
-        As written, by name, for the report.
+        Scenarios as written, by name, for the report.
     """
 
     title: str
@@ -121,7 +121,7 @@ class Chapter:
     scenarios: Callable[[], Mapping[str, Scenario]] = field(default=_no_scenarios, repr=False)
 
     def shown(self, tables: Tables) -> tuple[Block, ...]:
-        """The blocks of its section."""
+        """Blocks of its section."""
         from ackclock.report.page import Block as Kinds
 
         with answer.of(self.blocks):
@@ -139,7 +139,7 @@ class Headline:
     sentence
         The outcome, in words that need no knowledge of TCP; numbers from the run.
     figure
-        What shows it.
+        Figure that shows it.
     """
 
     sentence: str
@@ -153,9 +153,9 @@ class Fitted:
     Parameters
     ----------
     name, value
-        What it is, and how much.
+        Name and value of the input.
     so_that
-        The result that it was chosen to give.
+        Result that it was chosen to reproduce.
     claims
         Claims that depend on it.
     """
@@ -177,9 +177,9 @@ class Study:
     title, summary
         One line, and a short paragraph.
     publications
-        What is reproduced.
+        Publications that it reproduces.
     chapters
-        What it consists of, in the order of the report.
+        Chapters in the order of the report.
     findings
         Main findings as short sentences, made from a finished result.
     headline
@@ -187,19 +187,19 @@ class Study:
     fitted
         Inputs that were fitted, with the claims that rest on them.
     record
-        File of what earlier runs found; None: nothing is recorded.
+        File with the results of earlier runs; None: nothing is recorded.
     golden
-        Prints the study's exact tables, if it has any.
+        Function that prints the study's exact tables, if it has any.
     kernel
-        The part that the real kernel can run, made when it is needed.
+        Function that makes the part for the real kernel, called when it is needed.
     source
         Folder of a study that is not part of the package.
     sentences
-        Every sentence, number, table and figure of its publications, and what became of it.
+        Every sentence, number, table and figure of its publications, with its outcome.
     runs
         The fewest seeds that a cell has, by scale. No criterion may need more.
     before
-        The verdicts of an earlier version, and why some are others now.
+        Verdicts of an earlier version, and reasons for changes.
     edges
         Constants that we adopted, with their neighbours, ranked by what the publication leaves open.
     terms
@@ -239,7 +239,7 @@ class Study:
             self._enough(seeds, f"{seeds} runs at scale {scale}")
 
     def _enough(self, seeds: int, found: str) -> None:
-        """Refuse a number of runs that cannot decide a claim, however often it is run."""
+        """Refuse a number of runs that can never decide a claim."""
         for claim in self.claims:
             for half, criterion in claim.halves:
                 if seeds < criterion.needs and not claim.not_comparable:
@@ -270,7 +270,7 @@ class Study:
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """Everything that is left open, each once."""
+        """Open questions of all experiments and claims, each once."""
         of_claims = [r for claim in self.claims for _, criterion in claim.halves for r in criterion.reads]
         found = [r for experiment in self.experiments for r in experiment.reads]
         return tuple({r.name: r for r in (*found, *of_claims)}.values())
@@ -289,7 +289,7 @@ class Study:
         return found
 
     def opening(self, result: StudyResult) -> Headline | None:
-        """Headline with which the report begins, if the study has one."""
+        """Return the headline of the report, if the study has one."""
         if self.headline is None:
             return None
         from ackclock.plot import Figure
@@ -367,11 +367,11 @@ class Study:
         executor
             Makes the runs that go into the store, instead of threads.
         readings
-            Run the other readings of what the publications leave open, too.
+            Whether to run the other readings of open questions, too.
         registered
             Hash of a registered plan, or a text that was fixed before: the seeds follow from it.
         held_out
-            It is such a text.
+            Whether `registered` is such a text.
 
         Returns
         -------
@@ -410,7 +410,7 @@ class Study:
         )
 
     def _curves(self, ran: Ran, plan: Plan) -> tuple[Curve, ...]:
-        """Run every experiment in every reading of it, and judge every claim that depends on one."""
+        """Run every experiment in each of its readings, and judge every claim that depends on one."""
         tables: dict[tuple[str, Choice], Tables] = {}
         asked = [(e, choice) for e in self.experiments for choice in grid(e.reads)[1:]]
         total = sum(e.weight for e, _ in asked)
@@ -435,7 +435,7 @@ class Study:
         return tuple(curves)
 
     def used_by(self, claims: Sequence[Claim], tables: Tables) -> list[Experiment]:
-        """The experiments whose tables some claims read."""
+        """Return the experiments whose tables some claims read."""
         used = {e.name for claim in claims for _, criterion in claim.halves for e in self._used(criterion, tables)}
         return [e for e in self.experiments if e.name in used]
 
@@ -469,14 +469,14 @@ class Study:
 
 @dataclass(kw_only=True, slots=True)
 class Ran:
-    """Tables, digest and number of runs of all experiments together."""
+    """Combined tables, digest and number of runs of all experiments."""
 
     tables: dict[str, pl.DataFrame]
     digest: hashlib._Hash
     runs: int
 
     def take(self, run: Callable[[Plan], Data], found: Data) -> None:
-        """Take over what an experiment has left, if it is of the kinds that it should be."""
+        """Take over an experiment's results after checking their types."""
         import polars as pl
 
         data: Data = answer.one(run, found, Data, "ackclock.study.Data")
@@ -489,7 +489,7 @@ class Ran:
             self.digest.update(digest.encode())
 
     def add(self, other: Ran) -> None:
-        """Count the runs of others; their tables stay theirs."""
+        """Count other runs without taking over their tables."""
         self.runs += other.runs
         self.digest.update(other.digest.digest())
 

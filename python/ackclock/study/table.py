@@ -1,8 +1,8 @@
-"""The table of a study, `study.toml`: publications and claims as data, for readers who do not program. Nothing in it is run.
+"""The table of a study, `study.toml`: publications and claims as data, for readers who do not program.
 
-A half of a claim, or a cause, names its measure: a function in the program beside the table. What the measure compares with stands in
-the table where it is one bound; a measure that holds several numbers against several bounds returns `Evidence` (its annotation says
-so), and its half has none.
+Nothing in it is executed. A half of a claim, or a cause, names its measure: a function in the program beside the table.
+A single bound is in the table; a measure that compares several numbers with several bounds returns `Evidence` (as its
+annotation says), and its half has no bound.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ __all__ = ["TABLE", "Program", "Table", "claim", "declared", "face", "head", "on
 TABLE, READINGS = "study.toml", "readings"
 
 LARGEST = 2**20
-"""Bytes of the table."""
+"""Largest size of the table in bytes."""
 
 _BOUNDS = ("more_than", "less_than", "at_least", "at_most", "between", "equal", "same_as")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
-    """Names that a table may use: the measures and readings of a study's Python.
+    """Names that a table may use: the measures and readings of a study's Python code.
 
     Parameters
     ----------
     measures
         Name -> function from the tables of the experiments to `Quantity` or `Evidence`. It takes the bound if it has a parameter `bound`.
     readings
-        By name.
+        Readings by name.
     """
 
     measures: Mapping[str, Callable[..., Any]] = field(repr=False)
@@ -59,14 +59,14 @@ class Program:
 
 
 def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
-    """Arguments of `Study` from the table beside a package; every claim of it has to be in a chapter.
+    """Return the arguments of `Study` from the table beside a package; every claim in it has to be in a chapter.
 
     Parameters
     ----------
     package
         `__name__` of the package.
     chapters
-        Those of the study.
+        Chapters of the study.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def face(package: str, chapters: Sequence[Chapter]) -> dict[str, Any]:
 
 
 def once(claims: Sequence[Claim], place: str) -> None:
-    """Refuse two claims of one id."""
+    """Refuse two claims with one id."""
     seen = set[str]()
     for one in claims:
         if one.id in seen:
@@ -98,7 +98,8 @@ def once(claims: Sequence[Claim], place: str) -> None:
 
 
 def declared(module: str) -> dict[str, Any]:
-    """Title and claims of a chapter, as arguments of `Chapter`: those that `study.toml` beside the module has under the module's name.
+    """Return the title and claims of a chapter as arguments of `Chapter`, from the section of `study.toml` with the
+    module's name.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def _beside(package: str) -> Table:
 
 
 def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
-    """The functions and readings of a module, and of others of its package."""
+    """Return the functions and readings of a module, and of others of its package."""
     spaces = {"": module}
     for name in modules:
         with suppress(ModuleNotFoundError):
@@ -156,7 +157,7 @@ def _program(module: ModuleType, package: str, modules: set[str]) -> Program:
 
 
 def _modules(raw: Any) -> set[str]:
-    """The modules whose measures or readings a table names, as in "causes.slow_rounds"."""
+    """Return the modules whose measures or readings a table names, as in "causes.slow_rounds"."""
     if isinstance(raw, list):
         return {name for one in raw for name in _modules(one)}
     if not isinstance(raw, dict):
@@ -170,7 +171,9 @@ def _listed(found: Any) -> list[Any]:
 
 
 def head(table: Table) -> dict[str, Any]:
-    """Title, summary, publications and fewest runs, as arguments of `Study`; the name, if the table has one."""
+    """Return title, summary, publications and fewest runs as arguments of `Study`, and the name if the table has
+    one.
+    """
     name = {"name": table.text("name")} if "name" in table.raw else {}
     return {
         **name,
@@ -184,7 +187,7 @@ def head(table: Table) -> dict[str, Any]:
 
 
 def _terms(table: Table) -> dict[str, str]:
-    """Codes and words with an explanation, if the table has some."""
+    """Return codes and words with their explanations, if the table has some."""
     if "terms" not in table.raw:
         return {}
     own = table.table("terms")
@@ -195,7 +198,7 @@ def _terms(table: Table) -> dict[str, str]:
 
 
 def _edge(one: Table) -> Edge:
-    """A constant that we adopted, with its neighbours."""
+    """Return a chosen constant with its neighbours."""
     one.asked.add("neighbours")
     found = Edge(
         name=one.text("name"),
@@ -211,7 +214,7 @@ def _edge(one: Table) -> Edge:
 
 
 def _runs(table: Table) -> dict[str, int]:
-    """Seeds of the smallest cell, by scale, where the table says how many."""
+    """Return the seeds of the smallest cell by scale, if the table gives them."""
     if "runs" not in table.raw:
         return {}
     one = table.table("runs")
@@ -227,21 +230,21 @@ def _publication(one: Table) -> Publication:
 
 
 def claim(one: Table, program: Program, place: str = "") -> Claim:
-    """The claim in a table.
+    """Return the claim in a table.
 
     Parameters
     ----------
     one
         The table.
     program
-        What it may name.
+        Names that it may use.
     place
-        Where the publication says it, unless the claim says so itself.
+        Place in the publication, unless the claim gives it itself.
 
     Raises
     ------
     InputError
-        If the table is wrong, or names what the program has not.
+        If the table is wrong, or uses an unknown name.
     """
 
     def half(name: str) -> Criterion | None:
@@ -288,7 +291,7 @@ def _criterion(one: Table, program: Program) -> Criterion:
 
 
 def _measure(one: Table, measures: Mapping[str, Callable[..., Any]]) -> Callable[[Tables], Sequence[Evidence]]:
-    """The measure that a half names, with its arguments (`of`) and its bound."""
+    """Return the measure of a half with its arguments (`of`), and its bound."""
     name = one.text("measure")
     if name not in measures:
         raise InputError(
@@ -344,7 +347,7 @@ def _bound(one: Table) -> Bound:
 
 
 class _Quantities:
-    """A measure of the user's, with what it returns as a list of numbers."""
+    """User's measure whose return value becomes a list of numbers."""
 
     def __init__(self, function: Callable[[Tables], Any]) -> None:
         self.function = self.of = function
@@ -356,12 +359,12 @@ class _Quantities:
 
 
 def read(file: Path) -> Table:
-    """A file as a table.
+    """Read a file as a table.
 
     Raises
     ------
     InputError
-        If it cannot be read, is too large, or no TOML.
+        If it cannot be read, is too large, or is not valid TOML.
     """
     return Table(_read(file), str(file))
 
@@ -369,7 +372,7 @@ def read(file: Path) -> Table:
 def _read(file: Path) -> dict[str, Any]:
     try:
         there = os.path.lexists(file)
-    except ValueError:  # a name that none can have
+    except ValueError:  # an impossible name
         there = False
     if not there:
         raise InputError(f"{file}: found no such file; allowed: a folder with {TABLE} and the program beside it")
@@ -383,17 +386,17 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 _read_once = cache(_read)
-"""The chapters of a package read one file; it does not change while it is imported."""
+"""Cached reader: the chapters of a package read one file, which does not change during the import."""
 
 
 class Table:
-    """A table of the file: every key is asked for once, and the keys left over are refused."""
+    """Table of the file: every key is read once, and remaining keys are refused."""
 
     def __init__(self, raw: Mapping[str, Any], place: str) -> None:
         self.raw, self.place, self.asked = raw, place, set[str]()
 
     def done(self) -> None:
-        """Refuse what is left."""
+        """Refuse remaining keys."""
         for key in self.raw:
             if key not in self.asked:
                 raise InputError(
@@ -410,42 +413,42 @@ class Table:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text."""
+        """Return a text."""
         return " ".join(str(self._of(key, (str,), "a text", default)).split())
 
     def texts(self, key: str) -> list[str]:
-        """A list of texts; empty if it is missing."""
+        """Return a list of texts; empty if it is missing."""
         found = self._of(key, (list,), "a list of texts", [])
         return [str(x) for x in found]
 
     def word(self, key: str, words: Sequence[str], *, default: str) -> str:
-        """One of some words."""
+        """Return one of some words."""
         found = self.text(key, default)
         if found not in words:
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: {one_of(found, words)}")
         return found
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false."""
+        """Return a truth value."""
         self.asked.add(key)
         return bool(self._of(key, (bool,), "true or false") if key in self.raw else default)
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A number."""
+        """Return a number."""
         found = float(self._of(key, (int, float), "a number", default))
         if not math.isfinite(found):
             raise InputError(f"{self.place}.{key}: found {found}; allowed: a number")
         return found
 
     def whole(self, key: str, *, least: int, default: int | None = None) -> int:
-        """A whole number."""
+        """Return an integer."""
         found = int(self._of(key, (int,), f"a whole number, {least} or more", default))
         if found < least:
             raise InputError(f"{self.place}.{key}: found {found}; allowed: a whole number, {least} or more")
         return found
 
     def numbers(self, key: str) -> list[float]:
-        """A list of numbers."""
+        """Return a list of numbers."""
         found = self._of(key, (list,), "a list of numbers")
         if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in found):
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: a list of numbers")
@@ -454,11 +457,11 @@ class Table:
         return [float(x) for x in found]
 
     def table(self, key: str) -> Table:
-        """A table inside."""
+        """Return a nested table."""
         return Table(self._of(key, (dict,), "a table"), f"{self.place}: {key}")
 
     def tables(self, key: str) -> list[Table]:
-        """The tables of a list; none if it is missing."""
+        """Return a list of tables; empty if it is missing."""
         found = self._of(key, (list,), f"tables [[{key}]]", [])
         if not all(isinstance(x, dict) for x in found):
             raise InputError(f"{self.place}.{key}: found {quote(found)}; allowed: tables [[{key}]]")

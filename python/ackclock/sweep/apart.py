@@ -1,8 +1,8 @@
-"""Makes runs in processes of their own: those of which one is suspected of ending it, and all in which own code runs.
+"""Makes runs in child processes: suspect runs, which may have ended a process before, and all runs of own code.
 
-Own code may end its process, or never come back (`_wall`). So each thread that makes such runs has a child, which lives until it is ended by
-one: that run has failed, and the others go on in the next child. `serve` is the child. Tasks and what became of them cross two pipes, so that own
-code has standard input and output to itself.
+Own code may end its process, or never return (`_wall`). So each thread that makes such runs has a child process, which
+lives until a run ends it: that run has failed, and the others continue in the next child. `serve` is the child. Tasks
+and outcomes cross two pipes, so that own code has standard input and output to itself.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ if TYPE_CHECKING:
     from ackclock.sweep.task import Done, Task
 
 SUSPECT_AFTER = 2
-"""Attempts without an outcome from which a run is made apart: the third one may end that process, and no other."""
+"""Attempts without an outcome after which a run is made apart: the third one may end only that process."""
 
 GIVEN_UP = 8
-"""Processes in a row that the same own code ended: its further runs are not started."""
+"""Successive processes ended by the same own code, after which its further runs are not started."""
 
 _here = threading.local()
-"""The child of each thread."""
+"""Child of each thread."""
 _serves = False
 _deaths: dict[tuple[str, ...], int] = {}
-"""By own code: processes that it has ended since a run of it was made."""
+"""Own code -> processes that it has ended since its last successful run."""
 
 
 def wanted(task: Task) -> bool:
-    """Whether the task is to be made in another process than this."""
+    """Return whether the task has to be made in another process."""
     return not _serves and (task.apart or bool(task.own) or bool(task.libraries))
 
 
 def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
-    """Make the runs of a task in another process; if that dies of one run, this run has failed.
+    """Make the runs of a task in another process; if the process dies because of one run, this run has failed. Of
+    several runs only the first half is made if the process dies; the others are handed out again.
 
     Of several runs only the first half is made when the process dies of them; the others are handed out again.
     """
@@ -72,7 +73,9 @@ def compute_apart(task: Task, stop: _engine.Stop | None) -> Done:
 
 
 def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done | None, str]:
-    """Outcome of a task, or the cause of the process's death; the child of this thread `lasts` beyond the task."""
+    """Return the outcome of a task, or the cause of the process's death; the child of this thread `lasts` beyond the
+    task.
+    """
     child = getattr(_here, "child", None) if lasts else None
     if child is None:
         child = _Child()
@@ -88,7 +91,7 @@ def _made(task: Task, stop: _engine.Stop | None, *, lasts: bool) -> tuple[Done |
 
 
 class _Child:
-    """A process that makes tasks."""
+    """Process that makes tasks."""
 
     def __init__(self) -> None:
         page = os.memfd_create("ackclock-calls") if hasattr(os, "memfd_create") else -1
@@ -113,7 +116,7 @@ class _Child:
                 os.close(one)
 
     def make(self, task: Task, stop: _engine.Stop | None) -> tuple[Done | None, str]:
-        """Outcome of a task, or the reason for there being none."""
+        """Return the outcome of a task, or the reason for not having one."""
         self._owns = bool(task.own or task.libraries)
         text = pickle.dumps(task)
         with suppress(BrokenPipeError):
@@ -139,7 +142,7 @@ class _Child:
         return _wall.ended(self._page, b"", code) if self._owns else _wall.how(code)
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the child."""
         for one in (self._tasks, self._answers):
             with suppress(OSError):
                 os.close(one)
@@ -166,7 +169,7 @@ def _opened(answer: tuple[str, Any]) -> Done:
 
 
 def serve(tasks: str, answers: str, page: str) -> None:
-    """Make the tasks that come in until there are none."""
+    """Make incoming tasks until there are none."""
     global _serves  # noqa: PLW0603 - this process does nothing else
     _serves = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -174,7 +177,7 @@ def serve(tasks: str, answers: str, page: str) -> None:
         _wall.Page(int(page)).use()
     try:
         _serve(int(tasks), int(answers))
-    except BaseException:  # own code can have done anything to this process, and a traceback is no answer
+    except BaseException:  # own code may have done anything to this process, and a traceback is not an answer
         os._exit(1)
 
 

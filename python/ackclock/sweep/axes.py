@@ -19,16 +19,16 @@ from ackclock.errors import ScenarioError, one_of, quote
 from ackclock.own import named, short
 
 MOST_VALUES = 100_000
-"""Values of one axis."""
+"""Largest number of values of one axis."""
 
 MOST_CELLS = 200_000
-"""Points of a grid: each takes about 4 kB while it is planned."""
+"""Largest number of points of a grid: each takes about 4 kB during planning."""
 
 RUN = frozenset(["run", "cell", "key", "scenario", "seed", "digest"])
-"""Columns that say which run a row is of: no axis is called so."""
+"""Columns that identify a row's run: no axis has one of these names."""
 
 FILE = ".file"
-"""End of a key whose values are names of files."""
+"""Suffix of a key whose values are names of files."""
 
 _DIMENSIONS = (units.DURATION, units.RATE, units.SIZE, units.PACKETS, units.BDP)
 _RANGE_KEYS = ("from", "to", "steps", "spacing")
@@ -45,8 +45,8 @@ class Axis:
     values
         As in TOML.
     name
-        Column of the results, and what figures call it; the key if empty. An axis that is called like another column of the results
-        (`share`, `mean`) has its key as column there.
+        Column of the results, and label in figures; the key if empty. An axis with the name of another column of the
+        results (`share`, `mean`) has its key as column there.
     labels
         Names of the values in tables and figures, one each; if empty, the values themselves.
 
@@ -74,24 +74,24 @@ class Axis:
 
     @property
     def repeats(self) -> bool:
-        """Whether a value comes again, so that the axis alone does not tell which step a run is of."""
+        """Whether a value repeats, so that the axis alone does not identify a run's step."""
         return len(set(map(_known_by, self.values))) < len(self.values)
 
     @property
     def shown(self) -> tuple[Any, ...]:
-        """The values as results have them."""
+        """Values as results show them."""
         return self.labels or self._files or tuple(short(value) if named(value) else value for value in self.values)
 
     @property
     def _files(self) -> tuple[str, ...]:
-        """Names of files without their folders, if these tell the values apart."""
+        """Return names of files without their folders, if these distinguish the values."""
         if not self.key.endswith(FILE):
             return ()
         names = tuple(Path(str(value)).name for value in self.values)
         return names if len(set(names)) == len(set(self.values)) else ()
 
     def show(self, value: Any) -> Any:
-        """One value as results have it."""
+        """Return one value as results show it."""
         return self.shown[self.values.index(value)]
 
     @classmethod
@@ -101,9 +101,9 @@ class Axis:
         Parameters
         ----------
         key, written, name, labels
-            As in the file.
+            Values from the file.
         repeats
-            A value may come again: the axis steps together with others, which tell the two apart.
+            Whether values may repeat: the axis then steps together with others, which distinguish them.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Axis:
 
 @cache
 def taken() -> frozenset[str]:
-    """Columns of results that are not axes, but for those that say which run a row is of (`RUN`)."""
+    """Return the columns of results that are not axes, except those that identify a row's run (`RUN`)."""
     from ackclock.sweep.measures import COLUMNS
 
     standard = {name for name, _ in _engine.registry()["metrics"]}
@@ -146,14 +146,14 @@ def _labels(key: str, written: Any, count: int) -> tuple[str, ...]:
 
 
 def combinations(axes: Sequence[Axis], zipped: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Every point of the grid: key -> value, the last axis fastest; axes of one group step together.
+    """Return every point of the grid: key -> value, the last axis fastest; axes of one group step together.
 
     Parameters
     ----------
     axes
         All axes.
     zipped
-        Groups of keys that go together; each group stands where its first axis stands.
+        Groups of keys that step together; each group has the position of its first axis.
 
     Raises
     ------
@@ -203,7 +203,9 @@ def _many(cells: int) -> str:
 
 
 def base_value(value: Any) -> float | None:
-    """A value of an axis as a number: base units (s, bit/s, bytes, packets, BDP), or None if it is no quantity."""
+    """Return a value of an axis as a number in base units (s, bit/s, bytes, packets, BDP), or None if it is no
+    quantity.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -223,7 +225,9 @@ def base_value(value: Any) -> float | None:
 
 
 def base_unit(values: Sequence[Any]) -> str | None:
-    """The unit of `base_value` if all values share one: "s", "bit/s", "bytes", "packets", "BDP", "" for plain numbers."""
+    """Return the unit of `base_value` if all values share one: "s", "bit/s", "bytes", "packets", "BDP", "" for plain
+    numbers.
+    """
     found = {_unit(value) for value in values}
     return found.pop() if len(found) == 1 else None
 
@@ -292,7 +296,7 @@ def _range(written: Mapping[str, Any]) -> list[Any]:
 
 
 def _ends(low: Any, high: Any) -> tuple[Any, Fraction, Fraction]:
-    """How a value between the ends is written, and both ends as numbers in base units."""
+    """Return the format of values between the ends, and both ends as numbers in base units."""
     numbers = [isinstance(x, int | float) and not isinstance(x, bool) for x in (low, high)]
     if all(numbers):
         if isinstance(low, int) and isinstance(high, int):
@@ -325,7 +329,7 @@ def _decimal(x: Fraction) -> str:
 
 
 def label(value: Any) -> str:
-    """A value of an axis as text."""
+    """Return a value of an axis as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):

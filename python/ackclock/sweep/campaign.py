@@ -1,4 +1,4 @@
-"""Makes the runs that a store does not hold yet: hands them out, takes them in, keeps them."""
+"""Makes the runs that a store does not hold yet: hands them out, collects and keeps them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ackclock._results.run import MEMORY_LIMIT, check_memory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 KEEP_EVERY_S = 0.5
-"""Seconds between two commits, at least."""
+"""Minimum seconds between two commits."""
 
 KEEP_REST = 20
 """... and how many times as long as the last commit took: where the disk is slow, keeping stays a small part of the time."""
@@ -31,31 +32,31 @@ KEEP_CPU_S = 0.25
 """... and CPU seconds of runs that are worth one: on a busy machine little is made in the seconds that pass."""
 
 KEEP_LATEST_S = 5.0
-"""Seconds after which what there is is kept all the same."""
+"""Seconds after which the collected runs are kept in any case."""
 
 MOST_IN_TASK = 2000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """How far a campaign has come.
+    """Progress of a campaign.
 
     Parameters
     ----------
     total
         Runs asked for.
     done, failed
-        Of these.
+        Runs of these that are done, and that failed.
     found
-        Of those done or failed, how many the store held at the start.
+        Number of finished runs that the store held at the start.
     wall_s
-        Since the start.
+        Wall time since the start.
     engine_cpu_s
         CPU seconds spent in the engine, all workers together.
     slots
-        Runs that were made at the same time, at most.
+        Largest number of parallel runs.
     lost
-        What the store had lost, whose runs were made again.
+        Lost parts of the store, whose runs were made again.
     """
 
     total: int
@@ -79,18 +80,18 @@ class Status:
 
     @property
     def simulating(self) -> float:
-        """Share of the time that went into the engine: its CPU seconds by seconds passed and by slots."""
+        """Share of the time spent in the engine: its CPU seconds by elapsed seconds and slots."""
         return self.engine_cpu_s / (self.wall_s * self.slots) if self.wall_s > 0 else 0.0
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the rest will take at this rate."""
+        """Estimated seconds for the remaining runs."""
         return (self.total - self.done - self.failed) / self.rate if self.rate > 0 else None
 
 
 @dataclass(slots=True)
 class _Pile:
-    """Runs that were made and are not yet kept."""
+    """Runs that were made and not yet kept."""
 
     done: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -104,15 +105,15 @@ class Campaign:
     Parameters
     ----------
     store
-        Where they are kept; open for writing.
+        Store of the runs, open for writing.
     cells
         Scenarios and seeds.
     recipe
-        What is kept of each run.
+        Data kept of each run.
     name
         The runs become members of the sweep of this name, if it has one.
     retry
-        Make runs again that failed before.
+        Whether to repeat runs that failed before.
     anew
         Whether the sweep's former members are forgotten.
     memory_limit
@@ -120,7 +121,9 @@ class Campaign:
     time_limit_s
         CPU seconds; a run that takes more fails.
     engine
-        Identity of what makes the runs; None: this engine.
+        Identity of the engine that makes the runs; None: this one.
+    unmixed
+        Whether a task holds runs of the same own code, or of none, so that no such code is in the process of another's runs.
     """
 
     def __init__(
@@ -135,14 +138,16 @@ class Campaign:
         memory_limit: int = MEMORY_LIMIT,
         time_limit_s: float | None = None,
         engine: str | None = None,
+        unmixed: bool = False,
     ) -> None:
         self.store = store
         self.recipe = recipe
         self._cells = cells
         self._limit = memory_limit
         self._time_limit_s = time_limit_s
+        self._unmixed = unmixed
         self._engine = engine or engine_identity()
-        # Numbers and texts in lists, no object for each run: there may be millions.
+        # Numbers and texts in lists instead of an object per run: there may be millions.
         self._cell_of = [i for i, cell in enumerate(cells) for _ in cell.seeds]
         self._seeds = [seed for cell in cells for seed in cell.seeds]
         found = {one for cell in cells for one in cell.own}
@@ -191,7 +196,7 @@ class Campaign:
 
     @property
     def status(self) -> Status:
-        """How far it has come; what is not kept yet does not count."""
+        """Progress; runs not yet kept do not count."""
         return Status(
             total=self._total,
             done=self._done,
@@ -210,21 +215,21 @@ class Campaign:
         progress: Callable[[Status], None] | None = None,
         stop: threading.Event | None = None,
     ) -> Status:
-        """Make what is missing.
+        """Make the missing runs.
 
         Parameters
         ----------
         executor
-            Who makes it.
+            Executor of the runs.
         progress
-            Told after each commit.
+            Called after each commit.
         stop
-            When set, no further run is handed out; those that come back are kept, and the method returns.
+            If set, no further run is handed out; finished ones are kept, and the method returns.
 
         Raises
         ------
         StoreError
-            If the store cannot be written; what was kept before stays.
+            If the store cannot be written; runs kept before remain.
         """
         self._refuse_large(executor.slots)
         self._compare(executor)
@@ -258,7 +263,7 @@ class Campaign:
                 task, runs = out.pop(which)
                 self._take_in(task, runs, done)
                 if isinstance(done, Done) and done.cpu_s > 0:
-                    # Number of runs that fills the time wanted; the budget cuts short those that turn out slow.
+                    # Number of runs that fills the wanted time; the budget cuts short tasks that turn out slow.
                     fits = 1.3 * len(done.digests) * executor.target_s / done.cpu_s
                     size = min(max(1.0, fits), 4 * size, MOST_IN_TASK)
             slots = executor.slots
@@ -270,7 +275,7 @@ class Campaign:
         return self.status
 
     def _compare(self, executor: Executor) -> None:
-        """Make one of the found runs with own code again: its digest is the same, or what was found is of other code.
+        """Repeat one of the found runs with own code: a different digest shows that it was made by other code.
 
         Raises
         ------
@@ -308,7 +313,7 @@ class Campaign:
             )
 
     def table(self, table: str = "runs") -> pl.DataFrame:
-        """Rows of the runs of this campaign, in the order of cells and seeds.
+        """Return rows of this campaign's runs, in the order of cells and seeds.
 
         Parameters
         ----------
@@ -324,7 +329,7 @@ class Campaign:
         return order.join(rows, on="key", how="inner", maintain_order="left_right")
 
     def by_cell(self, table: str) -> list[pl.DataFrame]:
-        """Rows of a table, a frame for each cell, without the column `key`."""
+        """Return the rows of a table, a frame for each cell, without the column `key`."""
         import polars as pl
 
         rows = self.store.read(self.recipe.text, table)
@@ -342,7 +347,11 @@ class Campaign:
     def _take(self, todo: deque[int], most: int, slots: int) -> list[int]:
         # Smaller pieces towards the end, so that all slots are busy until then.
         share = -(-len(todo) // (3 * slots))
-        return [todo.popleft() for _ in range(min(most, max(share, 1), len(todo)))]
+        most = min(most, max(share, 1), len(todo))
+        if self._unmixed:
+            codes = [self._cells[self._cell_of[at]].own for at in islice(todo, most)]
+            most = next((n for n, code in enumerate(codes) if code != codes[0]), most)
+        return [todo.popleft() for _ in range(most)]
 
     def _task(self, runs: Sequence[int], budget_s: float, *, apart: bool) -> Task:
         texts: dict[str, int] = {}
@@ -408,7 +417,7 @@ class Campaign:
         tell(self.status)
 
     def _refuse_large(self, slots: int) -> None:
-        """Cells that need too much memory fail before they start."""
+        """Let cells that need too much memory fail before they start."""
         refused: dict[str, str] = {}
         todo = [*self._todo, *self._suspects]
         for cell in (self._cells[i] for i in dict.fromkeys(self._cell_of[at] for at in todo)):

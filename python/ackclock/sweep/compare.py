@@ -1,4 +1,4 @@
-"""Two scenarios under the same seeds: which one has more, by how much, or that no difference shows."""
+"""Compares two scenarios under the same seeds: which one has more, by how much, or that no difference is shown."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SHOWN = (
     "goodput_bps", "jain", "retransmission_share", "rtos", "mean_rtt_s", "p95_rtt_s", "queue_mean_packets", "dropped_queue",
 )  # fmt: skip
 OF_A_GROUP = ("goodput_bps", "share", "p95_rtt_s")
-"""Metrics of each group, where there are several."""
+"""Metrics of each group, if there are several groups."""
 MOST_GROUPS = 4
 FAILED = ("flows", ("failed", "failure"))
-"""Table and columns that tell whether connections failed, and why."""
+"""Table and columns with the connections that failed, and the reasons."""
 FETCHES = ("fetches_done", "fetch_mean_s", "fetch_p50_s", "fetch_p95_s", "fetch_p99_s")
 
 LARGER_IS_BETTER = ("goodput_bps", "jain", "fetches_done")
@@ -45,7 +45,9 @@ SMALLER_IS_BETTER = (
 
 
 def better(metric: str) -> int:
-    """Whether more of a metric is good (1), bad (-1) or neither (0): a share of the bottleneck is a neighbour's loss."""
+    """Return whether a larger metric is good (1), bad (-1) or neither (0): a share of the bottleneck is a neighbour's
+    loss.
+    """
     column = metric.rpartition(".")[2]
     if column in LARGER_IS_BETTER:
         return 1
@@ -55,12 +57,12 @@ def better(metric: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Compared:
-    """Two arms, metric by metric.
+    """Two arms, compared metric by metric.
 
     Parameters
     ----------
     names
-        Of the arms.
+        Names of the arms.
     seeds
         Pairs of runs.
     metrics
@@ -68,7 +70,7 @@ class Compared:
     same
         Whether all seeds gave the same run in each arm: then there is one pair, and no interval.
     failed
-        Of each arm: in how many runs connections failed, by what is said of one.
+        Runs of each arm with failed connections, by reason.
     """
 
     names: tuple[str, str]
@@ -78,7 +80,7 @@ class Compared:
     failed: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     def outcome(self, metric: str) -> str:
-        """The outcome with the arms' names."""
+        """Outcome with the arms' names."""
         first, second = self.names
         found = self.metrics[metric]
         if self.same and found.difference.n and found.without[0] == found.without[1]:
@@ -88,19 +90,19 @@ class Compared:
         return said.replace("first", first).replace("second", second)
 
     def relative(self, metric: str) -> float | None:
-        """The difference against the second arm; None where that is zero, or nothing is known."""
+        """Difference relative to the second arm; None if that is zero or unknown."""
         found = self.metrics[metric]
         base, difference = found.second.value, found.difference.value
         return difference / abs(base) if base and math.isfinite(base) and math.isfinite(difference) else None
 
     def told(self, metric: str) -> str:
-        """The outcome, by how much, and whether that is good."""
+        """Sentence with the outcome, its size, and whether it is good."""
         outcome = self.outcome(metric)
         if not outcome.endswith("is larger"):
             return outcome
         part, sign = self.relative(metric), better(metric)
         much = "" if part is None else f" by {100 * abs(part):.3g} %"
-        if part is not None and part < 0:  # the first arm's change, as the columns are
+        if part is not None and part < 0:  # change of the first arm, as in the columns
             outcome, sign = f"{self.names[0]} is smaller", -sign
         return f"{outcome}{much}{', better' if sign > 0 else ', worse' if sign < 0 else ''}"
 
@@ -131,7 +133,7 @@ class Compared:
         }
 
     def table(self) -> RenderableType:
-        """A table for the terminal."""
+        """Return a table for the terminal."""
         from rich.table import Table
 
         first, second = self.names
@@ -159,8 +161,8 @@ class Compared:
         return table
 
     def failures(self) -> list[str]:
-        """Failures in each arm, a sentence without its full stop for each arm and cause: its numbers are those of a
-        transfer that ended early.
+        """Failures as a sentence without a full stop for each arm and cause: numbers of such runs describe transfers
+        that ended early.
         """
         return [
             f"{name}: in {runs:,} of {self.seeds:,} runs {what}"
@@ -170,7 +172,7 @@ class Compared:
 
 
 def number(value: float) -> str:
-    """Four significant digits, thousands set apart."""
+    """Format four significant digits with separated thousands."""
     if not math.isfinite(value):
         return "–"
     if value == 0:
@@ -198,13 +200,13 @@ def compare(
     Parameters
     ----------
     first, second
-        The arms.
+        Scenarios of the arms.
     executor
-        What makes the runs.
+        Executor of the runs.
     names
-        Of the arms; different ones.
+        Names of the arms, which have to differ.
     seeds
-        Of each arm.
+        Seeds of each arm.
     metrics
         Metrics to compare; None for the usual metrics of such scenarios.
     precision
@@ -212,7 +214,7 @@ def compare(
     folder
         Store for the runs; None to discard them.
     progress, stop
-        As for `ackclock.sweep.run`.
+        See `ackclock.sweep.run`.
 
     Raises
     ------
@@ -254,7 +256,7 @@ def compare(
 def _compared(
     campaign: Campaign, metrics: Sequence[str], scenarios: Sequence[Scenario]
 ) -> tuple[dict[str, Comparison], bool]:
-    """Each metric, and whether there is only one pair: all seeds gave one run."""
+    """Compare each metric; return also whether there is only one pair, because all seeds gave one run."""
     import polars as pl
 
     found: dict[str, Comparison] = {}
@@ -267,7 +269,7 @@ def _compared(
 
 
 def _failed(campaign: Campaign) -> tuple[dict[str, int], dict[str, int]]:
-    """Failed runs of each arm by what is said of the connection that failed in them."""
+    """Return the failed runs of each arm by the reason of the connection's failure."""
     import polars as pl
 
     arms = []
@@ -300,7 +302,7 @@ def _usual(*scenarios: Scenario) -> tuple[str, ...]:
 
 
 def check_metrics(metrics: Sequence[str]) -> None:
-    """Refuse names without a dot that are no metric, before anything is read."""
+    """Refuse names without a dot that are not metrics, before anything is read."""
     known = standard_metrics()
     for name in metrics:
         if measure(name) is None and "." not in name and name not in known:

@@ -1,4 +1,4 @@
-"""The database of a store: its tables, how a process opens it and holds it, one transaction, what the disk refuses."""
+"""Database of a store: its tables, opening and locking, transactions, and errors of the disk."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ CREATE TABLE members (sweep INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY 
 
 
 STEPS = 10_000
-"""Steps of SQLite's machine between two checks for Ctrl-C, which would else be heard only after the query."""
+"""Steps of SQLite's virtual machine between two checks for Ctrl-C, which would otherwise be noticed only after the
+query.
+"""
 
 
 class StoreError(UnavailableError):
@@ -50,12 +52,12 @@ class StoreError(UnavailableError):
 
 
 def to_read(folder: Path) -> sqlite3.Connection:
-    """Open the database of a store that is there.
+    """Open the database of an existing store for reading.
 
     Raises
     ------
     InputError
-        If the folder is no store.
+        If the folder is not a store.
     DamagedError
         If the database is damaged.
     UnavailableError
@@ -74,14 +76,14 @@ def to_read(folder: Path) -> sqlite3.Connection:
 
 
 def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """Open the database of a store, made if there is none, and hold the store until the process ends.
+    """Open the database of a store for writing, created if there is none, and lock the store until the process ends.
 
     Parameters
     ----------
     folder
-        The store.
+        Folder of the store.
     again
-        Whether the folder may hold what belongs to no database.
+        Whether the folder may hold files that belong to no database.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
     if not again:
         _check_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):  # SQLite would say less of a folder that cannot be written
+    with tempfile.TemporaryFile(dir=folder):  # SQLite would report less about an unwritable folder
         pass
     lock = _held(folder)
     try:
@@ -109,7 +111,7 @@ def to_write(folder: Path, *, again: bool) -> tuple[sqlite3.Connection, sqlite3.
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Which file the database is; a folder may be moved away, and another take its name."""
+    """Return the identity of the database's file; a folder may be moved away, and another take its name."""
     try:
         found = (folder / _NAME).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -118,7 +120,9 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
-    """Refuse what is no database of this version's stores; raises as `to_read`, and what SQLite raises if it cannot look."""
+    """Refuse a database that is not of this version's stores; raises as `to_read`, and SQLite's errors if it cannot be
+    read.
+    """
     try:
         (found,) = db.execute("PRAGMA user_version").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -132,7 +136,7 @@ def check(db: sqlite3.Connection, folder: Path, *, whole: bool = False) -> None:
 
 @cache
 def _objects() -> integrity.Objects:
-    """Objects in a store of ours, as SQLite notes them."""
+    """Objects in a store of ours, as SQLite lists them."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(f"{_SCHEMA}{integrity.FILES};")
         return integrity.objects(db)
@@ -140,7 +144,9 @@ def _objects() -> integrity.Objects:
 
 @contextmanager
 def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
-    """End what takes more steps than a file of this size explains: pages that lead to each other have no end."""
+    """End a query that takes more steps than a file of this size explains: pages that refer to each other form an
+    endless chain.
+    """
     try:
         pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -165,11 +171,11 @@ def _in_proportion(db: sqlite3.Connection, database: Path) -> Iterator[None]:
 
 
 MOST_STEPS = 200
-"""For each byte of a database, while it is checked; a sound one takes fewer than 20."""
+"""Steps for each byte of a database during the check; a sound one takes fewer than 20."""
 
 
 def _look() -> bool:
-    """Python looks for signals between its own steps, of which this is one."""
+    """Do nothing: Python handles signals between its own steps, of which this call is one."""
     return False
 
 
@@ -180,7 +186,7 @@ def _heed(error: Exception) -> None:
 
 
 INTERRUPTED = "interrupted"
-"""SQLite's word for it."""
+"""SQLite's word for an interrupted query."""
 
 
 def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sqlite3.Connection:
@@ -193,7 +199,7 @@ def _connected(database: str | Path, *, timeout: float, uri: bool = False) -> sq
 
 
 def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Rows that a query finds in a database that has been opened. Not every damage shows then; raises as `to_read`."""
+    """Return the rows of a query on an open database. Opening does not reveal every damage; raises as `to_read`."""
     try:
         return db.execute(query, values).fetchall()
     except sqlite3.OperationalError as error:
@@ -205,7 +211,7 @@ def rows(db: sqlite3.Connection, folder: Path, query: str, *values: object) -> l
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of what is done within, or nothing."""
+    """Context manager of a transaction: everything within, or nothing."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -218,7 +224,9 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def durable(db: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that is on the disk when it is over: what follows relies on it, as files that get their names, or are removed."""
+    """Context manager of a transaction that is on disk when it ends, because later steps rely on it, such as renaming
+    and removing files.
+    """
     db.execute("PRAGMA synchronous = FULL")
     try:
         with transaction(db):
@@ -229,7 +237,7 @@ def durable(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Raise what the disk refuses as one line. The store is as it was before."""
+    """Raise errors of the disk as one line. The store is as it was before."""
     try:
         yield
     except (OSError, sqlite3.DatabaseError) as error:
@@ -238,13 +246,13 @@ def explained(folder: Path) -> Iterator[None]:
             raise integrity.of_database(folder / _NAME, str(error)) from None
         raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
     except Exception as error:
-        if type(error).__module__.startswith("polars"):  # which does not say what the system said
+        if type(error).__module__.startswith("polars"):  # which hides the system's message
             raise StoreError(f"{folder}: cannot be written ({reason(error)}); what was done is kept") from None
         raise
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is writing into the store."""
+    """Return whether a process is writing into the store."""
     place = folder / "lock.sqlite"
     if not place.is_file():
         return False
@@ -257,12 +265,12 @@ def is_held(folder: Path) -> bool:
 
 
 def set_aside(folder: Path) -> list[str]:
-    """Put a damaged database and the parts that only it knows beside the store, under another name.
+    """Move a damaged database, and the parts that only it knows, to another name beside the store.
 
     Returns
     -------
     list of str
-        What was moved, and where to.
+        Moved files and their new names.
     """
     moved = []
     for name in ("state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "data"):
@@ -277,7 +285,7 @@ def set_aside(folder: Path) -> list[str]:
 
 
 def quick_check(folder: str | Path) -> bool:
-    """Whether the database is sound."""
+    """Return whether the database is sound."""
     with closing(_connected(_own(Path(folder) / _NAME), timeout=5)) as db:
         return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
@@ -295,7 +303,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     if not fresh:
         check(db, folder)
     db.execute("PRAGMA journal_mode = WAL")
-    # A commit may be lost with the power, but never half of one. Those of parts are kept (`durable`).
+    # A power loss may lose a commit, but never half of one. Commits of parts survive (`durable`).
     db.execute("PRAGMA synchronous = NORMAL")
     if fresh:
         with transaction(db):
@@ -306,7 +314,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _read_only(database: Path) -> sqlite3.Connection:
-    """In a folder that cannot be written nothing can change either, and SQLite wants to be told so."""
+    """Open a database in a folder that cannot be written; nothing can change there, and SQLite needs to know that."""
     where = _own(database).resolve().as_uri()
     for options in ("mode=ro", "mode=ro&immutable=1"):
         db = _connected(f"{where}?{options}", uri=True, timeout=30)
@@ -324,7 +332,9 @@ def _read_only(database: Path) -> sqlite3.Connection:
 
 
 def _no_store(database: Path, error: Exception) -> AckclockError:
-    """A database whose pages or schema are damaged was one; the schema may then be no text (UnicodeDecodeError)."""
+    """Return the error for a folder that is not a store. A database with damaged pages or schema was one; the schema
+    may not be text (UnicodeDecodeError).
+    """
     if "malformed" in str(error) or isinstance(error, UnicodeDecodeError):
         return integrity.of_database(database, str(error))
     return InputError(f"{database}: found no store ({error})")
@@ -342,15 +352,15 @@ def _check_foreign(folder: Path) -> None:
 
 
 def _own(path: Path) -> Path:
-    """A database of the store's own: SQLite would follow a link, and make what is not there."""
+    """Open the store's own database: SQLite would follow a link, and create a missing file."""
     if path.is_symlink():
         raise InputError(f"{path}: found a link; allowed: a file of the store's own, or none")
     return path
 
 
 def _held(folder: Path) -> sqlite3.Connection:
-    """Held until the process ends, however it ends."""
-    # not without a moment's patience: `is_held` may be looking
+    """Return a lock that is held until the process ends, however it ends."""
+    # waits for a moment: `is_held` may be looking
     lock = _connected(_own(folder / "lock.sqlite"), timeout=0.2)
     try:
         lock.execute("PRAGMA journal_mode = MEMORY")
@@ -361,7 +371,7 @@ def _held(folder: Path) -> sqlite3.Connection:
         if "locked" in str(error):
             raise StoreError(f"{folder}: another session is writing here; wait for it, or use another --out") from None
         raise
-    except sqlite3.DatabaseError:  # no database any more: no session can hold it, and nothing is in it
+    except sqlite3.DatabaseError:  # no longer a database: no session can hold it, and it is empty
         lock.close()
         (folder / "lock.sqlite").unlink()
         return _held(folder)

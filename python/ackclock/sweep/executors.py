@@ -18,31 +18,31 @@ from ackclock.errors import InputError, UnavailableError, shown
 from ackclock.sweep.task import Done, Task, compute
 
 Finished = tuple[int, Done | Exception]
-"""Number of a task, and what became of it."""
+"""Number of a task, and its outcome."""
 
 
 class Executor(Protocol):
-    """The contract: tasks in, in any order out; each submitted task comes back exactly once."""
+    """Contract of executors: tasks go in, and each comes back exactly once, in any order."""
 
     target_s: float
-    """How long a task should take."""
+    """Wanted duration of a task."""
 
     @property
     def slots(self) -> int:
-        """Tasks that run at the same time; may grow and shrink."""
+        """Number of parallel tasks; may grow and shrink."""
 
     def submit(self, number: int, task: Task) -> None:
-        """Hand a task out."""
+        """Submit a task."""
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """Tasks that have come back; after `timeout_s` perhaps none."""
+        """Return finished tasks; after `timeout_s` perhaps none."""
 
     def close(self) -> None:
-        """No more tasks."""
+        """Accept no more tasks."""
 
 
 class _Inbox:
-    """Collects what finishes on other threads."""
+    """Collects results from other threads."""
 
     def __init__(self) -> None:
         self._arrived: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
@@ -73,9 +73,9 @@ class Threads:
     Parameters
     ----------
     jobs
-        How many.
+        Number of threads.
     work
-        What is done with a task.
+        Function that carries out a task.
     """
 
     target_s = 0.25
@@ -100,21 +100,25 @@ class Threads:
         future.add_done_callback(self._inbox.listen(number))
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """Tasks that have come back."""
+        """Return finished tasks."""
         return self._inbox.wait(timeout_s)
 
     def close(self) -> None:
-        """Forget what has not begun, and end what has."""
+        """Discard queued tasks, and end the running ones."""
         self._stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 HANDSHAKE_S = 15.0
-"""How long a scheduler may take to answer: it says hello at once, what else listens there says nothing that is understood."""
+"""Seconds within which a scheduler has to answer: it sends a greeting at once; another listener sends something that
+cannot be parsed.
+"""
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """Do it beside this thread, and wait no longer: Dask's own limit does not end a handshake that hangs."""
+    """Call a function in another thread and wait only this long: Dask's own limit does not end a handshake that
+    hangs.
+    """
     done: Future[Any] = Future()
 
     def call() -> None:
@@ -138,9 +142,9 @@ class Dask:
     Parameters
     ----------
     address
-        Of the scheduler, such as "tcp://head:8786"; or a cluster object of Dask.
+        Address of the scheduler, such as "tcp://head:8786"; or a cluster object of Dask.
     close
-        Called at the end, with nothing.
+        Function called at the end, without arguments.
     """
 
     target_s = 1.0
@@ -148,7 +152,7 @@ class Dask:
     def __init__(self, address: Any, *, close: Callable[[], object] | None = None) -> None:
         distributed = _import("distributed")
         try:
-            if isinstance(address, str):  # before Dask tries for a minute, and says less
+            if isinstance(address, str):  # before Dask tries for a minute, with a less specific error
                 host, port = distributed.comm.get_address_host_port(address)
                 socket.create_connection((host, port), timeout=10).close()
                 if address.startswith("tls://") and not distributed.Security().tls_ca_file:
@@ -166,10 +170,10 @@ class Dask:
 
     @property
     def slots(self) -> int:
-        """Threads of all workers together; one if none has come yet, so that something waits for the first."""
+        """Threads of all workers together; one if none has come yet, so that a task waits for the first."""
         try:
             info: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)
-        except Exception:  # between two states; `wait` tells what is the matter
+        except Exception:  # between two states; `wait` reports the problem
             return 1
         return max(1, sum(int(worker["nthreads"]) for worker in info.get("workers", {}).values()))
 
@@ -180,19 +184,19 @@ class Dask:
         except Exception:
             if self._client.status == "running":
                 raise
-            self._gone = True  # the client has given up, half a minute after the scheduler; `wait` says so
+            self._gone = True  # the client gives up half a minute after the scheduler is lost; `wait` reports it
             return
         self._open[number] = future  # Dask forgets a future without a reference
         future.add_done_callback(self._inbox.listen(number))
 
     def wait(self, timeout_s: float) -> list[Finished]:
-        """Tasks that have come back."""
+        """Return finished tasks."""
         found = self._inbox.wait(timeout_s)
         kept: list[Finished] = []
         for number, done in found:
             self._open.pop(number, None)
             if isinstance(done, CancelledError) or "CancelledError" in type(done).__name__:
-                self._gone = True  # only the end of the connection cancels anything of ours
+                self._gone = True  # only the end of the connection cancels our tasks
             else:
                 kept.append((number, done))
         if self._gone and not kept:
@@ -200,7 +204,7 @@ class Dask:
         return kept
 
     def close(self) -> None:
-        """Cancel what is left, and say goodbye."""
+        """Cancel remaining tasks and disconnect."""
         if self._open and self._client.status == "running":
             self._client.cancel(list(self._open.values()))
         self._client.close()
@@ -209,14 +213,14 @@ class Dask:
 
 
 def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
-    """Workers as jobs of a batch system.
+    """Start workers as jobs of a batch system.
 
     Parameters
     ----------
     kind
         "slurm" or "pbs".
     workers
-        Jobs to ask for.
+        Number of jobs.
     options
         Passed to dask-jobqueue: queue, account, cores, memory, walltime, and so on.
 
@@ -229,13 +233,13 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
     make = {"slurm": jobqueue.SLURMCluster, "pbs": jobqueue.PBSCluster}[kind]
     if (
         _child.program(make.job_cls.submit_command) is None
-    ):  # asked first: else certificates are written, and a warning is said
+    ):  # checked first: otherwise certificates are written, and a warning is printed
         raise UnavailableError(
             f"--{kind}: found no program {make.job_cls.submit_command}; allowed: a machine from which jobs can be submitted"
         )
     cluster = None
     try:
-        # Access to the scheduler's port runs code as this user: only those who hold its certificate may.
+        # Access to the scheduler's port executes code as this user: it requires the scheduler's certificate.
         security = _temporary_certificates()
         # a worker is started by `python -m`, in a folder that may belong to another user
         first = ["export PYTHONSAFEPATH=1", *options.get("job_script_prologue", ())]
@@ -257,7 +261,7 @@ def batch_system(kind: str, workers: int, options: Mapping[str, Any]) -> Dask:
 
 
 def _temporary_certificates() -> Any:
-    """For this session: made here, known to its scheduler and its jobs alone."""
+    """Make certificates for this session, known only to its scheduler and its jobs."""
     try:
         return _import("distributed").Security.temporary()
     except ImportError:
@@ -265,20 +269,21 @@ def _temporary_certificates() -> Any:
 
 
 async def _submit(cluster: Any, jobs: int) -> None:
-    """Submit, and wait until the batch system has taken the jobs: `scale` would leave what it refuses to a log."""
+    """Submit, and wait until the batch system has accepted the jobs: `scale` would report refusals only in a log."""
     for _ in range(jobs):
         cluster.worker_spec.update(cluster.new_worker_spec())
     try:
         await cluster
     except BaseException:
         for job in cluster.workers.values():
-            if job.job_id is None:  # was never submitted; the cluster would not close as long as it waits for it
+            if job.job_id is None:  # the cluster was never submitted, and would not close while waiting for it
                 job.status = _import("distributed").Status.closed
         raise
 
 
 def import_jobqueue() -> Any:
-    """dask-jobqueue, which at its import takes SIGINT for itself: so in the main thread, and what was there comes back.
+    """Import dask-jobqueue in the main thread, because its import replaces the handler of SIGINT, which is then
+    restored.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Figures of a sweep, chosen from its axes: lines with bands, bars, groups of flows, heat map, distributions, throughput against delay.
 
-Every value of an axis is either seen, or named as the one that is shown, or averaged because the user asked. Intervals are over
-seeds, never over axes. Each heading states the result in numbers.
+Every value of an axis is either shown, or named as the selected one, or averaged because the user asked for it.
+Intervals are over seeds, never over axes. Each heading states the result in numbers.
 
 Length: a function for each kind of figure, and what they share.
 """
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 KINDS = ("lines", "bars", "groups", "heat-map", "cdf", "pareto")
 
 SCALES = ("auto", "shared", "free")
-"""Whether panels have one y axis, or each its own; auto: its own where one would be flat beside another."""
+"""Whether panels share one y axis or have their own; auto: own axes if one curve would be flat beside another."""
 
 FLAT = 4.0
-"""Ratio of the greatest values of two panels from which one is flat beside the other."""
+"""Ratio of the maxima of two panels from which one is flat beside the other."""
 
 MOST_NAMED = 12
-"""Points of a panel that bear the values of the axes that neither colour nor panel tells."""
+"""Largest number of points in a panel labelled with the axes that neither colour nor panel shows."""
 
 FEWEST_RUNS = 10
-"""Runs of a cell from which a distribution is drawn without being asked for: of fewer, the interval says as much."""
+"""Runs of a cell from which a distribution is drawn by default: with fewer, the interval shows as much."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """How wide figures are, and their panels' y axes.
+    """Width of figures, and y axes of their panels.
 
     Parameters
     ----------
@@ -89,19 +89,21 @@ def figures(
     width: str | None = None,
     style: str | Path | None = None,
 ) -> list[Figure]:
-    """Every figure of these kinds that the axes allow.
+    """Return every figure of these kinds that the axes allow.
 
     Parameters
     ----------
     results
-        Of a sweep; at least one run.
+        Results of a sweep with at least one run.
     metric
-        What is shown, as for `Results.holding` (the Pareto figure shows goodput against the 95th percentile of the delay).
+        Metric to show, see `Results.holding` (the Pareto figure shows goodput against the 95th percentile of the
+        delay).
     kinds
-        Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf", "pareto";
-        none for all that say something.
+        Some of "lines", "bars" (in place of lines where no axis has numbers), "groups" (of flows), "heat-map", "cdf",
+        "pareto"; empty for all that are informative.
     x, by, panel
-        Names of axes, instead of those chosen. Axes for which there is no room show their first value, and the figure says so.
+        Names of axes that replace the default choice. Axes for which there is no room show their first value, and the
+        figure says so.
     row, column
         Names of axes whose values are the rows, and the columns, of panels.
     where
@@ -196,11 +198,13 @@ def figures(
 _DELAYS = ("p95_delay_s", "mean_rtt_s")
 
 AFTER = "run.goodput_bps"
-"""Goodput of the time of which the quantiles of delays are."""
+"""Goodput over the time that the quantiles of delays cover."""
 
 
 def _after(seen: View, results: Results, prepared: Callable[[View], View]) -> View:
-    """The view with the goodput after the warm-up, to match the delays beside it; unchanged without a warm-up, or if neither was kept."""
+    """Return the view with the goodput after the warm-up, to match the delays beside it; unchanged without a warm-up,
+    or if neither was kept.
+    """
     if not warmed_up(results.sweep) or "p95_delay_s" not in seen.runs.columns or not seen.runs["p95_delay_s"].count():
         return seen
     other = prepared(view(results, AFTER)).runs.select("cell", "seed", AFTER)
@@ -217,7 +221,7 @@ def _prepared(seen: View, metrics: Sequence[str], where: Sequence[str], against:
     if normalise:
         seen = seen.normalised(metrics)
     if where:
-        # the cells that the others are compared with stay until the differences are taken
+        # the reference cells stay until the differences are taken
         base = [against] if against and against.partition("=")[0] in {w.partition("=")[0] for w in where} else []
         seen = seen.where([*where, *base])
     return seen.minus(against, metrics) if against else seen
@@ -251,7 +255,7 @@ def _lines(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "
 
 
 def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "bars") -> Figure | None:
-    """Categories along x: what would be lines; what would be a panel, or the groups, side by side."""
+    """Draw categories along x instead of lines, and panels or groups side by side."""
     rest = [c for c in (look.by, look.x, *look.panels) if c is not None]
     if not rest:
         return None
@@ -287,11 +291,11 @@ def _bars(seen: View, metric: str, look: Look, layout: Layout, *, name: str = "b
 
 
 MOST_BARS = 10
-"""Bars side by side."""
+"""Largest number of bars side by side."""
 
 
 def _of_groups(seen: View, metric: str, look: Look, layout: Layout) -> Figure | None:
-    """Figure of the values of each group of flows."""
+    """Return the figure of each flow group's values."""
     if metric not in seen.runs.columns or not seen.runs[metric].count():
         return None
     draw = _bars if look.x is None else _lines
@@ -356,7 +360,7 @@ def _heat_map(seen: View, metric: str, look: Look, layout: Layout, *, asked: boo
 
 
 def _fitted(seen: View, look: Look, *, x: str | None, by: str | None, rest: Sequence[str]) -> Look:
-    """Panels of axes that were drawn otherwise, as far as there is room; of the others, one value."""
+    """Add panels for axes that were drawn otherwise, as far as there is room, and select one value of the others."""
     from ackclock.sweep.look import MOST_PANELS
 
     panels: list[str] = []
@@ -539,11 +543,11 @@ def _panels(
 
 
 FIRM = "\u00a0"
-"""A space at which no line is broken."""
+"""Space at which no line is broken."""
 
 
 def _panel_title(seen: View, look: Look, place: Sequence[str], inches: float) -> str:
-    """Broken between axes rather than within a value, if there is room."""
+    """Return a title broken between axes rather than within a value, if there is room."""
     room = max(int(11 * inches), 12)
     parts = [at(seen, {column: value}) for column, value in zip(look.panels, place, strict=True)]
     whole = [part.replace(" ", FIRM) if len(part) < room else part for part in parts]
@@ -559,7 +563,7 @@ def _axis_titles(figure: Any, x: str, y: str) -> None:
 
 
 def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
-    """Whether one panel's values would be flat beside another's."""
+    """Return whether one panel's values would be flat beside another's."""
     column = next((c for c in ("mean", "goodput") if c in parts[0][1].columns), None)
     if len(parts) < 2 or column is None:
         return False
@@ -568,7 +572,7 @@ def _flat(parts: Sequence[tuple[Any, pl.DataFrame]]) -> bool:
 
 
 def _heading(seen: View, data: pl.DataFrame, metric: str, unit: str, look: Look, x_unit: str, *, what: str = "") -> str:
-    """The result in one line, of values that stand in the figure: nothing is averaged over places."""
+    """Return the result in one line, from values in the figure: nothing is averaged over positions."""
     what = what or _capital(seen.told(metric))
     end = _where(seen, look)
     along = ("x",) if "x" in data.columns else ()
@@ -618,7 +622,7 @@ def _goes(
 
 
 def _winners(places: Iterable[Mapping[str, float]]) -> str:
-    """At how many places which series has the largest value."""
+    """Return for each series the number of positions at which it has the largest value."""
     won: dict[str, int] = {}
     count = level = 0
     for means in places:
@@ -638,7 +642,7 @@ def _winners(places: Iterable[Mapping[str, float]]) -> str:
 
 
 def _how(seen: View, look: Look) -> str:
-    """Meaning of points and bands."""
+    """Return the meaning of points and bands."""
     return (
         f"{_means(seen, look)}, with 95 % intervals over seeds (bootstrap; Student's t below 10 runs"
         f"{' and for means over cells' if look.averaged else ''}){_one_panel_per(seen, look)}. "
@@ -662,14 +666,14 @@ def _where(seen: View, look: Look) -> str:
 
 
 def _shown_alone(seen: View, look: Look) -> str:
-    """Which values were chosen for want of room."""
+    """Return the values that were selected for lack of room."""
     if not look.fixed:
         return ""
     return f" Only {at(seen, look.fixed)} is shown; --where, --panel and --average choose otherwise."
 
 
 def summary(seen: View, metric: str, look: Look, *, along: str) -> pl.DataFrame:
-    """Mean and interval per panel, line and point.
+    """Return mean and interval per panel, line and point.
 
     Returns
     -------
@@ -708,7 +712,9 @@ def _line(x: Sequence[float], part: pl.DataFrame) -> Line:
 
 
 def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, int]:
-    """Rows and columns of panels: where an axis goes across, a column for each of its values; else a row for each of the first, if that fits."""
+    """Return rows and columns of panels: an axis across has a column for each of its values; else a row for each value
+    of the first axis, if that fits.
+    """
     if look.across:
         across = len(seen.axes[look.across].values)
         return -(-panels // across), across
@@ -718,7 +724,9 @@ def _shape(seen: View, look: Look, panels: int, layout: Layout) -> tuple[int, in
 
 
 def _places(seen: View, look: Look, drawn: Sequence[Sequence[str]], across: int) -> list[int]:
-    """Where each panel stands, counted along the rows: in its own column, also where its neighbour is missing."""
+    """Return the position of each panel, counted along the rows: in its own column, even if its neighbour is
+    missing.
+    """
     if look.across is None:
         return list(range(len(drawn)))
     order = {label: i for i, label in enumerate(seen.axes[look.across].labels)}
@@ -731,7 +739,7 @@ def _floats(column: pl.Series) -> list[float]:
 
 
 def _named(kind: str, seen: View, metric: str = "") -> str:
-    """Name of the file: what shows other numbers has another name."""
+    """Return the name of the file: a figure of other numbers has another name."""
     parts = [kind, _slug(metric), "normalised" if seen.normal else ""]
     parts += ["minus", _slug("-".join(seen.against))] if seen.against else []
     return "-".join(part for part in parts if part)

@@ -1,4 +1,6 @@
-"""Whether a store still holds what was written into it: each file's size and checksum, the database's own check."""
+"""Checks that a store still holds what was written into it: each file's size and checksum, and the database's own
+check.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,14 @@ CREATE TABLE IF NOT EXISTS files (
   part INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (part, name)
 ) WITHOUT ROWID
 """
-"""Size and checksum of each file of a part when it was written."""
+"""Size and checksum of each file of a part at the time of writing."""
+
+
+UNREADABLE = "cannot be read"
 
 
 class DamagedError(UnavailableError):
-    """A file of a store is gone, or is not as it was written."""
+    """A file of a store is missing or changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,13 +35,13 @@ class Damage:
     Parameters
     ----------
     recipe, part
-        Numbers.
+        Numbers of recipe and part.
     file
-        Where it shows first.
+        First damaged file.
     why
         "is gone", "is not as it was written".
     runs
-        Whose rows are in the part.
+        Runs with rows in the part.
     """
 
     recipe: int
@@ -45,20 +50,24 @@ class Damage:
     why: str
     runs: int
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the disk refused the file: what is in it may be as it was written."""
+        return self.why.startswith(UNREADABLE)
+
     def __str__(self) -> str:
         return f"{self.file} {self.why} ({self.runs:,} run{'' if self.runs == 1 else 's'})"
 
 
 def note(db: sqlite3.Connection, part: int, files: Mapping[str, Path]) -> None:
-    """Write down what the files of a part are; within the transaction that enters the part."""
+    """Record the files of a part, within the transaction that enters the part."""
     rows = ((part, name, file.stat().st_size, _sum(file)) for name, file in files.items())
     db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
 
 
 def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, by_sum: bool = True) -> str | None:
-    """Damage of the file of a table of a part, if there is any; `place` is None if it is not there.
-
-    No file is read whose checksum is not noted: what decodes Parquet ends the process for some damages.
+    """Return the damage of a part's file, if there is any; `place` is None for a missing file. A file without a
+    recorded checksum is never read: the Parquet decoder ends the process on some damages.
     """
     noted = db.execute("SELECT bytes, sha256 FROM files WHERE part = ? AND name = ?", (part, table)).fetchone()
     if noted is None:
@@ -66,17 +75,17 @@ def wrong(db: sqlite3.Connection, part: int, table: str, place: Path | None, *, 
     if place is None:
         return "is gone"
     try:
-        # a pipe in its place would keep its reader waiting
+        # a pipe in its place would block its reader
         same = place.is_file() and place.stat().st_size == noted[0] and (not by_sum or _sum(place) == noted[1])
     except FileNotFoundError:
         return "is gone"
     except OSError as error:
-        return f"cannot be read ({(error.strerror or str(error)).lower()})"
+        return f"{UNREADABLE} ({(error.strerror or str(error)).lower()})"
     return None if same else "is not as it was written"
 
 
 def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> list[Damage]:
-    """The parts that are not whole: by their checksums, or by their sizes alone, which reads none of them."""
+    """Return the damaged parts: by their checksums, or by sizes alone, which reads no file."""
     found = []
     for part, recipe, rows in db.execute("SELECT id, recipe, rows FROM parts WHERE live ORDER BY id").fetchall():
         noted = db.execute("SELECT name FROM files WHERE part = ? ORDER BY name", (part,)).fetchall()
@@ -90,11 +99,11 @@ def damaged(db: sqlite3.Connection, folder: Path, *, by_sum: bool = True) -> lis
 
 
 Objects = Mapping[tuple[str, str], str]
-"""Objects of a database: kind and name -> how it was made."""
+"""Objects of a database: kind and name -> definition."""
 
 
 def objects(db: sqlite3.Connection) -> Objects:
-    """Tables and whatever else is noted; nothing of it is asked."""
+    """Return tables and all other objects of the schema; none of them is queried."""
     found = db.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100")
     return {(str(kind), str(name)): " ".join(str(made).split()) for kind, name, made in found}
 
@@ -105,9 +114,9 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
     Parameters
     ----------
     db, place
-        The database, and its file.
+        Connection to the database, and its file.
     known
-        What a store has in it, and nothing else: a view, a trigger or a generated column is code.
+        Only objects that a store may have: a view, a trigger or a generated column is code.
     whole
         Whether its indices are compared with its tables too, which takes several times as long.
 
@@ -131,7 +140,7 @@ def check_database(db: sqlite3.Connection, place: Path, known: Objects, *, whole
 
 
 def of_database(place: Path, why: str) -> DamagedError:
-    """Error for a damaged database; `why` in the words of SQLite."""
+    """Return the error for a damaged database; `why` in the words of SQLite."""
     return DamagedError(
         f"{place}: is damaged ({shown(' '.join(why.split())[:80])}); `ackclock sweep check {place.parent} --repair` sets it "
         "aside, and all runs are made again"
@@ -164,17 +173,17 @@ _KINDS = {
     "members": {"sweep": _WHOLE, "run": _WHOLE},
     "files": {"part": _WHOLE, "name": _NAME, "bytes": _WHOLE, "sha256": "typeof({0}) = 'blob' AND length({0}) = 32"},
 }
-"""Conditions on the values of each column. (SQLite takes anything in any column.)"""
+"""Conditions on the values of each column, because SQLite accepts any value in any column."""
 _OTHER = {
     table: {column: f"NOT coalesce({kind.format(column)}, 0)" for column, kind in kinds.items()}
     for table, kinds in _KINDS.items()
 }
 _ANY_OTHER = {table: f"SELECT 1 FROM {table} WHERE {' OR '.join(of.values())} LIMIT 1" for table, of in _OTHER.items()}
-"""Query for a row that breaks a condition: one walk through the table, not one for each column."""
+"""Query for a row that violates a condition: one pass over the table for all columns."""
 
 
 def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
-    """First object that is made in another way than a store makes it, looked for before any query that could run it."""
+    """Return the first object with a foreign definition, before any query that could execute it."""
     found = objects(db)
     for kind, name in known.keys() - found.keys():
         if kind == "table":
@@ -192,13 +201,13 @@ def _foreign(db: sqlite3.Connection, known: Objects) -> str | None:
 
 
 def _unlike(db: sqlite3.Connection) -> str | None:
-    """First place whose value no store writes, if there is one."""
+    """Return the first value that no store writes, if there is one."""
     for table in _KINDS:
         if db.execute(_ANY_OTHER[table]).fetchone():
             others = (
                 c for c, other in _OTHER[table].items() if db.execute(f"SELECT 1 FROM {table} WHERE {other}").fetchone()
             )
-            column = next(others, None)  # none: an index answers for one column, and not as the table does
+            column = next(others, None)  # no index, which answers for one column and not as the table does
             return f"{table}{f'.{column}' if column else ''} holds what no store writes"
     return None
 

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from ackclock.sweep.sweep import Sweep
 
 MOST_PANELS = 12
-"""Panels of a figure that are chosen without being asked for."""
+"""Largest number of panels chosen by default."""
 
 MOST_ASKED = 24
-"""Panels of a figure."""
+"""Largest number of panels of a figure."""
 
 MOST_ACROSS = 6
-"""Columns of panels, of figures without a given width."""
+"""Largest number of panel columns in figures without a given width."""
 
 MOST_SERIES = 10
 
 GROUP = "axis.group"
-"""Column of a view that tells groups of flows apart."""
+"""Column of a view that identifies groups of flows."""
 
 _EDGE = 0.1
 """Excess of a share over 1 that the edge of a window makes: data that had arrived before, acknowledged when the gap in front was closed."""
 
 NORMAL = {"bit/s": "share of the bottleneck", "s": "multiple of the base RTT"}
-"""Unit of a metric, and what `normalised` makes of it."""
+"""Unit of a metric -> unit after `normalised`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,11 +51,11 @@ class Dimension:
     Parameters
     ----------
     name
-        As the user has it.
+        Name given by the user.
     values
         Two or more, in order; the columns of a view have their labels.
     bundle
-        Equal for axes that step together, of which one tells all.
+        Equal for axes that step together, of which one is enough.
     """
 
     name: str
@@ -93,17 +93,18 @@ class View:
     Parameters
     ----------
     results
-        Where they are from.
+        Results of the sweep.
     runs
-        A row each: `cell`, `seed`, `digest`, a column of labels for each axis, metrics.
+        One row per run: `cell`, `seed`, `digest`, a column of labels for each axis, metrics.
     axes
-        Column -> axis, of those with two values or more. The columns have names of their own, so that a user's axis may have any.
+        Column -> axis, for axes with two or more values. The columns have unique names, so that a user's axis may have
+        any name.
     fixed
-        Name -> value of axes of which one value was asked for.
+        Name -> value of axes for which the user selected one value.
     normal
-        Whether metrics have been divided by what the path has.
+        Whether metrics have been divided by the path's capacity or RTT.
     against
-        Name and value of what was subtracted.
+        Name and value of the subtracted reference.
     """
 
     results: Results = field(repr=False)
@@ -114,7 +115,7 @@ class View:
     against: tuple[str, str] | None = None
 
     def find(self, option: str, name: str) -> str:
-        """The column of an axis, by its name or the key of the scenario.
+        """Return the column of an axis, by its name or the key of the scenario.
 
         Raises
         ------
@@ -131,16 +132,16 @@ class View:
         raise InputError(f"{option}: found {quote(name)}; allowed: {one_of(name, known) or 'no axis has two values'}")
 
     def words(self, column: str) -> str:
-        """The name of an axis, as figures have it."""
+        """Return the name of an axis as in figures."""
         return words(self.axes[column].name)
 
     def unit(self, metric: str) -> str:
-        """Unit of a metric, as it is shown."""
+        """Return the unit in which a metric is shown."""
         found = metric_unit(metric)
         return "" if self.normal and found in NORMAL else found
 
     def told(self, metric: str) -> str:
-        """A metric in words, without the unit."""
+        """Return a metric in words, without the unit."""
         text = metric_words(metric)
         if self.normal and (kind := NORMAL.get(metric_unit(metric))):
             text += f" as {kind}"
@@ -149,7 +150,7 @@ class View:
         return text
 
     def over(self, metric: str) -> str:
-        """Time that a metric covers, where that is not the run, as ", after the warm-up,"; empty where it is."""
+        """Return the time that a metric covers, as ", after the warm-up,"; empty if it is the whole run."""
         found = [span(metric)] if warmed_up(self.results.sweep) else []
         if _summed(metric) and _come_and_go(self.results.sweep):
             of_all = self.normal and _bytes(metric) in self.runs.columns
@@ -159,16 +160,16 @@ class View:
         return "".join(f", {words}" for words in found if words) + "," * any(found)
 
     def comparable(self, metric: str) -> bool:
-        """Whether values from different paths may be averaged: shares of something that each path has."""
+        """Return whether values from different paths may be averaged: shares of something that each path has."""
         return (self.normal and metric_unit(metric) in NORMAL) or metric_column(metric).endswith(("share", "jain"))
 
     def bounds(self, metric: str) -> tuple[float, float]:
-        """Between which all values of a metric lie: an interval that leaves them says nothing of what could be."""
+        """Return the bounds of all values of a metric: an interval beyond them is meaningless there."""
         least, most = (0.0, 1.0) if self.normal and metric_unit(metric) == "bit/s" else bounds(metric)
         return (-most, most) if self.against else (least, most)
 
     def readable(self, table: pl.DataFrame, named: Mapping[str, str] | None = None) -> pl.DataFrame:
-        """A table with the axes under the names that the user gave them, and other columns as named."""
+        """Return a table whose axes have the names that the user gave them."""
         table = table.rename(dict(named or {}))
         found: dict[str, str] = {}
         for column, axis in self.axes.items():
@@ -177,7 +178,8 @@ class View:
         return table.rename(found)
 
     def where(self, wanted: Sequence[str]) -> View:
-        """The runs with these values of axes, each written "AXIS=VALUE"; several of one axis: any of them.
+        """Return the runs with these values of axes, each written "AXIS=VALUE"; several values of one axis: any of
+        them.
 
         Raises
         ------
@@ -209,7 +211,8 @@ class View:
         return replace(self, runs=runs, axes={c: axes[c] for c in order}, fixed=fixed)
 
     def minus(self, base: str, metrics: Sequence[str]) -> View:
-        """Metrics minus those of the run with the same seed and one value of an axis, "AXIS=VALUE", everything else alike.
+        """Return metrics minus those of the run with the same seed and one value of an axis, "AXIS=VALUE", everything
+        else equal.
 
         Raises
         ------
@@ -243,7 +246,8 @@ class View:
         return replace(self, runs=runs, axes=axes, fixed=fixed, against=(words(axis.name), value))
 
     def normalised(self, metrics: Sequence[str]) -> View:
-        """Rates as a share of what the bottleneck can carry, times as multiples of the base RTT of the path, cell by cell.
+        """Return rates as a share of the bottleneck's capacity, times as multiples of the path's base RTT, cell by
+        cell.
 
         Where flows run at different times, the sum of their rates can exceed what the link carries: the share is then that of all bytes
         in one window, from when the first of them may start to the end of the run.
@@ -297,14 +301,14 @@ class View:
 
 
 def warmed_up(sweep: Sweep) -> bool:
-    """Whether a run of it has a warm-up."""
+    """Whether one of its runs has a warm-up."""
     key = "record.warm_up"
     warm_up = units.whole(sweep.scenario.record.warm_up, units.DURATION) > 0
     return warm_up or any(axis.key == key for axis in sweep.axes)
 
 
 def _come_and_go(sweep: Sweep) -> bool:
-    """Whether its flows may run at different times: the sum of their rates is then not what the link carried."""
+    """Return whether flows may run at different times: the sum of their rates then differs from the link's rate."""
     groups = sweep.scenario.to_dict()["flows"]
     keys = {key for group in groups for key in group} | {axis.key.rpartition(".")[2] for axis in sweep.axes}
     ends = any(group.get("workload", {}).get("kind", "bulk") != "bulk" for group in groups)
@@ -312,17 +316,19 @@ def _come_and_go(sweep: Sweep) -> bool:
 
 
 def _summed(metric: str) -> bool:
-    """Whether it adds up the rates of several flows."""
+    """Return whether the metric adds up the rates of several flows."""
     return metric == "goodput_bps" or (metric.startswith(("run.", "group.")) and metric.endswith(".goodput_bps"))
 
 
 def _bytes(metric: str) -> str:
-    """The column with the bytes of which a rate is."""
+    """Return the column with the bytes of a rate."""
     return metric.removesuffix("goodput_bps") + "bytes_acked"
 
 
 def _window(scenario: Scenario, *, warm: bool) -> float:
-    """Seconds from when the first flow may start, or the end of the warm-up where bytes are counted from there, to the end of the run."""
+    """Return the seconds from the first possible start of a flow, or the end of the warm-up if bytes are counted from
+    there, to the end of the run.
+    """
     starts = [group.engine() for group in scenario.flows]
     drawn = [start.get("start_s", {}).get("low", 0.0) for start in starts]
     begins = min(start.get("start_ns", low * 1e9) for start, low in zip(starts, drawn, strict=True))
@@ -332,7 +338,7 @@ def _window(scenario: Scenario, *, warm: bool) -> float:
 
 
 def view(results: Results, metric: str) -> View:
-    """The runs of a sweep."""
+    """Return the runs of a sweep as a view."""
     held = results.holding(metric)
     if _summed(metric) and metric != "goodput_bps":
         held = held.holding(_bytes(metric))
@@ -341,7 +347,9 @@ def view(results: Results, metric: str) -> View:
 
 
 def by_group(results: Results) -> View | None:
-    """The groups of each run as rows of their own, with one more axis, the group; None where runs have one group, or nothing was read of them."""
+    """Return the groups of each run as rows of their own, with the group as an additional axis; None if runs have one
+    group, or no group's data was kept.
+    """
     import polars as pl
 
     if results.folder is None:
@@ -349,7 +357,7 @@ def by_group(results: Results) -> View | None:
     groups = results.groups
     if not groups.height or groups["group"].n_unique() < 2:
         return None
-    # A group that is called after its controller, which an axis changes, goes by its number.
+    # A group named after its controller, which an axis changes, gets its number instead.
     known = groups.group_by("group").agg(pl.col("name").first(), pl.col("name").n_unique().alias("names")).sort("group")
     names = {
         row["group"]: row["name"] if row["names"] == 1 else f"group {row['group']}"
@@ -378,7 +386,7 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
     axes: dict[str, Dimension] = {}
     columns: dict[str, Any] = {"cell": pl.Series(range(len(sweep.points)), dtype=pl.UInt32)}
     for i, axis in enumerate(sweep.axes):
-        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group tells its value
+        if len(axis.shown) > 1 and not axis.repeats:  # another axis of its group gives its value
             column = f"axis.{i}"
             axes[column] = Dimension(
                 name=axis.name or axis.key, values=axis.shown, bundle=bundles.get(axis.key, column)
@@ -390,8 +398,8 @@ def _viewed(results: Results, runs: pl.DataFrame) -> View:
 
 
 def _whole(unit: str, scenario: Scenario, metric: str) -> float:
-    """Divisor of a metric: goodput of a full bottleneck, or the base RTT, of the path that its flows take; of all
-    flows, that of the first.
+    """Return the divisor of a metric: goodput of a full bottleneck, or base RTT, of the path that its flows take; for
+    all flows, that of the first.
     """
     from ackclock._results.metrics import capacity_bps
 
@@ -409,20 +417,20 @@ def _whole(unit: str, scenario: Scenario, metric: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """How the axes of the grid are laid out. Each is in one of these places.
+    """Layout of the grid's axes.
 
     Parameters
     ----------
     x
         Column along the x axis; None if no axis has numbers.
     by
-        Column that tells lines apart.
+        Column that distinguishes lines.
     panels
         Columns with a panel for each value, or each combination of values.
     fixed
-        Column -> the one value that is shown, of axes for which there is no room.
+        Column -> selected value of an axis for which there is no room.
     averaged
-        Columns over which means are taken, as the user asked.
+        Columns over which means are taken, on the user's request.
     across
         Column of `panels`, its last, whose values are columns of panels; None where panels are in no order of columns.
     """
@@ -436,7 +444,7 @@ class Look:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """Columns of which every value is seen."""
+        """Columns of which every value is drawn."""
         return tuple(c for c in (*self.panels, self.by, self.x) if c)
 
 
@@ -451,12 +459,12 @@ def choose(
     average: Sequence[str] = (),
     numbers_along: bool = True,
 ) -> Look:
-    """Lay the axes out: numbers along x, names as lines, the rest as panels; what the user names comes first.
+    """Lay the axes out: numbers along x, names as lines, the rest as panels; the user's choices come first.
 
     Parameters
     ----------
     seen
-        Its axes.
+        View with the axes.
     x, by, panel, average
         Names of axes.
     row, column
@@ -497,7 +505,7 @@ def choose(
         )
 
     def left() -> list[str]:
-        """Axes without a place; of those that step together one is enough."""
+        """Return axes without a place; one is enough of those that step together."""
         told = {columns[c].bundle for c in (along, lines, *panels, *averaged) if c}
         once = {axis.bundle: c for c, axis in reversed(list(columns.items()))}
         return [c for c in columns if columns[c].bundle not in told and once[columns[c].bundle] == c]
@@ -535,7 +543,7 @@ def choose(
 
 
 def shown(seen: View, look: Look) -> View:
-    """The runs that a look shows: those with the fixed values."""
+    """Return the runs of a layout: those with the selected values."""
     import polars as pl
 
     runs = seen.runs
@@ -545,7 +553,7 @@ def shown(seen: View, look: Look) -> View:
 
 
 def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, ...], pl.DataFrame]]:
-    """The rows of each combination of values of columns, with the values."""
+    """Return the rows of each combination of values of columns, with the values."""
     named = [c for c in columns if c is not None]
     if not named:
         return [((), table)]
@@ -553,11 +561,11 @@ def groups(table: pl.DataFrame, *columns: str | None) -> list[tuple[tuple[str, .
 
 
 def at(seen: View, values: Mapping[str, str]) -> str:
-    """Values of axes in words: "rate 10 Mbit/s, buffer 2 BDP"."""
+    """Return values of axes in words: "rate 10 Mbit/s, buffer 2 BDP"."""
     return ", ".join(f"{seen.words(c)} {value}" for c, value in values.items())
 
 
 def fixed_words(seen: View, look: Look) -> str:
-    """At which values of axes that are not drawn: "at loss 0 %"; empty if there are none."""
+    """Return the values of axes that are not drawn: "at loss 0 %"; empty if there are none."""
     told = [*(f"{words(name)} {value}" for name, value in seen.fixed.items()), at(seen, look.fixed)]
     return ", ".join(text for text in told if text)

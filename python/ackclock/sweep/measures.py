@@ -54,12 +54,12 @@ COLUMNS = frozenset(
         "time_to_share_s",
     ]
 )
-"""Columns of the table and of the frames made of it: an axis is called otherwise."""
+"""Columns of the table and of frames made from it: no axis has one of these names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """A column of `performance`, and whose.
+    """Column of `performance`, for a flow, a group or the run.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Measure:
     who
         Number of the flow; name or number of the group.
     column
-        Of the table.
+        Column of the table.
     """
 
     of: str
@@ -76,7 +76,7 @@ class Measure:
     column: str
 
     def select(self, performance: pl.DataFrame) -> pl.DataFrame:
-        """Rows of this measure; the table has a column `name`.
+        """Return rows of this measure; the table has a column `name`.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Measure:
 
 
 def measure(metric: str) -> Measure | None:
-    """Read a name; None if it is that of a metric.
+    """Parse a name; None if it is that of a metric.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _checked(found: Measure) -> Measure:
 
 
 def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> list[pl.DataFrame]:
-    """Columns `seed`, `digest` and the metric, a frame for each cell in the order of its seeds."""
+    """Return columns `seed`, `digest` and the metric, a frame for each cell in the order of its seeds."""
     from ackclock._results.result import named_groups
 
     runs = campaign.by_cell("runs")
@@ -156,19 +156,20 @@ def by_cell(campaign: Campaign, metric: str, scenarios: Sequence[Scenario]) -> l
 
 
 def all_same(rows: pl.DataFrame) -> bool:
-    """Whether two seeds or more gave one run."""
+    """Return whether two or more seeds gave one run."""
     return rows.height > 1 and rows["digest"].n_unique() == 1
 
 
 def distinct(rows: pl.DataFrame, *also: str) -> pl.DataFrame:
-    """The runs without the repetitions of cells whose seeds all gave one: twenty times one run is one observation.
+    """Return the runs without repetitions in cells whose seeds all gave the same run: one run repeated twenty times is
+    one observation.
 
     Parameters
     ----------
     rows
-        With `cell` and `digest`.
+        Rows with `cell` and `digest`.
     also
-        Columns that tell several rows of a run apart.
+        Columns that identify a row within a run.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""The report of a sweep: figures, a table of the cells, what failed."""
+"""Report of a sweep: figures, a table of the cells, and failures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ackclock.sweep.task import engine_identity
 from ackclock.sweep.wording import metric_unit, metric_words, scaled, span, titled, words
 
 MOST_ROWS = 200
-"""Cells in the table of the page."""
+"""Largest number of cells in the page's table."""
 
 
 def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: str) -> report.Page:
-    """The report as a value."""
+    """Return the report as a value."""
     sweep = results.sweep
     counts = store.counts(sweep.name)
     total = sum(counts.values())
@@ -59,12 +59,12 @@ def page(results: Results, store: Store, figures: Sequence[Figure], *, metric: s
 
 
 def trusting(sweep: Sweep) -> tuple[str, ...]:
-    """The option without which a sweep that names controllers of one's own is refused."""
+    """Return the option without which a sweep with own controllers is refused."""
     return ("--own-code",) if any(named(name) for _, name in sweep.controllers()) else ()
 
 
 def _portable(sweep: Sweep) -> str:
-    """The scenario as text, with controllers of one's own named as from the folder of their file."""
+    """Return the scenario as text, with own controllers named relative to the folder of their file."""
     text = sweep.scenario.to_toml()
     for _, name in sweep.scenario.controllers():
         if named(name):
@@ -84,7 +84,7 @@ def write(
 ) -> Path:
     """Write `report.html`, or a page of another name, and `figures/` (SVG, data, and `formats`); all of them or none.
 
-    A figure in another format that has the name of one of these is removed: it is of an earlier plot.
+    A figure of the same name in another format is removed, because it belongs to an earlier plot.
 
     Raises
     ------
@@ -154,7 +154,7 @@ _COLUMNS = (
 
 
 def _groups(results: Results) -> list[report.Section]:
-    """Values of each group of flows, where runs have several."""
+    """Return the values of each flow group, if runs have several."""
     import polars as pl
 
     seen = by_group(results)

@@ -1,6 +1,6 @@
-"""The Parquet files of a store: where each lies, and how it is written so that a half-written one is never taken for whole.
+"""Parquet files of a store: their locations, and a way of writing that never makes a partial file look complete.
 
-A file is written under another name (`.tmp`) and gets its own once the database knows it.
+A file is written under another name (`.tmp`) and gets its final name after it is entered into the database.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NAME = re.compile(r"part-(\d{6,})\.parquet(\.tmp)?")
-"""Names that the store gives; other files in its folders are not its own, and stay."""
+"""Names that the store gives; other files in its folders are foreign and remain."""
 
 
 def place(folder: Path, recipe: int, table: str, part: int) -> Path:
-    """Where the rows of a table of a part are to lie."""
+    """Return the location of a table's rows in a part."""
     return folder / "data" / str(recipe) / table / f"part-{part:06}.parquet"
 
 
 def there(folder: Path, recipe: int, table: str, part: int) -> Path | None:
-    """The file of a part, which may be about to get its name."""
+    """Return the file of a part, which may still lack its final name."""
     named = place(folder, recipe, table, part)
     return next((p for p in (named, _tmp(named), named) if p.exists()), None)
 
 
 def files(folder: Path, recipe: int, part: int) -> list[Path]:
-    """All files of a part."""
+    """Return all files of a part."""
     tables = folder / "data" / str(recipe)
     names = sorted(p.name for p in tables.iterdir()) if tables.is_dir() else []
     places = [place(folder, recipe, name, part) for name in names]
@@ -41,7 +41,7 @@ def files(folder: Path, recipe: int, part: int) -> list[Path]:
 
 
 def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
-    """Every file that the store wrote: with its recipe, its part, and whether it still lacks its name."""
+    """Yield every file that the store wrote: with its recipe, its part, and whether it still lacks its final name."""
     for file in sorted((folder / "data").glob("*/*/part-*")):
         named, recipe = _NAME.fullmatch(file.name), file.parent.parent.name
         if named is not None and recipe.isdecimal() and file.is_file() and _is_ours(folder, file):
@@ -52,13 +52,13 @@ def found(folder: Path) -> Iterator[tuple[Path, int, int, bool]]:
 def written(
     folder: Path, recipe: int, part: int, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]
 ) -> Iterator[dict[str, Path]]:
-    """Write the tables of a part. What follows within enters it into the database; if that fails, the files are gone. They are on the
-    disk before the database knows of them.
+    """Write the tables of a part. The body of the context enters it into the database; if that fails, the files are
+    removed.
 
     Yields
     ------
     dict
-        Name of each table -> its file, which `give_names` is to be called on when the database knows it.
+        Name of each table -> its file, for `give_names` after it is entered into the database.
     """
     made: dict[str, Path] = {}
     try:
@@ -80,19 +80,21 @@ def written(
 
 
 def give_names(files: Iterable[Path]) -> None:
-    """Make written files part of the store."""
+    """Give written files their final names, which makes them part of the store."""
     for file in files:
         file.replace(file.with_suffix(""))
 
 
 def remove(files: Iterable[Path]) -> None:
-    """Remove the files that are there."""
+    """Remove the files that exist."""
     for file in files:
         file.unlink(missing_ok=True)
 
 
 def scan(files: Sequence[Path]) -> pl.LazyFrame:
-    """Parts of a table; columns that only some of them have (a controller's own variables) are null in the others."""
+    """Scan parts of a table; columns that only some of them have (a controller's own variables) are null in the
+    others.
+    """
     import polars as pl
 
     return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
@@ -108,5 +110,5 @@ def _tmp(named: Path) -> Path:
 
 
 def _is_ours(folder: Path, file: Path) -> bool:
-    """Whether the file lies where its path says: no link in a folder from a stranger leads to files of another's."""
+    """Return whether the file lies where its path says: a link in a stranger's folder must not lead to other files."""
     return file.resolve() == folder.resolve() / file.relative_to(folder)

@@ -1,4 +1,4 @@
-"""More seeds until the intervals are narrow enough."""
+"""Adds seeds until the intervals are narrow enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.judge.intervals import Estimate, seeds_needed
 from ackclock.units import parse_share
 
 LEAST_SEEDS = 5
-"""With fewer the spread is too uncertain to stop at."""
+"""Minimum number of seeds: with fewer the spread is too uncertain to stop."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +34,14 @@ class Precision:
     most_seeds: int = 10_000
 
     def more(self, estimate: Estimate, scale: float | None = None) -> int:
-        """Observations wanted in all; as many as there are if that is enough, or no number would be.
+        """Return the wanted number of observations; the current number if that is enough, or if no number would be.
 
         Parameters
         ----------
         estimate
-            Of the mean.
+            Estimate of the mean.
         scale
-            What the width is a share of; the mean if None.
+            Reference of the relative width; the mean if None.
         """
         unit = abs(estimate.value if scale is None else scale)
         if estimate.n >= self.most_seeds or not math.isfinite(unit) or unit == 0:
@@ -51,12 +51,13 @@ class Precision:
         wanted = seeds_needed(estimate, self.width * unit)
         if wanted == estimate.n:
             return wanted
-        # Not all at once: the spread was judged by few. A tenth more, since it may be larger than it seemed.
+        # Not all at once, because the spread was estimated from few. A tenth more, since it may be larger than
+        # estimated.
         return min(math.ceil(wanted * 1.1), 4 * estimate.n, self.most_seeds)
 
 
 def parse_width(text: str) -> float:
-    """Read "1 %" or "0.01"."""
+    """Parse "1 %" or "0.01"."""
     try:
         try:
             share = parse_share(float(text))
@@ -70,7 +71,7 @@ def parse_width(text: str) -> float:
 
 
 def extended(seeds: Sequence[int], wanted: int) -> tuple[int, ...]:
-    """The seeds, and so many of the numbers after the largest that there are `wanted`."""
+    """Return the seeds extended to `wanted` by the numbers after the largest."""
     if wanted <= len(seeds):
         return tuple(seeds)
     return (*seeds, *islice(count(max(seeds) + 1), wanted - len(seeds)))

@@ -1,4 +1,4 @@
-"""The results of a sweep as one table: a row per run, with the values of the axes first."""
+"""Results of a sweep as one table: a row per run, with the values of the axes first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Results:
     runs
         One row per finished run, in the order of cells and seeds: `cell`, the axes, `seed`, `digest`, the metrics.
     folder
-        Of the store; `flows` and `groups` are read from there when they are first asked for.
+        Folder of the store; `flows` and `groups` are read from there on first access.
     """
 
     sweep: Sweep
@@ -131,7 +131,7 @@ class Results:
 
     @property
     def same(self) -> list[int]:
-        """Numbers of the cells of which all seeds (two or more) gave the same run."""
+        """Numbers of the cells in which all seeds (two or more) gave the same run."""
         import polars as pl
 
         counted = self.runs.group_by("cell", maintain_order=True).agg(
@@ -140,12 +140,12 @@ class Results:
         return counted.filter((pl.col("len") > 1) & (pl.col("runs") == 1))["cell"].to_list()
 
     def holding(self, metric: str) -> Results:
-        """Results with a column of this name in `runs`.
+        """Return results with a column of this name in `runs`.
 
         Parameters
         ----------
         metric
-            One of those kept; or "flow.NUMBER.COLUMN", "group.NAME.COLUMN" or "run.COLUMN", columns of `performance`.
+            A kept metric; or "flow.NUMBER.COLUMN", "group.NAME.COLUMN" or "run.COLUMN", columns of `performance`.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Results:
         Parameters
         ----------
         metric
-            As for `holding`.
+            See `holding`.
         """
         import polars as pl
 
@@ -222,11 +222,11 @@ class Results:
 
 
 _ENDS = {"s": "s", "bit/s": "bps", "bytes": "bytes", "packets": "packets", "BDP": "bdp", "": "share"}
-"""Unit of an axis, and the end of the column that has its numbers; text without a unit is a share ("2 %")."""
+"""Unit of an axis -> suffix of the column with its numbers; text without a unit is a share ("2 %")."""
 
 
 def estimate(rows: pl.DataFrame, metric: str) -> Estimate:
-    """Mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
+    """Return mean and interval of the values that exist; runs of cells whose seeds gave one run count once."""
     import polars as pl
 
     values = distinct(rows)[metric].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
@@ -241,7 +241,7 @@ def _undefined(rows: pl.DataFrame, metric: str) -> int:
 
 
 def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
-    """Leave the sweep and the values of its cells beside the runs, for later readers."""
+    """Write the sweep and the values of its cells beside the runs, for later readers."""
     place = _place(folder, sweep.name)
     frame = cell_table(sweep, cells)
     with staged(place, marks=OWN) as part:
@@ -251,7 +251,7 @@ def write_cells(folder: Path, sweep: Sweep, cells: Sequence[Cell]) -> None:
 
 
 def is_written(folder: Path, sweep: Sweep) -> bool:
-    """Whether this very sweep has been begun in the folder; how long a run may take is no part of it."""
+    """Return whether exactly this sweep has been started in the folder; the time limit of a run does not count."""
     try:
         place = _file(folder, sweep.name, "sweep.toml")
         if not os.path.lexists(place):
@@ -267,7 +267,7 @@ def _without_limit(text: str) -> str:
 
 
 def cell_table(sweep: Sweep, cells: Sequence[Cell]) -> pl.DataFrame:
-    """Number, hash of the scenario and values of the axes of every cell."""
+    """Return number, scenario hash and axis values of every cell."""
     import polars as pl
 
     columns: dict[str, Any] = {"cell": list(range(len(cells))), "scenario": [cell.hash for cell in cells]}
@@ -282,7 +282,7 @@ def read(folder: str | Path, name: str = "") -> Results:
     Parameters
     ----------
     folder
-        The store.
+        Folder of the store.
     name
         Name of the sweep; not needed if there is only one.
 
@@ -298,7 +298,7 @@ def read(folder: str | Path, name: str = "") -> Results:
 
 
 def sweep_of(store: Store, name: str = "") -> Sweep:
-    """The sweep itself, as `read` finds it; its runs are not looked at."""
+    """Return the sweep itself, found as `read` does; its runs are not read."""
     folder = store.folder
     known = [n for n in store.sweeps() if _file(folder, n, "sweep.toml").is_file()]
     if not name and len(known) == 1:
@@ -306,11 +306,11 @@ def sweep_of(store: Store, name: str = "") -> Sweep:
     if name not in known:
         found = quote(name) if name else f"{len(known)} sweeps" if known else "no sweep"
         raise InputError(f"{folder}: found {found}; allowed: {one_of(name, known) or 'a folder with a sweep'}")
-    return load(_file(folder, name, "sweep.toml"), own_code=True)  # is read, not run
+    return load(_file(folder, name, "sweep.toml"), own_code=True)  # only read, never run
 
 
 def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
-    """A row per finished run; with `keys`, the one under which the store keeps it comes last."""
+    """Return a row per finished run; with `keys`, the store's key comes last."""
     import polars as pl
 
     place = _file(store.folder, sweep.name, "cells.parquet")
@@ -347,7 +347,7 @@ def _joined(store: Store, sweep: Sweep, *, keys: bool = False) -> pl.DataFrame:
 
 
 LARGEST_CELLS = 2**30
-"""Bytes of the table of a sweep's cells, of which there are at most 200,000."""
+"""Largest size in bytes of the table of a sweep's cells, of which there are at most 200,000."""
 
 
 def _sum(file: Path) -> str:
@@ -364,7 +364,7 @@ def write_table(folder: Path, results: Results) -> Path:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Folder of a sweep, in the store itself: a link may lead to files of another user."""
+    """Return the folder of a sweep, which has to be in the store itself: a link may lead to files of another user."""
     return _inside(folder, folder / "sweeps" / name)
 
 
@@ -380,7 +380,7 @@ def _inside(folder: Path, place: Path) -> Path:
 
 
 def _series(values: Sequence[Any]) -> Sequence[Any]:
-    """Values of an axis as a column of one type: numbers or truth values as they are, else text."""
+    """Return values of an axis as a column of one type: numbers or truth values unchanged, else text."""
     if all(isinstance(v, bool) for v in values):
         return values
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):

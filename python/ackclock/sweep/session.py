@@ -1,4 +1,4 @@
-"""A sweep from beginning to end: plan, make what is missing, add seeds if a precision is wanted, leave the table."""
+"""A sweep from start to end: plan, make missing runs, add seeds for a wanted precision, write the table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def run(
     Parameters
     ----------
     sweep
-        What to run.
+        Sweep to run.
     folder
-        The store; created if it does not exist. Runs that it holds, of this sweep or another, are not repeated.
+        Folder of the store; created if it does not exist. Runs that it holds, of this sweep or another, are not
+        repeated.
     executor
-        What makes the runs.
+        Executor of the runs.
     precision
         Add seeds, cell by cell, until the interval of a metric is this narrow.
     retry
@@ -96,16 +97,16 @@ def run(
 
 
 def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list[Cell] | None:
-    """The cells with as many seeds as the precision wants; None if they have them."""
+    """Return the cells with as many seeds as the precision requires; None if they have them."""
     wider = []
     frames = by_cell(campaign, precision.metric, [cell.scenario for cell in cells])
     for cell, frame in zip(cells, frames, strict=True):
-        if all_same(frame):  # more of the same would not narrow anything
+        if all_same(frame):  # more runs of this kind would not narrow the interval
             wider.append(cell)
             continue
         e = estimate(frame.with_columns(cell=0), precision.metric)
         wanted = precision.more(e)
-        # Runs without a value do not narrow anything: ask for as many more as the share with one tells.
+        # Runs without a value do not narrow the interval: request more by the share of runs that have one.
         if wanted > e.n and e.n:
             wanted = min(math.ceil(wanted * frame.height / e.n), precision.most_seeds)
         wider.append(dataclasses.replace(cell, seeds=extended(cell.seeds, wanted)))
@@ -113,7 +114,7 @@ def widened(campaign: Campaign, cells: list[Cell], precision: Precision) -> list
 
 
 def _with_members(cells: list[Cell], members: Mapping[str, Sequence[int]]) -> list[Cell]:
-    """The cells with the seeds that a former session added."""
+    """Return the cells with the seeds that an earlier session added."""
     wider = []
     for cell in cells:
         known = set(cell.seeds)

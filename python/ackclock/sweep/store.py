@@ -33,7 +33,7 @@ PENDING, RUNNING, DONE, FAILED = "pending", "running", "done", "failed"
 STATES = (PENDING, RUNNING, DONE, FAILED)
 
 COMPACT_ABOVE = 8
-"""Parts of one recipe from which they are merged when a sweep ends."""
+"""Parts of one recipe above which they are merged when a sweep ends."""
 
 
 class Store:
@@ -44,14 +44,14 @@ class Store:
     folder
         Created if absent, if it is to be written.
     write
-        Whether runs will be added. What is damaged is put right then: `lost` says what, and its runs are pending.
+        Whether runs will be added. Damaged parts are then discarded: `lost` lists them, and their runs are pending.
     again
-        Begin anew in a folder whose database was set aside.
+        Whether to start anew in a folder whose database was set aside.
 
     Raises
     ------
     InputError
-        If the folder is no store, or cannot be used.
+        If the folder is not a store, or cannot be used.
     StoreError
         If another process writes into it.
     """
@@ -76,7 +76,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         with suppress(sqlite3.Error):
             self._db.close()
         if self._lock is not None:
@@ -93,11 +93,11 @@ class Store:
         Parameters
         ----------
         recipe
-            What is kept of them.
+            Data kept of them.
         keys, scenarios, seeds
-            Of each run: its key, the hash of its scenario, its seed.
+            Key, scenario hash and seed of each run.
         engine
-            Version.
+            Version of the engine.
 
         Returns
         -------
@@ -112,7 +112,8 @@ class Store:
             found, states = self._known(number, keys)
             (first_new,) = self._db.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()
 
-            # Row by row, no tuple kept: ten thousand of them would set off the garbage collector for longer than SQLite takes.
+            # Row by row without keeping tuples: ten thousand of them would trigger a garbage collection that takes
+            # longer than SQLite.
             def new() -> Iterator[tuple[int, bytes, int, int, int, str]]:
                 for at, (key, scenario, seed) in enumerate(zip(keys, scenarios, seeds, strict=True), first_new):
                     if found.setdefault(key, at) == at:
@@ -124,7 +125,8 @@ class Store:
             return [found[key] for key in keys], [states.get(key, PENDING) for key in keys]
 
     def adopt(self, sweep: str, recipe: str, runs: Sequence[int], *, anew: bool) -> None:
-        """Say which runs belong to a sweep.
+        """Record which runs belong to a sweep. Those of another engine no longer do: a table holds the runs of one.
+        `anew` forgets all former members.
 
         Those of another engine no longer do: a table holds the runs of one. `anew` forgets all that belonged to it before.
         """
@@ -154,7 +156,7 @@ class Store:
             )
 
     def release(self, runs: Sequence[int]) -> None:
-        """Take the mark back: these runs were handed out, but not begun."""
+        """Remove the mark: these runs were handed out, but not started."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET state = 'pending', attempts = attempts - 1 WHERE id BETWEEN ? AND ?", _stretches(runs)
@@ -171,18 +173,18 @@ class Store:
     def commit(
         self, recipe: str, done: Sequence[int], tables: Mapping[str, pl.DataFrame], failed: Mapping[int, str]
     ) -> None:
-        """Keep what runs left, and their new states: all of it or nothing.
+        """Keep the data of runs, and their new states: all or nothing.
 
         Parameters
         ----------
         recipe
-            What was kept of them.
+            Data kept of them.
         done
             Runs whose rows are in `tables`.
         tables
             Name -> rows; "runs" among them.
         failed
-            Run -> why.
+            Run -> reason.
         """
         with self.explained():
             self._check_there()
@@ -224,7 +226,7 @@ class Store:
                 integrity.note(self._db, part, files)
                 self._db.execute(f"UPDATE parts SET live = 0 WHERE id IN ({marks})", old)
                 self._db.execute(f"UPDATE runs SET part = ? WHERE part IN ({marks})", [part, *old])
-            # First away with the old ones: who reads in between sees an earlier state, but no run twice.
+            # Remove the old parts first: a concurrent reader sees an earlier state, but no run twice.
             parts.remove(gone)
             parts.give_names(files.values())
             with database.transaction(self._db):
@@ -232,7 +234,7 @@ class Store:
                 self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
 
     def suspects(self, runs: Sequence[int], after: int) -> set[int]:
-        """Runs that were begun at least `after` times and have no outcome."""
+        """Return runs that were started at least `after` times and have no outcome."""
         rows = self._db.execute("SELECT id FROM runs WHERE state = 'pending' AND attempts >= ?", (after,))
         return {run for (run,) in rows}.intersection(runs)
 
@@ -241,7 +243,7 @@ class Store:
     def read(self, recipe: str, table: str = "runs", *, keys: Sequence[str] | None = None) -> pl.DataFrame:
         """Rows of a table of all runs that were kept under this recipe, or of the runs with these keys.
 
-        May be called while another process writes: what it sees is a whole number of commits.
+        May be called while another process writes: it sees a whole number of commits.
 
         Raises
         ------
@@ -276,30 +278,30 @@ class Store:
                     return scanned.collect()
             except (FileNotFoundError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 said = f"{self.folder}: {str(error).partition(chr(10))[0]}"
-            # Another process may have merged parts meanwhile; where the list is the same as before, it has not.
+            # Another process may have merged parts meanwhile; an unchanged list shows that it has not.
             if rows == before and attempt > 2:
                 break
             before = rows
         raise DamagedError(f"{said}; `ackclock sweep run` or `sweep check {self.folder} --repair` makes its runs again")
 
     def check(self) -> list[integrity.Damage]:
-        """The parts that are not as they were written. A damaged database, its indices too, is a DamagedError."""
+        """Return the damaged parts. A damaged database, including its indices, raises DamagedError."""
         database.check(self._db, self.folder, whole=True)
         return integrity.damaged(self._db, self.folder)
 
     def missing(self) -> list[integrity.Damage]:
-        """The parts of which a file is gone or has another size, without a look into any of them."""
+        """Return the parts with a missing file or a file of another size, without reading any of them."""
         try:
             return integrity.damaged(self._db, self.folder, by_sum=False)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise integrity.of_database(self.folder / "state.sqlite", str(error)) from None
 
     def sweeps(self) -> list[str]:
-        """Names of the sweeps in this folder."""
+        """Return the names of the sweeps in this folder."""
         return [name for (name,) in self._rows("SELECT name FROM sweeps ORDER BY id")]
 
     def counts(self, sweep: str) -> dict[str, int]:
-        """How many runs of a sweep are in each state."""
+        """Return the number of a sweep's runs in each state."""
         found = dict(
             self._rows(
                 "SELECT r.state, count(*) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
@@ -310,7 +312,7 @@ class Store:
         return {state: found.get(state, 0) for state in STATES}
 
     def failures(self, sweep: str, most: int = 10) -> list[tuple[str, int, str]]:
-        """Failed runs of a sweep: hash of the scenario, seed, error."""
+        """Return failed runs of a sweep: hash of the scenario, seed, error."""
         rows = self._rows(
             "SELECT c.hash, r.seed, CAST(r.error AS BLOB) FROM sweeps s JOIN members m ON m.sweep = s.id "
             "JOIN runs r ON r.id = m.run JOIN scenarios c ON c.id = r.scenario "
@@ -318,11 +320,11 @@ class Store:
             sweep,
             most,
         )
-        # any text, also of a file that was altered
+        # any text, because the file may have been altered
         return [(scenario, seed, (error or b"").decode(errors="replace")) for scenario, seed, error in rows]
 
     def member_keys(self, sweep: str) -> list[str]:
-        """Keys of the finished runs of a sweep."""
+        """Return the keys of the finished runs of a sweep."""
         rows = self._rows(
             "SELECT lower(hex(r.key)) FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
             "WHERE s.name = ? AND r.state = 'done'",
@@ -331,7 +333,7 @@ class Store:
         return [key for (key,) in rows]
 
     def members(self, sweep: str) -> dict[str, list[int]]:
-        """Seeds of the runs of a sweep, by the hash of their scenario."""
+        """Return the seeds of a sweep's runs, by the hash of their scenario."""
         rows = self._rows(
             "SELECT c.hash, r.seed FROM sweeps s JOIN members m ON m.sweep = s.id JOIN runs r ON r.id = m.run "
             "JOIN scenarios c ON c.id = r.scenario WHERE s.name = ? ORDER BY r.id",
@@ -354,9 +356,9 @@ class Store:
         return int(found[0])
 
     def _known(self, recipe: int, keys: Sequence[bytes]) -> tuple[dict[bytes, int], dict[bytes, str]]:
-        """Number and state of those of the runs that are in the database."""
+        """Return number and state of the runs that are in the database."""
         (held,) = self._db.execute("SELECT count(*) FROM runs WHERE recipe = ?", (recipe,)).fetchone()
-        if held <= 4 * len(keys):  # all of them by one query: ten times as fast as one by one
+        if held <= 4 * len(keys):  # one query for all: ten times as fast as one per run
             rows: Iterable[tuple[bytes, int, str]] = self._db.execute(
                 "SELECT key, id, state FROM runs WHERE recipe = ?", (recipe,)
             )
@@ -386,7 +388,7 @@ class Store:
                 parts.give_names([file])
             elif live == 0 or (live is None and unnamed):  # merged into another; never entered
                 file.unlink()
-        remove_parts(self.folder.resolve().parent)  # where a command tried whether the folder can be made
+        remove_parts(self.folder.resolve().parent)  # left by a command's check whether the folder can be made
         for place in (self.folder / "sweeps").glob("*"):
             if place.is_dir() and not place.is_symlink():
                 remove_parts(place)
@@ -394,7 +396,11 @@ class Store:
             self._db.execute("DELETE FROM parts WHERE NOT live")
             self._db.execute("DELETE FROM files WHERE part NOT IN (SELECT id FROM parts)")
             self._db.execute("UPDATE runs SET state = 'pending' WHERE state = 'running'")
-        for damage in integrity.damaged(self._db, self.folder):
+        damages = integrity.damaged(self._db, self.folder)
+        for damage in damages:
+            if damage.is_unreadable:
+                raise StoreError(f"{damage}: nothing was discarded; what was done is kept")
+        for damage in damages:
             with database.transaction(self._db):
                 self._db.execute("UPDATE runs SET state = 'pending', part = NULL WHERE part = ?", (damage.part,))
                 self._db.execute("DELETE FROM parts WHERE id = ?", (damage.part,))
@@ -415,19 +421,21 @@ class Store:
             self._check_there()
 
     def _check_there(self) -> None:
-        """Refuse to write where the store no longer is: files would lie beside a database that does not know them, or in another's store."""
+        """Refuse to write if the store has moved: files would lie beside a database that does not know them, or in
+        another store.
+        """
         if database.identity(self.folder) != self._file:
             raise StoreError(
                 f"{self.folder}: cannot be written (it was moved, removed or made anew since it was opened); what was done went with it"
             )
 
     def explained(self) -> AbstractContextManager[None]:
-        """Context that raises what the disk refuses as one line. The store is as it was before."""
+        """Context manager that raises errors of the disk as one line. The store is as it was before."""
         return database.explained(self.folder)
 
 
 def _stretches(runs: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last number of each unbroken stretch: what is handed out together was planned together."""
+    """Yield the first and last number of each unbroken range: runs handed out together were planned together."""
     found: list[tuple[int, int]] = []
     begin = last = -1
     for run in sorted(runs):

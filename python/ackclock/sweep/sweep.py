@@ -25,7 +25,7 @@ from ackclock.sweep.axes import FILE, RUN, Axis, combinations, label, taken
 from ackclock.sweep.measures import TABLE
 
 MOST_RUNS = 2_000_000
-"""Runs of one sweep: each takes about 400 bytes of memory while it is planned."""
+"""Largest number of runs of one sweep: each takes about 400 bytes of memory during planning."""
 
 LARGEST_FILE = 2**20
 """Bytes of the largest sweep file that is read."""
@@ -36,7 +36,7 @@ _TRACES = ("none", "flow", "all")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Metrics and tables that are kept of each run.
+    """Metrics and tables kept of each run.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Recipe:
 
     @property
     def text(self) -> str:
-        """The recipe written down; equal recipes are equal texts."""
+        """The recipe as text; equal recipes give equal texts."""
         return json.dumps([list(self.metrics), [[n, None if c is None else list(c)] for n, c in self.tables]])
 
 
@@ -62,11 +62,11 @@ class Cell:
     Parameters
     ----------
     scenario
-        What is run.
+        Scenario to run.
     keys
         Column -> value.
     seeds
-        One run each.
+        Seeds, each of which gives a run.
     """
 
     scenario: Scenario = field(repr=False)
@@ -75,12 +75,12 @@ class Cell:
 
     @cached_property
     def text(self) -> str:
-        """The compiled scenario. Its name, which is no part of the result, is left out."""
+        """Text of the compiled scenario without its name, which does not affect the result."""
         return json.dumps(self.scenario.to_engine(), separators=(",", ":"))
 
     @cached_property
     def own(self) -> tuple[OwnClass, ...]:
-        """Users' own classes that it names."""
+        """Own controller classes that it names."""
         return self.scenario.own()
 
     @cached_property
@@ -98,7 +98,7 @@ class Sweep:
     name
         Letters, digits, dots, hyphens and underscores.
     scenario
-        What the axes vary.
+        Scenario that the axes vary.
     axes
         The last one varies fastest.
     zip
@@ -227,7 +227,7 @@ class Sweep:
         return cells
 
     def told(self, cell: int) -> str:
-        """A cell in words, by its number: "rate 10 Mbit/s, buffer 2 BDP"."""
+        """Return a cell in words, by its number: "rate 10 Mbit/s, buffer 2 BDP"."""
         point = self.points[cell]
         parts = (f"{axis.name or axis.key} {label(axis.show(point[axis.key]))}" for axis in self.axes)
         return ", ".join(parts) or "the only cell"
@@ -238,7 +238,7 @@ class Sweep:
         return [*own, *((f"axes.{axis.key}", value) for axis in self.axes for value in axis.values)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The sweep as plain values, the scenario inside; `Sweep.from_dict` reads them."""
+        """The sweep as plain values, including the scenario; `Sweep.from_dict` reads them."""
         return {
             "name": self.name,
             "scenario": self.scenario.to_dict(),
@@ -262,7 +262,7 @@ class Sweep:
         values
             As read from TOML.
         folder
-            Where the path of the scenario begins.
+            Folder to which the scenario's path is relative.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class Sweep:
 
 
 def standard_metrics() -> tuple[str, ...]:
-    """Names of the numbers that are kept of every run."""
+    """Return the names of the numbers that are kept of every run."""
     return tuple(name for name, _ in _engine.registry()["metrics"])
 
 
@@ -358,7 +358,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
             ) from None
         found = f"an unreadable file ({(error.strerror or str(error)).lower()})"
         raise ScenarioError(source=str(path), found=found, allowed=allowed) from None
-    except ValueError as error:  # a null in the name
+    except ValueError as error:  # a null byte in the name
         raise ScenarioError(source=str(path), found=f"an unreadable file ({error})", allowed=allowed) from None
     try:
         sweep = Sweep.from_dict({"name": _stem(path), **values}, folder=path.parent)
@@ -370,7 +370,7 @@ def load(path: str | Path, *, own_code: bool = False) -> Sweep:
 
 
 def _anchored(key: str, values: Any, folder: Path) -> Any:
-    """Values of an axis; those that name a file (a controller's, a trace), as seen from the folder of the sweep."""
+    """Return the values of an axis, with names of files (controllers, traces) relative to the sweep's folder."""
     if not isinstance(values, list | tuple):
         return values
     if key.endswith(FILE):
@@ -394,7 +394,7 @@ def _scenario(written: Any, folder: Path) -> Scenario:
         raise ScenarioError(
             key="scenario", found=quote(written), allowed="the path of a scenario file, or its keys as a table"
         )
-    return load_scenario(folder / written, own_code=True)  # the sweep is asked as a whole
+    return load_scenario(folder / written, own_code=True)  # the sweep is checked as a whole
 
 
 def _seeds(written: Any) -> tuple[int, ...]:

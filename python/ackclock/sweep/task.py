@@ -1,4 +1,4 @@
-"""A handful of runs as one piece of work, the same on a thread here and on a machine elsewhere."""
+"""A few runs as one piece of work, for a local thread or a remote machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Task for a worker; plain values, so that it can travel.
+    """Task for a worker; plain values, so that it can be sent.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ class Task:
     runs
         Position in `texts` and seed, per run.
     metrics, tables
-        What is kept.
+        Metrics and tables to keep.
     budget_s
         CPU seconds after which no further run is begun; those not begun are handed out again.
     engine
-        Version that has to make them.
+        Version of the engine that has to make them.
     memory
         Bytes that a run may need.
     limit_s
         CPU seconds that a run may take.
     apart
-        Make them in a process of their own: twice the process that made them died.
+        Whether to make them in a separate process, because the process that made them died twice.
     own
         Users' own classes that the scenarios name.
     libraries
@@ -66,9 +66,9 @@ class Done:
     Parameters
     ----------
     digests, errors
-        One of the two per run.
+        Digest or error of each run.
     metrics, tables
-        Columns as the engine hands them out; tables begin with a column `run`, the position in the task.
+        Columns as the engine returns them; tables begin with a column `run`, the position in the task.
     cpu_s
         CPU seconds spent in the engine.
     """
@@ -82,14 +82,14 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """A task that has come back.
+    """Task that has come back.
 
     Parameters
     ----------
     task, done
-        Work and result.
+        Task and its result.
     keys, scenarios
-        Of each run of the task: its key, and the hash of its scenario.
+        Key and scenario hash of each run of the task.
     """
 
     task: Task
@@ -99,7 +99,7 @@ class Made:
 
 
 def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
-    """Make the runs of a task, on the calling thread; when `stop` is set, the rest of them is left undone."""
+    """Make the runs of a task on the calling thread; if `stop` is set, the remaining ones are skipped."""
     from ackclock.errors import AckclockError, UnavailableError
 
     if wanted(task):
@@ -123,7 +123,7 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
                 task.limit_s,
             )
         )
-    except AckclockError as error:  # a text that cannot be read fails alone, where it is the only one
+    except AckclockError as error:  # a text that cannot be read fails alone, in a task of its own
         if len(task.texts) == 1:
             none = [None] * len(task.runs)
             return Done(digests=none, errors=[str(error)] * len(none), metrics={}, tables={}, cpu_s=0.0)
@@ -138,7 +138,7 @@ def compute(task: Task, *, stop: _engine.Stop | None = None) -> Done:
 
 
 def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
-    """Only the runs of the first scenario; the others are handed out again."""
+    """Make only the runs of the first scenario; the others are handed out again."""
     first = task.runs[0][0]
     count = next((i for i, (at, _) in enumerate(task.runs) if at != first), len(task.runs))
     return compute(
@@ -159,7 +159,7 @@ def _one_by_one(task: Task, stop: _engine.Stop | None) -> Done:
 
 
 def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
-    """Rows of the runs that did not fail.
+    """Return rows of the runs that did not fail.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Columns one below the other. A column that only some parts have is one of floats, and empty in the others."""
+    """Concatenate columns. A column that only some parts have holds floats, and is empty in the others."""
     if len(parts) == 1:
         return parts[0]
     found: dict[str, tuple[str, Any]] = {}
@@ -217,12 +217,12 @@ def _nothing(part: Columns) -> bytes:
 
 
 def run_key(scenario: str, seed: int, engine: str) -> bytes:
-    """Identity of a run: a hash of its scenario's hash, its seed and the engine's version and build."""
+    """Return the identity of a run: a hash of its scenario's hash, its seed, and the engine's version and build."""
     return run_keys(scenario, [seed], engine)[0]
 
 
 def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
-    """`run_key` of many seeds."""
+    """Return `run_key` of many seeds."""
     engine = needed(engine, [scenario])
     head = hashlib.sha256(f"{scenario} ".encode())
     keys = []
@@ -234,21 +234,21 @@ def run_keys(scenario: str, seeds: Iterable[int], engine: str) -> list[bytes]:
 
 
 def engine_identity(of: Sequence[stacks.Stack] | None = None) -> str:
-    """Version of the engine, a hash of its sources, and the libraries of stacks (None: of this process): what runs are a function of,
-    beside scenario and seed.
+    """Return the version of the engine, a hash of its sources, and the libraries of stacks (None: of this process):
+    everything besides scenario and seed on which runs depend.
     """
     return f"{_engine.version()}+{_engine.build()}{stacks.identity(of)}"
 
 
 def needed(engine: str, texts: Iterable[str]) -> str:
-    """Part of an engine's identity on which these scenarios depend: libraries of stacks count only where a flow uses
-    one.
+    """Return the part of an engine's identity that matters for these scenarios: libraries of stacks count only if a
+    flow uses one.
     """
     return engine if _hosts_stacks(texts) else engine.removesuffix(stacks.identity())
 
 
 def needed_stacks(texts: Iterable[str]) -> tuple[stacks.Stack, ...]:
-    """Libraries of this process that a worker must load for these scenarios."""
+    """Return the libraries of this process that a worker must load for these scenarios."""
     return tuple(stacks.loaded()) if _hosts_stacks(texts) else ()
 
 

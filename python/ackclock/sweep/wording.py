@@ -14,7 +14,7 @@ _SCALES = {
 
 
 def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
-    """Factor and name of the unit in which values are shown."""
+    """Return the factor and name of the unit in which values are shown."""
     known = [abs(v) for v in values if v == v and v not in (float("inf"), float("-inf"))]
     top = max(known, default=0.0)
     for factor, name in _SCALES.get(unit, ()):
@@ -24,13 +24,13 @@ def scaled(unit: str, values: Sequence[float]) -> tuple[float, str]:
 
 
 def metric_column(metric: str) -> str:
-    """The column that holds it, of whomever it is."""
+    """Return the metric's column, regardless of flow or group."""
     found = measure(metric)
     return metric if found is None else found.column
 
 
 def metric_unit(metric: str) -> str:
-    """Unit of a metric, from its name."""
+    """Return the unit of a metric, from its name."""
     metric = metric_column(metric)
     stem = metric.rpartition(".")[0] if metric.count(".") == 2 and not metric.endswith(".count") else metric
     for suffix, unit in (("_bps", "bit/s"), ("_s", "s"), ("_packets", "packets")):
@@ -40,13 +40,13 @@ def metric_unit(metric: str) -> str:
 
 
 def words(column: str) -> str:
-    """A column as the label of an axis: "network.bottleneck.rate" -> "bottleneck rate"."""
+    """Return a column as the label of an axis: "network.bottleneck.rate" -> "bottleneck rate"."""
     parts = [p for p in column.split(".") if not p.isdecimal() and p not in ("network", "flows")]
     return " ".join(parts[-2:]).replace("_", " ")
 
 
 def metric_words(metric: str) -> str:
-    """A metric as the label of an axis, without the unit."""
+    """Return a metric as the label of an axis, without the unit."""
     found = measure(metric)
     if found is not None:
         whose = {"run": "all flows", "flow": f"flow {found.who}", "group": found.who}[found.of]
@@ -76,13 +76,11 @@ AFTER = frozenset(
         "queue_max_packets",
     ]
 )
-"""Metrics that leave the warm-up out; the others with a plain name are of the whole run."""
+"""Metrics that exclude the warm-up; others with a plain name cover the whole run."""
 
 
 def span(metric: str) -> str:
-    """Time that a metric covers, in a scenario with a warm-up; empty where the time is one of its own, as that of a
-    fetch.
-    """
+    """Return the time that a metric covers in a scenario with a warm-up; empty if it has its own time, as a fetch has."""
     if measure(metric) is not None or metric in AFTER or metric.startswith(("links.", "performance.")):
         return "after the warm-up"
     if metric.startswith(("fetch", "completion")) or ("." in metric and not metric.startswith("flows.")):
@@ -91,17 +89,17 @@ def span(metric: str) -> str:
 
 
 def titled(text: str, unit: str) -> str:
-    """Label of an axis with its unit."""
+    """Return the label of an axis with its unit."""
     return f"{text}, {unit}" if unit else text
 
 
 def told(value: float, unit: str = "") -> str:
-    """A number in a heading: three digits, with its unit."""
+    """Format a number in a heading: three digits, with its unit."""
     return f"{value:.3g} {unit}".strip()
 
 
 def ranked(means: Mapping[str, float], unit: str) -> str:
-    """Which is largest, which least: "bbr 9.1, cubic 8.9, reno 8.2 Mbit/s"."""
+    """Return names and values from the largest to the smallest: "bbr 9.1, cubic 8.9, reno 8.2 Mbit/s"."""
     order = sorted(means, key=lambda name: -means[name])
     if len(order) <= 4:
         return titled_list([f"{name} {means[name]:.3g}" for name in order], unit)
@@ -109,5 +107,5 @@ def ranked(means: Mapping[str, float], unit: str) -> str:
 
 
 def titled_list(parts: Sequence[str], unit: str) -> str:
-    """Parts with one unit behind the last."""
+    """Return parts with one unit after the last."""
     return f"{', '.join(parts)} {unit}".strip()

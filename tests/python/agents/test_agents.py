@@ -1,4 +1,6 @@
-"""Many runs and many agents at once: what each sees is what its own run says, on any number of threads."""
+"""Tests for environments with many runs and many agents: each agent observes what its own run reports, on any number of
+threads.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def scenario(*flows: dict[str, object], duration: str = "1 s") -> ackclock.Scena
 
 
 def played(envs: VectorEnv, steps: int, seed: int = 7):
-    """Observations, rewards and digests under actions that depend on what is seen."""
+    """Return observations, rewards and digests under actions that depend on the observations."""
     seen, _ = envs.reset(seed=seed)
     all_seen, rewards, ends = [seen], [], []
     for _ in range(steps):
@@ -60,7 +62,7 @@ def test_threads_and_neighbours_change_nothing():
 def test_a_run_that_is_over_begins_anew_at_the_next_step():
     envs = VectorEnv(scenario(duration="100 ms"), num_envs=2, step="10 ms")
     seen, rewards, ends, _ = played(envs, 25)
-    # the first of ten steps is the reset's; the step after the last begins anew and has no reward
+    # the first of ten steps is the reset's; the step after the last one starts a new run and has no reward
     assert [step for step, end in enumerate(ends) if end.all()] == [8, 18]
     assert (rewards[[9, 19]] == 0).all()
     assert (rewards[[5, 15]] != 0).all()
@@ -111,7 +113,9 @@ def test_own_numbers_history_and_drawn_scenarios():
 
 
 def test_pacing_spreads_what_a_window_sends():
-    """A window far wider than the path: paced at half of it in an RTT, it fills no queue; at twice, it does."""
+    """A window far wider than the path does not fill the queue when paced at half of it per RTT, and does at twice that
+    rate.
+    """
     waits = []
     for pace in (-1.0, 1.0):
         envs = VectorEnv(
@@ -170,7 +174,7 @@ def test_a_step_needs_an_episode_and_actions_of_its_range():
 
 
 def test_the_single_environment_sees_the_same_world():
-    """With a window that nobody touches both play the run of a constant window."""
+    """Both environments reproduce the run with a constant window if no action changes the window."""
     one = Env(scenario(), step="100 ms")
     one.reset(seed=5)
     while True:
@@ -225,7 +229,9 @@ def test_without_pettingzoo_one_line_says_so(monkeypatch):
 
 @pytest.mark.deep
 def test_what_was_trained_is_better_than_a_fixed_rule_on_other_paths(tmp_path):
-    """The policy of the example, on paths of its population that it has not seen; and its controller is the same policy."""
+    """The example's policy beats a fixed rule on paths of its population that were held out, and its controller plays
+    the same policy.
+    """
     folder = ROOT / "examples" / "agent"
     spec = importlib.util.spec_from_file_location("train", folder / "train.py")
     train = importlib.util.module_from_spec(spec)

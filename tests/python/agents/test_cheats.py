@@ -1,4 +1,4 @@
-"""Receivers that cheat."""
+"""Tests for receivers that cheat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ackclock
 
 
 def run(cheat: dict[str, Any], *, seconds: int = 20, queue: dict[str, Any] | None = None, **flow: Any) -> ackclock.Run:
-    """An honest flow and one whose receiver cheats, over 10 Mbit/s."""
+    """Run an honest flow and one with a cheating receiver over 10 Mbit/s."""
     link = {"rate": "10 Mbit/s", "delay": "20 ms", "queue": queue or {"kind": "drop-tail", "limit": "1 BDP"}}
     both = {"congestion_control": "reno", **flow}
     stack = both.pop("stack", {})
@@ -21,7 +21,7 @@ def run(cheat: dict[str, Any], *, seconds: int = 20, queue: dict[str, Any] | Non
 
 @pytest.mark.parametrize("counts_acks", [False, True])
 def test_split_acks_do_not_open_the_window(counts_acks: bool) -> None:
-    """An ACK counts only if it acknowledges a whole segment, even where ACKs are counted (Linux FLAG_DATA_ACKED).
+    """An ACK counts only if it acknowledges a whole segment, even if ACKs are counted (Linux FLAG_DATA_ACKED).
 
     Without losses, from a small threshold on: the window grows by a segment per round trip. (Where queues overflow, a
     sender of single segments loses less than one of pairs; that is no gain of the window.)
@@ -56,13 +56,13 @@ def test_optimistic_acks_take_from_an_honest_flow_and_lose_data() -> None:
     for flows in (concealed, ahead):
         assert flows["goodput_bps"][1] > 3 * flows["goodput_bps"][0]
         assert flows["retransmissions"][1] < flows["retransmissions"][0]
-    # what was lost is no goodput, though it was acknowledged
+    # lost segments are not goodput, although the receiver acknowledged them
     delivered = concealed["goodput_bps"][1] * 20 / 8
     assert delivered < concealed["sent_packets"][1] * 1448
 
 
 def test_an_optimist_does_not_stall() -> None:
-    """Its ACKs beyond what was sent are ignored; the repetition that follows is answered honestly."""
+    """The sender ignores ACKs beyond what it sent; the retransmission that follows is acknowledged honestly."""
     for share in (0.1, 0.5, 1.0):
         made = run({"optimistic_acks": share}, workload={"kind": "transfer", "bytes": "1 MB"})
         assert made.flows["completion_s"].is_finite().all()

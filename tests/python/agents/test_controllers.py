@@ -15,7 +15,7 @@ from ackclock.errors import ControllerError, InputError, ScenarioError
 
 
 class Reno(Controller):
-    """The built-in Reno, in Python: fractions instead of a counter."""
+    """The built-in Reno in Python, with fractions of a segment instead of a counter."""
 
     variables = ("losses",)
 
@@ -86,7 +86,7 @@ def test_the_key_of_a_run_knows_the_class():
 
 
 class Fixed(Controller):
-    """On control: always thirty segments, paced."""
+    """A controller with the hook control: a window of thirty segments, paced."""
 
     wants_rate = True
     wants_pacing = True
@@ -106,10 +106,10 @@ class Fixed(Controller):
 
 def test_a_controller_that_sets_window_and_rate_by_itself():
     done = run(scenario("custom:mine"), controllers={"mine": Fixed})
-    # no queue: 41.2 ms, and up to a gap of the pacing for the second segment of an acknowledged pair
+    # no queue: 41.2 ms, plus at most one pacing gap for the second segment of an acknowledged pair
     rtt = done.flows["mean_rtt_s"][0]
     assert 0.0412 < rtt < 0.0412 + 1.5 * 1448 / 1.2e6
-    # Little's law, less the round trips of the start
+    # Little's law, minus the round trips of the start
     assert done.flows["goodput_bps"][0] == pytest.approx(30 * 1448 * 8 / rtt, rel=0.02)
     assert set(done.controllers["cwnd"].to_list()) == {30}
     assert set(done.controllers["pacing_bps"].drop_nulls().to_list()) == {9.6e6}
@@ -155,7 +155,7 @@ def test_the_time_of_a_failure_is_that_of_the_ack():
 
     with pytest.raises(ControllerError, match=r"on_ack at 2\.0") as raised:
         run_batch(scenario("custom:mine"), [1, 2], jobs=2, controllers={"mine": broken(on_ack=on_ack)})
-    assert 2 < raised.value.time_s < 2.1  # ACKs pause while a window is sent at once
+    assert 2 < raised.value.time_s < 2.1  # no ACKs arrive while a window is being sent in one burst
 
 
 def test_ctrl_c_is_no_failure_of_the_controller():
@@ -240,7 +240,7 @@ def test_the_test_of_conformance():
 
 
 def test_what_grows_without_end_after_a_while_does_not_conform():
-    """Sequences of a few seconds do not show it; a run does."""
+    """Sequences of a few seconds do not reveal the growth; a run does."""
 
     def late(self, window, ack):
         if ack.cwnd_limited:
@@ -274,7 +274,7 @@ def test_marks_hold_the_queue_where_dctcp_wants_it():
     assert link["dropped_queue"] == 0
     assert link["marked"] > 50
     assert 4 < link["mean_packets"] < 14
-    assert done.flows["goodput_bps"][0] > 9e6  # of 9.65, slow start included
+    assert done.flows["goodput_bps"][0] > 9e6  # the link's payload rate is 9.65 Mbit/s; slow start is included
     assert done.flows["retransmissions"][0] == 0
     off = run(Scenario.from_dict(values).set("flows.0.stack", {"ecn": "off"}))
     assert off.links["marked"][0] == 0
@@ -282,7 +282,7 @@ def test_marks_hold_the_queue_where_dctcp_wants_it():
 
 @pytest.mark.parametrize(("controller", "ecn_beta"), [("reno", 0.8), ("cubic", 0.85)])
 def test_a_mark_may_count_for_less_than_a_loss(controller: str, ecn_beta: float):
-    # RFC 8511: CoDel's queue is shorter than a BDP, so that a window halved leaves the link idle
+    # RFC 8511: CoDel's queue is shorter than a BDP, so halving the window leaves the link idle
     values = scenario(controller, stack={"ecn": "ask"}).to_dict()
     values["network"]["bottleneck"]["queue"] = {"kind": "codel", "ecn": True}
     as_loss = run(Scenario.from_dict(values).set("duration", "60 s"))
@@ -304,7 +304,7 @@ def test_classic_ecn_reduces_without_a_loss():
 @pytest.mark.parametrize("name", ["bbr", "bbr3"])
 @pytest.mark.parametrize("smss", [500, 1448])
 def test_the_rate_that_bbr_shows_is_in_bits_of_its_own_segments(name, smss):
-    """A full link of 10 Mbit/s carries smss / (smss + 52) of it as payload."""
+    """A full link of 10 Mbit/s carries smss / (smss + 52) of its rate as payload."""
     scenario = Scenario.from_dict({
         "duration": "8 s",
         "network": {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}},
@@ -318,7 +318,7 @@ def test_the_rate_that_bbr_shows_is_in_bits_of_its_own_segments(name, smss):
 
 @pytest.mark.parametrize("wanted", [1, 10, "round"])
 def test_hooks_are_called_as_often_as_the_class_says(wanted):
-    """Nothing is lost between two calls: the sums are those of every ACK."""
+    """Nothing is lost between two calls: the sums equal those over all ACKs."""
     told: list[tuple[int, int, float]] = []
 
     class Counting(Reno):
@@ -343,13 +343,13 @@ def test_hooks_are_called_as_often_as_the_class_says(wanted):
     missing = 1_000_000 - sum(acked for _, acked, _ in told)
     if wanted == 1:
         assert abs(len(told) - acks) <= 3
-        assert missing < 3000  # the ACK of the handshake, and the one that ends the connection
+        assert missing < 3000  # the ACK of the handshake and the ACK of the FIN
     elif wanted == 10:
         assert acks // 10 - 1 <= len(told) <= acks // 10 + 1
         assert missing < 10 * 2 * 1448 + 3000
     else:
         rounds = [b - a for (_, _, a), (_, _, b) in pairwise(told)]
-        assert min(rounds[1:-3]) >= 0.039  # but for the initial window and the last ones
+        assert min(rounds[1:-3]) >= 0.039  # except for the initial window and the last rounds
         assert len(told) < 40
         assert max(delivered for delivered, _, _ in told) > 20
     check(Counting)

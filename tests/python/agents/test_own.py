@@ -1,4 +1,4 @@
-"""Controllers named by file and class: in a run, a comparison, a sweep."""
+"""Tests for controllers named by file and class, in a run, a comparison and a sweep."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_sweep_makes_keeps_and_makes_again(tmp_path, jobs):
 
 
 def test_a_file_changed_within_a_second_is_the_new_code(tmp_path):
-    """Python's bytecode goes by a file's size and by its time in seconds."""
+    """Python decides by a file's size and its modification time in seconds whether cached bytecode is current."""
     file = tmp_path / "half.py"
     before = ackclock.run(scenario(), seed=1).digest
     times = file.stat()

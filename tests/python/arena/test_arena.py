@@ -1,4 +1,4 @@
-"""The arena from the command to its folder, with built-in controllers."""
+"""Tests for the arena with built-in controllers, from the command to the folder that it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table that most tests look at, made once."""
+    """Return a folder with a table, made once and used by most tests."""
     place = tmp_path_factory.mktemp("arena") / "out"
     words = [
         "arena",
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_reader_can_make_the_scores_again(folder: Path) -> None:
-    """From the terms in arena.json, with the task's weights, by hand."""
+    """The scores follow from the terms in arena.json and the task's weights, computed by hand."""
     weights = {"throughput": 2, "delay": 1, "loss": 1, "others": 3, "worst": 1}
     for standing in said(folder)["standings"]:
         families: dict[str, list[float]] = {}

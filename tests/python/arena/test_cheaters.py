@@ -1,12 +1,12 @@
-"""Those who cheat lose: each is caught or scores below Reno, and wins where the trap that it runs into is off. Nobody honest is accused.
-
-A cheater is a file of `cheaters/`. `test_sealed.py` has two more, in C.
+"""Tests that cheating entries lose: each is caught or scores below Reno, and would win with its trap switched off. No
+honest entry is accused. Each file of `cheaters/` is one cheater; `test_loading.py` has the four that begin while they are loaded or talk among themselves, and `test_sealed.py` two more, in C.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from ackclock.arena import Entry, Plan, Standing, Task, _seal, drawn, play, read
 from ackclock.arena.task import PUBLIC
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+EXAMPLES = ROOT / "examples"
 DRAWS = 3
 SALT = "s"
 
 pytestmark = pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 
 CHEATERS = {
-    # name: families of cheats.toml, trap, what is said of it (empty: it has a score, below Reno's)
+    # cheater: (families of cheats.toml, trap, message about it; an empty message means a score below Reno's)
     "by_rate": ("alone", "held-out", ""),
     "memoriser": ("alone", "held-out", ""),
     "clock": ("alone", "twice", "do not repeat"),
@@ -36,22 +38,24 @@ CHEATERS = {
     "chooser": ("short", "unfinished", ""),
     "quitter": ("alone", "failures", ""),
     "flooder": ("alone", "memory", "MemoryError"),
-    "diary": ("alone", "seal", ""),
+    "diary": ("alone", "seal fence", ""),
     "peeker": ("alone", "reach", ""),
+    "keepsake": ("alone", "reach", ""),
+    "understudy": ("alone", "reach", ""),
     "forger": ("alone", "reach", ""),
     "asker": ("alone", "reach", ""),
-    "unsealer": ("alone", "reach seal", "found a call of the system"),
+    "unsealer": ("alone", "reach seal fence", "found a call of the system"),
 }
 
 
 def cut(family: str) -> Task:
-    """The task for cheaters, with one family."""
+    """Return the cheaters' task restricted to one family."""
     head, *parts = (HERE / "cheats.toml").read_text("utf-8").split("[[families]]")
     return read("[[families]]".join([head, *(part for part in parts if f'id = "{family}"' in part)]), "cheats")
 
 
 class Listener:
-    """A controller that notes the seed that it is told."""
+    """Controller that notes the seed that it receives."""
 
     told = 0
 
@@ -66,7 +70,9 @@ class Listener:
 
 
 def known(task: Task) -> dict[str, Any]:
-    """What somebody can know of the public draws: the window that is best in each, by its rate and by the connection's seed."""
+    """Return what an entry can know of the public draws: the best window of each, by rate and by the connection's
+    seed.
+    """
     seeds, rates = {}, []
     for draw in drawn(task, PUBLIC, DRAWS):
         keys = {**draw.keys, "duration": "0.3 s"}
@@ -82,7 +88,7 @@ def known(task: Task) -> dict[str, Any]:
 
 
 def table(name: str, place: Path, off: str = "") -> dict[str, Standing]:
-    """Who stands where: the cheater under "cheater", CUBIC and Reno."""
+    """Return the table of three entries: the cheater as "cheater", CUBIC and Reno."""
     family = CHEATERS[name][0]
     task = cut(family)
     file = shutil.copy(HERE / "cheaters" / f"{name}.py", place)
@@ -112,8 +118,8 @@ def test_it_loses_and_wins_where_its_trap_is_off(name: str, tmp_path: Path) -> N
 
 
 def test_who_takes_the_lock_out_of_the_door_is_seen_from_outside(tmp_path: Path) -> None:
-    """The kernel tells the judge whether there is a filter, whatever the process says."""
-    assert "found no filter around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
+    """The kernel tells the judge how many filters the process has, so the process cannot hide that one is missing."""
+    assert "found a filter less around its process" in table("unsealer", tmp_path, "reach")["cheater"].why
 
 
 PROBE = """
@@ -187,7 +193,7 @@ def probed(text: str, place: Path) -> Standing:
 
 
 def test_no_way_leads_from_a_controller_to_its_judge(tmp_path: Path) -> None:
-    """Frames, objects, hooks of the interpreter, other processes."""
+    """Checked: frames, objects, hooks of the interpreter and other processes."""
     assert probed(PROBE, tmp_path).why == ""
 
 
@@ -195,21 +201,38 @@ def test_threads_that_outlive_loading_are_refused(tmp_path: Path) -> None:
     assert "found 1 of its threads" in probed(THREAD, tmp_path).why
 
 
-def test_none_of_the_honest_is_accused(tmp_path: Path) -> None:
-    """Two controllers of the examples, which are classes of Python, and built-in ones."""
-    examples = HERE.parents[2] / "examples"
-    own = [f"{examples / 'ci' / 'controller.py'}:Mine", f"{examples / 'agent' / 'controller.py'}:Learned"]
+@pytest.mark.parametrize("family", ["alone", "beside"])
+def test_none_of_the_honest_is_accused(family: str, tmp_path: Path) -> None:
+    """Entries: two Python controllers of the examples, and built-in ones."""
+    own = [f"{EXAMPLES / 'ci' / 'controller.py'}:Mine", f"{EXAMPLES / 'agent' / 'controller.py'}:Learned"]
+    assert accused([*own, "vegas", "bbr3"], family, tmp_path) == []
+
+
+@pytest.mark.deep
+def test_no_compiled_one_is_accused(tmp_path: Path) -> None:
+    """Entries: the controllers in C and Rust of the examples and the pages, and one in Python."""
+    sys.path.append(str(ROOT / "tools"))
+    from arena import entries
+
+    own = [name for name in entries(tmp_path) if "/" in name]
+    assert [Path(name).name for name in own] == ["cubic.c", "controller.py:Mine", "tcp_wary.c", "wary.rs"]
+    assert accused(own, "alone", tmp_path) == []
+
+
+def accused(names: list[str], family: str, place: Path) -> list[str]:
+    """Entries about which something is said, or that starve others without being known for it."""
     _files.give_leave()
-    entries = [Entry(controller=name) for name in (*own, "vegas", "bbr3")]
-    for family in ("alone", "beside"):
-        plan = Plan(task=cut(family), entries=entries, salt=SALT, draws=1)
-        standings = play(plan, tmp_path / family, 1).standings
-        assert [(s.entry.name, s.why) for s in standings if s.why] == []
-        assert not [
-            s.entry.name for s in standings if s.starves and s.entry.name in ("controller.py:Mine", "cubic", "reno")
-        ]
+    plan = Plan(task=cut(family), entries=[Entry(controller=name) for name in names], salt=SALT, draws=1)
+    standings = play(plan, place / "out", 1).standings
+    known = ("vegas", "bbr3", "controller.py:Learned")
+    return [
+        f"{s.entry.name}: {s.why or 'starves others'}"
+        for s in standings
+        if s.why or (s.starves and s.entry.name not in known)
+    ]
 
 
-def test_those_who_cheat_are_sixteen() -> None:
-    assert len(CHEATERS) == 16
-    assert {file.stem for file in (HERE / "cheaters").glob("*.py")} == set(CHEATERS)
+def test_those_who_cheat_are_twenty_two() -> None:
+    of_loading = {"accomplice", "conspirator", "oldhand", "saboteur"}
+    assert len(CHEATERS) == 18
+    assert {file.stem for file in (HERE / "cheaters").iterdir() if file.is_file()} == set(CHEATERS) | of_loading

@@ -1,4 +1,4 @@
-"""How surely an order is right."""
+"""Tests for the confidence in an order of entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def test_equal_ones_are_even_and_far_ones_are_known() -> None:
 
 
 def test_who_starves_others_is_behind_whatever_the_score() -> None:
-    """In as many resamples as others get less than allowed: here nearly all, about half, and none."""
+    """Probability of ranking behind is the share of resamples in which others get less than allowed: nearly all, about
+    half, and none here.
+    """
     takes, leaves, even = scores(0.2, 3), scores(0.9, 4), {family: [0.4, 0.6] * 10 for family in ("a", "b")}
     ahead = rank.ahead([scores(0.5, 1)] + [scores(0.9, 2)] * 3, left=[leaves, takes, even, leaves], starves=0.5)
     assert ahead[0][1] == 1.0
@@ -32,7 +34,7 @@ def test_who_starves_others_is_behind_whatever_the_score() -> None:
 
 
 def test_draws_are_paired() -> None:
-    """A difference that is the same in every draw is known, however far draws lie apart."""
+    """A difference that is equal in every draw is certain, however much the draws differ."""
     one = scores(0.5, 1)
     assert rank.ahead([one, {f: [v - 0.001 for v in values] for f, values in one.items()}])[0][1] == 1.0
 
@@ -42,7 +44,7 @@ def test_few_draws_say_nothing() -> None:
 
 
 def test_a_known_order_is_wrong_as_rarely_as_it_says() -> None:
-    """Two that are equal in truth: a tenth or less of all orders is called known (5 % on either side)."""
+    """For two equal entries at most a tenth of all orders is reported as certain (5 % on either side)."""
     known = sum(
         max(p, 1 - p) >= rank.KNOWN
         for i in range(300)
@@ -58,5 +60,5 @@ def test_the_worst_tenth_and_the_mean_of_families() -> None:
 
 
 def test_tau_b_counts_ties() -> None:
-    """By hand: 5 pairs of 6 are apart in the first, 6 in the second, 5 agree."""
+    """By hand: 5 of 6 pairs differ in the first list, 6 in the second, and 5 agree."""
     assert rank.tau_b([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / 30**0.5)

@@ -1,4 +1,4 @@
-"""Own code in the arena: what the filter of system calls leaves, and two cheaters that each meet a trap."""
+"""Tests for own code in the arena: what the system-call filter allows, and two cheaters that each trigger a trap."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULE_LICENSE("GPL");
 """
 HONEST = RENO % ("", "")
 CARRIER = RENO % ("static u32 seen;", "seen++; if (seen > 3) return max(cwnd * (6 + seen % 3) / 10, 2U);")
-"""What it saw in other runs decides what it does in this one."""
+"""Module that lets what it saw in other runs decide its behaviour in this one."""
 CALLER = RENO % ("extern int socket(int, int, int);", "socket(2, 1, 0);")
 
 
@@ -52,7 +52,9 @@ def test_an_honest_module_is_not_accused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not _seal.can(), reason="no filter of system calls")
 def test_a_module_carries_no_memory_from_run_to_run(tmp_path: Path) -> None:
-    """Its variables are as module_init left them when a run begins: made twice, in opposite orders, it has one digest a run."""
+    """Variables have the values of module_init when a run begins: two series of runs in opposite orders give the same
+    digests.
+    """
     found = standing(CARRIER, tmp_path)
     assert found.why == ""
     assert found.rank is not None

@@ -1,4 +1,4 @@
-"""`ackclock arena serve`: lines of JSON in, lines with scores out."""
+"""Tests for `ackclock arena serve`: JSON lines in, lines with scores out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.mark.deep
 def test_the_score_is_that_of_a_table(server: Server, tmp_path: Path) -> None:
-    """The same draws of the same salt, and what was run is not run again."""
+    """The draws are those of the salt's table, and no run is repeated."""
     answer = asked(server, tier="medium", id=7, beat="cubic")
     words = [
         "arena",
@@ -64,7 +64,9 @@ def test_the_score_is_that_of_a_table(server: Server, tmp_path: Path) -> None:
 
 
 def test_who_is_behind_for_sure_goes_no_further(server: Server) -> None:
-    """One segment in flight: below four fifths of Reno on the quick draws. Vegas goes through all tiers."""
+    """An entry with one segment in flight stays below four fifths of Reno's score and stops after the quick draws;
+    Vegas plays all tiers.
+    """
     lazy = {
         "language": "python",
         "text": GENTLE.replace(

@@ -1,4 +1,4 @@
-"""A task of the arena as environments of Gymnasium: its scenarios, its score, and no reward of its own."""
+"""Tests for an arena task as Gymnasium environments: the task's scenarios, and its score as the only reward."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_score_is_that_of_the_table(family):
     assert info["terms"] == found
     assert info["score"] == combined(TASK, found) > 0
     assert set(found) == set(draw.family.counts)
-    # the agent is the flow of the entry, wherever it stands
+    # the agent controls the entry's flow, whichever position it has
     assert info["run"].scenario.flows[draw.groups[0][0]].congestion_control == "custom:agent"
 
 
@@ -134,7 +134,7 @@ def test_hundreds_of_runs_draw_from_the_task():
     observations, *_ = envs.step(np.zeros((4, 1), dtype=np.float32))
     assert observations.shape == (4, 5)
     assert len({envs.digest(n) for n in range(4)}) == 4
-    # in the tasks that come with us the entry is the first group, which such an environment controls
+    # in the shipped tasks the entry is the first group, which the environment controls
     for name in arena.built_in():
         task = arena.load(name)
         for draw in arena.drawn(task, "any", 1):

@@ -1,4 +1,4 @@
-"""The search for worst cases: the same on any number of threads, after a kill, and as a scenario of its own."""
+"""Tests for the search for worst cases: equal results on any number of threads, after a kill, and as a scenario file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def two() -> Iterator[Threads]:
 
 @pytest.fixture(scope="module")
 def whole(two: Threads) -> attack.Found:
-    """The search that most tests look at, made once."""
+    """Return the search that most tests use, made once."""
     return attack.run(bbr(), two)
 
 
@@ -77,12 +77,12 @@ def test_an_interrupted_search_ends_as_a_whole_one(tmp_path: Path, two: Threads,
     journal = tmp_path / "part" / JOURNAL
     known = len(journal.read_text().splitlines())
     assert POPULATION < known < SMALL
-    with journal.open("a") as file:  # as a process that was killed while it wrote
+    with journal.open("a") as file:  # as left by a process that was killed while writing
         file.write("[[1, 2")
     again = attack.run(bbr(), two, folder=tmp_path / "part")
     assert same(whole, again)
     assert again.runs.made == len(whole.runs.known) - (known - 1)
-    # all is known now
+    # all outcomes are known now
     assert attack.run(bbr(), two, folder=tmp_path / "part").runs.made == 0
     with pytest.raises(InputError, match="the journal of another search"):
         attack.run(bbr(seed=2), two, folder=tmp_path / "part")
@@ -99,6 +99,27 @@ def test_one_search_writes_a_journal_at_a_time(tmp_path: Path) -> None:
     second = Journal(place, who)
     assert list(second.lines()) == [[[1, 2], 0.5], [[3, 4], 0.25]]
     second.close()
+
+
+def test_a_journal_counts_up_to_its_first_damaged_line(tmp_path: Path) -> None:
+    """Each byte with one bit turned: no line comes out that was not written, and the search goes on from what is whole."""
+    place, who = tmp_path / JOURNAL, {"target": "bbr"}
+    lines = [[[1, 2], 0.5], [[3, 4], 0.25], [[5, 6], 0.75]]
+    first = Journal(place, who)
+    first.write(lines)
+    first.close()
+    whole = place.read_bytes()
+    head = whole.index(b"\n") + 1
+    for at in range(head, len(whole)):
+        for bit in (1, 128):
+            place.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            again = Journal(place, who)
+            found = list(again.lines())
+            assert found == lines[: len(found)]
+            assert len(found) == whole[head:at].count(b"\n")
+            again.write(lines[len(found) :])
+            again.close()
+            assert place.read_bytes() == whole
 
 
 @pytest.mark.parametrize("kept", range(0, 18, 3))
@@ -120,7 +141,7 @@ def test_the_command_leaves_a_scenario_that_runs_to_the_same_digest(
     slow.write_text(built_in()["steps"].replace("10 Mbit/s", "5 Mbit/s"))
     attack.run(
         bbr(budget=attack.load(str(slow)), evaluations=5, seed=3), two, folder=out
-    )  # the command goes on from its journal
+    )  # the command continues from its journal
     asked = [
         "attack",
         "bbr",
@@ -237,7 +258,7 @@ SEARCHED = {
     "rate-of-the-idle": 5,
     "counts-acks": 1,
 }
-"""Bugs that a search shows, and how many of its environments it takes to show one."""
+"""Bugs that a search finds, and the number of environments it takes to find each."""
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -252,7 +273,7 @@ def test_no_other_environment_tells_a_cure_from_none(name: str) -> None:
 
 
 def _caught_and_cured(name: str, environments: int) -> None:
-    """On one thread: controllers in Python would wait for one another."""
+    """Run on one thread: controllers in Python would wait for one another."""
     bug = zoo.ZOO[name]
     single = Threads(1)
     try:
@@ -286,13 +307,13 @@ def test_a_bug_of_the_zoo_breaks_the_rule_that_it_says(name: str) -> None:
 
 @cache
 def _check_cured(made: type) -> None:
-    """Several bugs have one cure."""
+    """Check that the cure removes the effect. Several bugs share one cure."""
     controllers.check(made, closed_loop=False)
 
 
 def test_every_bug_is_caught_by_something() -> None:
     assert {name for name, bug in zoo.ZOO.items() if bug.budget} == set(SEARCHED)
-    assert all(bug.budget or bug.rule or name == "deaf" for name, bug in zoo.ZOO.items())  # deaf: test_evaluate.py
+    assert all(bug.budget or bug.rule or name == "deaf" for name, bug in zoo.ZOO.items())  # deaf: see test_evaluate.py
 
 
 @pytest.mark.deep
@@ -307,7 +328,7 @@ def test_no_controller_of_ours_is_stuck(two: Threads) -> None:
 
 @pytest.mark.parametrize("name", ["reno", "cubic-rfc9438"])
 def test_no_receiver_makes_a_controller_of_ours_more_harmful(name: str, two: Threads) -> None:
-    """The same environments with an honest receiver: ACKs in pieces change little."""
+    """In the same environments with an honest receiver the score hardly differs: split ACKs change little."""
     cheating = attack.load("receiver")
     honest = read({**cheating.table, "splits": 1})
     divided, whole = (
@@ -327,7 +348,9 @@ def ackclock_controllers() -> list[str]:
 
 @pytest.mark.parametrize("target", ["vegas", "bbr"])
 def test_a_slow_start_of_the_path_is_the_worst_case(target: str, two: Threads, whole: attack.Found) -> None:
-    """A1, A2: the base RTT, or the rate, of a slow first second stays (AdvNet, PACMNET 2026: 0.88 and 0.81 of the capacity lost)."""
+    """A1, A2: the base RTT, or the rate, of a slow first second persists (AdvNet, PACMNET 2026: 0.88 and 0.81 of the
+    capacity lost).
+    """
     found = whole if target == whole.attack.target else attack.run(bbr(target=target), two)
     assert found.score > 0.6
     (slow, near, _), (fast, far, _) = found.attack.budget.groups(found.worst)
@@ -344,7 +367,7 @@ KNOWN: dict[str, tuple[str, str, str, tuple[str, ...], int, float]] = {
     "A8: the low-rate attack": ("cubic", "cross", "utilisation", ("bbr3",), 150, 0.7),
     "A14: PCC under chosen loss": ("pcc-allegro", "chosen", "utilisation", ("cubic",), 40, 0.5),
 }
-"""Target, budget, objective, references, environments, and the least score."""
+"""Target, budget, objective, references, environments and the least score of known worst cases."""
 
 
 @pytest.mark.deep
@@ -359,7 +382,7 @@ def test_a_known_worst_case_is_found_again(case: str, two: Threads) -> None:
 
 @pytest.mark.deep
 def test_the_box_is_what_holds_bbr_back(two: Threads) -> None:
-    """A4: the same paths, whose packets are held for next to nothing, cost it little."""
+    """A4: the same paths cost BBR little if their box holds packets for next to nothing."""
     free = read({**attack.load("box").table, "hold": "0.1 ms"})
     assert attack.run(bbr(budget=free, references=("reno",), evaluations=100), two, simplify=False).score < 0.3
 
@@ -387,7 +410,7 @@ def test_who_stands_beside_it_may_be_another(two: Threads) -> None:
 
 
 def test_a_box_holds_for_as_long_as_it_may_keeps_the_order_and_drops_nothing(two: Threads) -> None:
-    """CCAC's box: each packet late by up to D, none lost, none overtaken."""
+    """CCAC's box delays each packet by at most D, loses none and keeps their order."""
     wanted = bbr(budget=attack.load("box"), references=("reno",))
     runs = Runs(objective=wanted.wanted, budget=wanted.budget, arms=wanted.arms, seed=1, executor=two)
     genes = wanted.budget.genes

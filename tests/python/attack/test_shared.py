@@ -1,4 +1,4 @@
-"""Searches that look at the same environments share the runs of their references."""
+"""Tests that searches over the same environments share the runs of their references."""
 
 from __future__ import annotations
 

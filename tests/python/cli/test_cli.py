@@ -30,7 +30,7 @@ def call(capsys, *argv):
 
 
 def refused(capsys, *argv):
-    """Bad input: exit code 2, one line on standard error, nothing on standard output."""
+    """Check that bad input gives exit code 2, one line on standard error and nothing on standard output."""
     code, out, err = call(capsys, *argv)
     assert code == 2
     assert out == ""
@@ -56,7 +56,7 @@ def test_without_arguments_help(capsys):
 
 
 def test_options_are_read_of_the_command_that_is_asked_for_once(monkeypatch):
-    """typer reads the annotation of every option: for all commands longer than many a command runs."""
+    """typer reads the annotation of every option; doing so for all commands takes longer than many commands run."""
     read = []
     monkeypatch.setattr(_lazy, "get_command", lambda one: read.append(one) or get_command(one))
     module = ModuleType("ackclock.cli.two")
@@ -317,7 +317,7 @@ def test_interrupt_is_quiet(capsys, monkeypatch, scenario_file):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ackclock._results.run.run", interrupt)
-    # the command ends its process where threads are still at work, and earlier tests may have left some in this one
+    # the command ends its process while threads are still running, and earlier tests may have left some in this one
     monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
     code, out, err = call(capsys, "run", scenario_file)
     assert (code, out, err.strip()) == (130, "", "")
@@ -327,7 +327,7 @@ def test_interrupt_while_the_engine_is_busy(scenario_file):
     # 1000 hours of simulated time: far longer than the test waits.
     argv = [sys.executable, "-m", "ackclock", "run", str(scenario_file), "--set", "duration=1000 h"]
     with running(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        while process.poll() is None and cpu_s(process.pid) < 0.8:  # to start takes less than 0.5 s
+        while process.poll() is None and cpu_s(process.pid) < 0.8:  # starting takes less than 0.5 s
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
@@ -356,7 +356,7 @@ def test_start_is_light(code):
 
 
 def test_a_run_is_light():
-    """What a plain run prints needs no frame, and typer no models."""
+    """A plain run prints without data frames, and typer builds no models."""
     heavy = ["matplotlib", "numpy", "plotly", "polars", "pydantic", "scipy", "urllib.request"]
     code = f"from ackclock.cli import main; main(['run', 'first'])\nimport sys\nsys.exit(' '.join(m for m in {heavy} if m in sys.modules) or None)"
     done = python("-c", code)

@@ -1,4 +1,4 @@
-"""The command and what surrounds it: streams that are closed, full, narrow or of another encoding, and Ctrl-C."""
+"""Tests for the command's surroundings: closed, full or narrow streams, streams of another encoding, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def test_no_color_means_no_escapes(scenario_file):
 
 
 def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch, capsys):
-    """The part of the scenario's duration and the seconds, on one line that is gone at the end; nothing where there is no terminal."""
+    """Progress shows the scenario's elapsed share and the seconds on one line that is erased at the end; without a
+    terminal nothing is shown.
+    """
     told = []
     real = ackclock.run
 
@@ -104,7 +106,7 @@ def test_a_long_run_says_on_a_terminal_how_far_it_is(scenario_file, monkeypatch,
     monkeypatch.setattr(_terminal, "PATIENCE_S", 1)
     monkeypatch.setattr(_terminal, "time", SimpleNamespace(monotonic=lambda: 20 * time.monotonic()))
     assert main(["run", str(scenario_file), "--set", "duration=3000 s"]) == 0
-    assert told  # how often depends on the machine's speed
+    assert told  # the number of updates depends on the machine's speed
     assert told == sorted(told)
     assert 0 < told[0] < told[-1] <= 1
     assert capsys.readouterr().err == ""
@@ -130,7 +132,7 @@ def test_interrupt_stops_long_commands(tmp_path, argv):
         process.send_signal(signal.SIGINT)
         started = time.monotonic()
         out, err = process.communicate(timeout=60)
-    assert time.monotonic() - started < 5  # well under one second on a machine that is not loaded
+    assert time.monotonic() - started < 5  # well under one second on an idle machine
     assert (process.returncode, out) == (130, "")
     assert "100 %" not in err
     assert list(tmp_path.iterdir()) == []
@@ -156,7 +158,7 @@ def test_a_capture_that_may_not_fit_is_announced(scenario_file, tmp_path, capsys
     assert capsys.readouterr().err == ""
     size = capture.stat().st_size
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=size // 2))
-    assert main(argv) == 0  # the most that it may be; a full disk is told when it comes
+    assert main(argv) == 0  # the largest size allowed; a full disk is reported when it happens
     (line,) = capsys.readouterr().err.splitlines()
     told = re.fullmatch(
         rf"ackclock: --pcap {re.escape(str(capture))}: may take ([0-9.]+) MiB, and ([0-9.]+) MiB are free", line

@@ -1,4 +1,4 @@
-"""What the shell offers at Tab: values, not only options."""
+"""Tests for shell completion: Tab offers values as well as options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def offered(monkeypatch, capsys, tmp_path):
     Path("grid.toml").write_text(GRID, encoding="utf-8")
 
     def ask(*words):
-        """What is offered for the last word in bash."""
+        """Return the completions that bash offers for the last word."""
         monkeypatch.setenv("_ACKCLOCK_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(["ackclock", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
@@ -85,7 +85,7 @@ def test_every_key_that_is_offered_is_one_and_takes_the_value():
         given = {"true": True, "false": False}.get(value, value or "no such value")
         try:
             scenario.set(key, given)
-        except ScenarioError as error:  # a key may need another one
+        except ScenarioError as error:  # a key may need another key
             refused += [
                 text
                 for one in error.all()

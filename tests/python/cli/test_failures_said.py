@@ -1,4 +1,6 @@
-"""A connection that failed is said wherever a run's numbers are shown, and `--set` may give what a file lacks."""
+"""Tests that a failed connection is reported wherever a run's numbers are shown, and that `--set` can supply what a
+file lacks.
+"""
 
 from __future__ import annotations
 

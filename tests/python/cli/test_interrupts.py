@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end what is long within a second or two, and keep what is done."""
+"""Tests that Ctrl-C and SIGTERM end long commands within a second or two and keep completed work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from conftest import cpu_s
 
 SOON_S = 5.0
-"""A second, on a machine on which much else goes on."""
+"""Seconds: one second on an idle machine, with a reserve for a busy one."""
 
 LONG = 'duration = "1000 h"\n[network]\nbottleneck = { rate = "10 Mbit/s", delay = "20 ms" }\n[[flows]]\n'
 
@@ -61,8 +61,9 @@ except KeyboardInterrupt:
 def _ended(
     command: list[str], which: signal.Signals, folder: Path, *, ready: str, then_cpu_s: float = 0.0
 ) -> tuple[int, str]:
-    """Start, wait for a word on either stream (or a file so named) and for CPU time after it, send the signal: exit code
-    and all output."""
+    """Start a command, wait for a word on either stream (or a file of that name) and for some CPU time after it, and
+    send the signal. Returns the exit code and all output.
+    """
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     said = ""
@@ -88,7 +89,7 @@ def _ended(
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("call", ["run plain", "run loop", "batch plain", "batch loop", "check loop"])
 def test_calls_from_python_end_hooks_that_never_do_included(call: str, tmp_path: Path) -> None:
-    """One Ctrl-C raises KeyboardInterrupt in whoever called."""
+    """One Ctrl-C raises KeyboardInterrupt in the caller."""
     command = [sys.executable, "-c", API, *call.split()]
     code, said = _ended(command, signal.SIGINT, tmp_path, ready="in", then_cpu_s=0.2)
     assert (code, said.splitlines()[-1]) == (0, "interrupted")
@@ -96,7 +97,7 @@ def test_calls_from_python_end_hooks_that_never_do_included(call: str, tmp_path:
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_commands_end_and_leave_nothing_half(which: signal.Signals, tmp_path: Path) -> None:
-    """A sweep can be resumed, a capture is whole or not there."""
+    """A sweep can be resumed; a capture is complete or absent."""
     (tmp_path / "long.toml").write_text(LONG)
     (tmp_path / "sweep.toml").write_text(SWEEP)
     ackclock = [sys.executable, "-m", "ackclock"]

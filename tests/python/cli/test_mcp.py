@@ -1,4 +1,6 @@
-"""`ackclock mcp`: a session of the protocol over standard input and output; what leads out of the folder, and what runs own code, is refused."""
+"""Tests for `ackclock mcp`: a protocol session over standard input and output. Paths outside the folder and own code are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ CALLS = {
 
 
 def session(folder: Path) -> dict[int, Any]:
-    """What a server answers."""
+    """Return the server's answers."""
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     server = subprocess.Popen(
         [sys.executable, "-m", "ackclock", "mcp"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -91,7 +93,7 @@ def test_no_path_leaves_the_folder(tmp_path: Path) -> None:
 
 @pytest.mark.promise("P50")
 def test_own_code_is_not_run(tmp_path: Path) -> None:
-    """A file that names a controller of its own is refused, as the command refuses it without leave."""
+    """A file that names its own controller is refused, as the command refuses it without permission."""
     (tmp_path / "own.py").write_text(f"open({os.fspath(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
     (tmp_path / "s.toml").write_text(
         'duration = "1 s"\n[network.bottleneck]\nrate = "1 Mbit/s"\n[[flows]]\ncongestion_control = "own.py:Own"\n'

@@ -1,4 +1,4 @@
-"""Tables that are drawn without rich are those that rich draws."""
+"""Tests that tables drawn without rich equal those that rich draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios come with the package and are found by name."""
+"""Tests that scenarios of the package are found by name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ackclock.cli import main
 def test_a_scenario_that_comes_with_the_package_is_found_by_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert ackclock.load("first") == ackclock.load(ROOT / "scenarios" / "first.toml")
-    assert main(["run", "mahimahi", "--set", "duration=1 s"]) == 0  # with the file that it names
+    assert main(["run", "mahimahi", "--set", "duration=1 s"]) == 0  # together with the file that it names
     capsys.readouterr()
     (tmp_path / "first").write_text("")
-    with pytest.raises(ackclock.ScenarioError, match="an empty file"):  # a file of that name goes first
+    with pytest.raises(ackclock.ScenarioError, match="an empty file"):  # a file of that name takes precedence
         ackclock.load("first")
 
 
@@ -38,7 +38,7 @@ def test_a_shipped_scenario_asked_by_its_path_in_the_repository_is_named(tmp_pat
 def test_a_folder_of_the_same_name_does_not_hide_a_shipped_scenario(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("first", "other"):
-        (tmp_path / name).mkdir()  # as `run first --out first` makes
+        (tmp_path / name).mkdir()  # as `run first --out first` writes it
     assert ackclock.load("first").name == "first"
     with pytest.raises(ackclock.ScenarioError, match="a folder"):
         ackclock.load("other")

@@ -1,4 +1,4 @@
-"""75 commands as people mistype them: what was meant stands within the first 100 characters of the answer."""
+"""Tests for 75 mistyped commands: the first 100 characters of the answer name what was meant."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REFUSED = [
     ("list controler", 'did you mean "controllers"'),
     ("-v", 'did you mean "-V"'),
 ]
-"""What is refused, and what its answer names."""
+"""Commands that are refused, and what the answer names."""
 
 TAKEN = [
     "run first --set duration=10s",
@@ -92,11 +92,11 @@ TAKEN = [
     "version",
     "-V",
 ]
-"""What is accepted as it stands."""
+"""Commands that are accepted as typed."""
 
 
 def words_of(command: str) -> list[str]:
-    """The words; what follows `--set` is one of them."""
+    """Return the words of a command line; the argument of `--set` is one word."""
     before, put, change = command.partition(" --set ")
     return [*before.split(), *(["--set", change] if put else [])]
 
@@ -109,7 +109,7 @@ def test_there_are_75() -> None:
 def test_what_was_meant_stands_first(
     command: str, answer: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir("/")  # messages name a file of the user's as it was typed, or in full
+    monkeypatch.chdir("/")  # messages name the user's file as typed, or by its full path
     assert main(words_of(command)) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Packs of published test cases: every case runs or says why not, and cases that must fail do."""
+"""Tests for packs of published test cases: every case runs or says why not, and cases that must fail do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether controllers come back when the trouble of a path is over."""
+"""Tests that controllers recover after a path's disturbance has ended."""
 
 import os
 
@@ -13,7 +13,7 @@ CONTROLLERS = (
     "illinois", "hybla", "veno", "yeah", "compound", "dctcp", "prague", "ledbat++", "bbr", "bbr3",
 )  # fmt: skip
 RUNS = int(os.environ.get("ACKCLOCK_TROUBLE_RUNS", "3"))
-"""For each controller; 500 are the ten thousand runs of a long search."""
+"""Runs of each controller; 500 give the ten thousand runs of a long search."""
 
 STUCK = """
 from ackclock.controllers import Controller
@@ -48,7 +48,7 @@ def test_every_controller_comes_back(controller):
 @pytest.mark.deep
 @pytest.mark.parametrize("controller", CONTROLLERS)
 def test_every_controller_comes_back_from_sixty_draws(controller):
-    # a bbr3 whose bound is no whole number, so that the window never reaches it, fails in 12 of these sixty
+    # a bbr3 with a fractional bound, which the window never reaches, fails in 12 of these sixty runs
     assert [str(miss) for miss in comes_back(controller, runs=60, first=RUNS)] == []
 
 
@@ -89,7 +89,7 @@ def test_what_a_flow_has_without_trouble_is_at_most_the_rate_of_the_path():
 def test_what_an_algorithm_does_not_come_back_from_is_still_so(controller):
     missed = {"vegas": 19}[
         controller
-    ]  # half of the delay for 0.3 s; the kernel's Vegas has 70 % of its rate after it, too
+    ]  # half of the delay for 0.3 s; the kernel's Vegas also keeps 70 % of its rate afterwards
     assert [miss.number for miss in comes_back(controller, runs=1, first=missed)] == [missed]
 
 

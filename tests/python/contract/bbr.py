@@ -1,4 +1,4 @@
-"""BBR, version 1, as a controller in Python: what the built-in `bbr` does, integer for integer."""
+"""BBR, version 1, as a controller in Python that equals the built-in `bbr`, integer for integer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTUP, DRAIN, PROBE_BW, PROBE_RTT = range(4)
 
 
 def mix(z: int) -> int:
-    """Splitmix64's finaliser."""
+    """Return the value after splitmix64's finaliser."""
     z = (z + 0x9E3779B97F4A7C15) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
@@ -28,7 +28,7 @@ def mix(z: int) -> int:
 
 
 class Stream:
-    """The engine's random numbers: xoshiro256++."""
+    """Random numbers of the engine: xoshiro256++."""
 
     def __init__(self, seed: int, name: str) -> None:
         h = 0xCBF29CE484222325
@@ -57,7 +57,7 @@ class Stream:
 
 
 class RunningMax:
-    """The best three samples of a window (Kathleen Nichols' filter)."""
+    """Largest three samples of a window (Kathleen Nichols' filter)."""
 
     def __init__(self) -> None:
         self.s = [(0, 0)] * 3
@@ -95,12 +95,12 @@ def us(seconds: float) -> int:
 
 
 def pacing_rate(bw: int, gain: int, smss: int) -> int:
-    """Bytes/s, a hundredth below what the model says."""
+    """Return the pacing rate in bytes/s, 1 % below the model's rate."""
     return (bw * smss * gain // UNIT) * 990_000 >> BW_SCALE
 
 
 class Bbr(Controller):
-    """BBRv1."""
+    """BBRv1 as in the engine."""
 
     wants_rate = wants_pacing = wants_own_start = True
     buffer_windows = 3
@@ -421,7 +421,7 @@ class Bbr(Controller):
             window.pacing_rate = rate
 
     def recovers(self, cwnd, ack):
-        """Cwnd as losses and states leave it, and whether it is settled by that."""
+        """Apply losses and states to cwnd; return whether that settles cwnd."""
         before, self.before = self.before, ack.ca_state
         cwnd = max(cwnd - ack.newly_lost, 1)
         if ack.ca_state == "Recovery" and before != "Recovery":

@@ -1,4 +1,4 @@
-"""BBR written in Python against the contract is the built-in one, bit for bit."""
+"""Tests that BBR written in Python against the contract equals the built-in one, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One contract: every hook reaches every language, what breaks in any of them is told of, and an old library is refused."""
+"""Tests for the one contract of controllers: every hook reaches every language, errors in any of them are reported, and
+an outdated library is refused.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ const struct ackclock_controller *ackclock_controller(const char *options, char 
 
 
 def library(folder: Path, *, abi: str = "ACKCLOCK_CONTROLLER_ABI", needs: str = "0", broken: str = "", sets: str = ""):
-    """A library written against the header, with a hook of its own."""
+    """Compile a library against the header, with a hook of its own."""
     text = (
         LIBRARY.replace("BROKEN", broken)
         .replace("= NEEDS,", f"= {needs},")
@@ -246,7 +248,7 @@ def test_every_hook_and_field_stands_in_every_language():
 
 
 def witness(*, control: bool) -> tuple[type, dict[tuple[str, str], int]]:
-    """A class with every hook, and which one it heard right after which."""
+    """Return a class with every hook, and the counts of which hook it heard directly after which."""
     heard: dict[tuple[str, str], int] = {}
 
     class Witness(Reno):

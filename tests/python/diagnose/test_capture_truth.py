@@ -1,4 +1,6 @@
-"""What counts as right of a capture whose sender's kernel told of itself; transfers that are drawn are scenarios."""
+"""Tests for the reference for captures whose sender's kernel reported its own state, and of transfers drawn as
+scenarios.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def row(t: float, **given: Any) -> dict[str, Any]:
     ("second", "cause"),
     [
         ({}, "window"),
-        ({"notsent": 0}, "window"),  # there was something at the beginning
+        ({"notsent": 0}, "window"),  # the sender had data at the beginning
         ({"rwnd_limited": 100_000}, "rwnd"),
         ({"sndbuf_limited": 100_000}, "sndbuf"),
         ({"ca_state": 3}, "repair"),
@@ -57,7 +59,7 @@ def test_a_wait_for_a_timer_is_the_repair() -> None:
 
 
 def test_a_program_has_more_throughout_only_if_it_had_at_each_sample_up_to_its_last_write() -> None:
-    """A program with a pace of its own had something left for the first 25 of 900 samples, and for none later."""
+    """A program with its own pace had data left in the first 25 of 900 samples, and in none later."""
 
     def sample(i: int, notsent: int, acked: int) -> dict[str, Any]:
         return row(i / 10, notsent=notsent, bytes_acked=acked, outstanding=10_000)
@@ -107,13 +109,15 @@ def test_a_short_rest_that_cwnd_holds_back_is_the_windows() -> None:
 
 
 def test_the_time_ends_with_the_last_ack_only_where_a_sample_has_seen_it() -> None:
-    """A repair at the end of a transfer whose connection was closed before the next sample did not count."""
+    """A repair at the end of a transfer whose connection closed before the next sample was not counted."""
     stuck = [row(0.0, bytes_acked=1)] + [row(i / 10, bytes_acked=5, ca_state=3) for i in range(1, 4)]
     assert capture_truth.truth(stuck)["repair"] == pytest.approx(0.3)
 
 
 def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
-    """Half of the time the window and half the application, told the wrong way round: the shares of the whole are right, no moment is."""
+    """Half of the time is the window and half the application, reported the wrong way round: the total shares are
+    right, but no instant is.
+    """
     said = [(0.0, 1.0, "application"), (1.0, 2.0, "window")]
     first, second = capture_truth._between(said, [(0.0, 1.0), (1.0, 2.0)])
     none = dict.fromkeys(capture_truth.CLASSES, 0.0)
@@ -125,7 +129,7 @@ def test_mistakes_that_make_up_for_each_other_show_at_their_times() -> None:
 
 
 def test_the_clock_of_the_samples_is_set_by_the_acks() -> None:
-    """Samples each 10 ms that began 37 ms before the capture did."""
+    """Samples every 10 ms that began 37 ms before the capture."""
     acked = [(i / 100, 1000.0 * i) for i in range(100)]
     rows = [row(i / 100, bytes_acked=max(1000 * (i - 4), 0)) for i in range(100)]
     assert capture_truth._late(rows, acked) == pytest.approx(0.037, abs=0.006)

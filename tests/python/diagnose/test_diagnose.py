@@ -1,4 +1,4 @@
-"""What a capture tells of a transfer, beside what the run knows: causes, path, and what it refuses to say.
+"""Tests for what a diagnosis tells from a capture, compared with what the run knows: causes, path, and refusals.
 
 Length: each test makes its own capture.
 """
@@ -28,7 +28,7 @@ def captured(folder: Path, scenario: ackclock.Scenario, at: str = "sender") -> t
 
 
 def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
-    """Of the flow whose sender has the address."""
+    """Return the rows of the flow whose sender has this address."""
     *_, high, low = found.connection["from_address"].split(".")
     row = run.rows("flows")[int(high) * 256 + int(low) - 1]
     seconds = held(row)
@@ -37,7 +37,7 @@ def exact(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
 
 
 def apart(run: ackclock.Run, found: Diagnosis) -> dict[str, float]:
-    """By which share of the flow's life each cause is off."""
+    """Return the error of each cause as a share of the flow's life."""
     assert found.replay is not None
     truth = exact(run, found)
     life = sum(value for name, value in truth.items() if name != "idle")
@@ -97,8 +97,9 @@ def test_causes_are_those_of_the_run_over_shipped_scenarios(tmp_path, name):
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["transfer", "bulk", "lossy"])
 def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
-    """Drawn after the thresholds were fixed: of each kind all but one are within 1 %, and that one within 2 %. Flows of BBR are left out:
-    their pacing and window are not told apart."""
+    """Scenarios were drawn after the thresholds were fixed: of each kind all but one are within 1 %, and that one
+    within 2 %. Flows of BBR are left out: a capture cannot separate their pacing from their window.
+    """
     counts = {"transfers": 0, "bulks": 0, "lossy": 0} | {kind if kind == "lossy" else f"{kind}s": 20}
     off: list[float] = []
     for one in drawn(20261124, **counts):
@@ -118,7 +119,7 @@ def test_causes_and_path_of_scenarios_that_nobody_chose(tmp_path, kind):
 
 
 def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
-    """Where both hold at once the capture cannot tell which: some percent apart."""
+    """If both limits apply at once, a capture cannot separate them: they differ by some percent."""
     run, path = captured(tmp_path, ackclock.load("paced"))
     found = diagnose(path)
     assert found.replay is not None
@@ -127,7 +128,9 @@ def test_a_paced_sender_is_told_from_one_that_waits_for_its_window(tmp_path):
 
 
 def test_a_write_that_an_answer_brings_has_not_waited_for_a_window(tmp_path):
-    """A player asks for the next chunk with the ACK of the last: the ACKs before it had made room, and nothing left."""
+    """A player requests the next chunk with the ACK of the last one. The ACKs before it had opened the window, but
+    nothing was sent.
+    """
     run, path = captured(tmp_path, ackclock.load("video").set("duration", "10 s"))
     found = diagnose(path)
     assert found.replay is not None
@@ -145,7 +148,7 @@ def test_the_receivers_window(tmp_path):
         "82 % of the time the receiver's window was the limit, and 14 % the congestion window: 5"
     )
     assert found.path is not None
-    assert found.path.identified  # by the bursts of slow start, although the path was never full later
+    assert found.path.identified  # known from the bursts of slow start, although the path was never full later
     assert found.path.wire_bps == pytest.approx(100e6, rel=0.001)
     assert found.path.base_rtt_s == pytest.approx(run.rows("flows")[0]["min_rtt_s"], rel=0.02)
     over_time = found.limits()
@@ -217,7 +220,7 @@ def test_random_losses_are_told_from_those_of_a_full_queue(tmp_path):
 
 @pytest.mark.parametrize(("name", "within"), [("scripted-loss", 0.001), ("first", 0.01)])
 def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
-    """By its timestamps: when packets left, and which ACK had come before them."""
+    """Timestamps show when packets left, and which ACK had arrived before them."""
     run, path = captured(tmp_path, ackclock.load(name), at="receiver")
     found = diagnose(path)
     assert found.at == "receiver"
@@ -228,7 +231,9 @@ def test_a_capture_at_the_receiver_tells_it_too(tmp_path, name, within):
 
 
 def test_the_receivers_window_as_the_receiver_sees_it(tmp_path):
-    """A hundred ACKs in a tick of the timestamps: which of them released what is told by what they cover."""
+    """A hundred ACKs share one tick of the timestamps: the bytes that each covers show which of them released a
+    segment.
+    """
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(WINDOW), at="receiver")
     found = diagnose(path)
     agree(run, found, within=0.001)
@@ -248,7 +253,7 @@ def test_nothing_is_concluded_from_the_receiver_without_timestamps(tmp_path):
 
 
 def test_nothing_is_concluded_from_a_capture_with_holes(tmp_path):
-    """One block in ten of the file is taken out."""
+    """One block in ten of the file is removed."""
     _, path = captured(tmp_path, ackclock.load("scripted-loss"))
     raw, kept, at, count = path.read_bytes(), b"", 0, 0
     while at < len(raw):
@@ -320,7 +325,7 @@ def test_a_scenario_of_a_path_is_the_scenario_that_was_captured(tmp_path):
 
 
 def test_a_fit_and_what_if(tmp_path):
-    """Without random losses the model is the path: nothing but the changes changes anything."""
+    """Without random losses the model equals the path: only the changes change the result."""
     scenario = ackclock.Scenario.from_dict(WINDOW)
     _, path = captured(tmp_path, scenario)
     made = fit(diagnose(path), seeds=2)
@@ -331,7 +336,7 @@ def test_a_fit_and_what_if(tmp_path):
     outcomes = {one.name: one for one in what_if(made, seeds=2)}
     freed = outcomes["no limit by the receiver's buffer"]
     truth = ackclock.run(scenario.set("flows.0.stack.receive_buffer", "64 MiB")).rows("flows")[0]["completion_s"]
-    # nothing was lost, so the capture does not tell the length of the queue, which the freed sender fills
+    # nothing was lost, so the capture does not show the queue's length, and the freed sender fills that queue
     assert freed.seconds == pytest.approx(truth, rel=0.05)
     assert freed.tells
     assert freed.change is not None
@@ -340,7 +345,7 @@ def test_a_fit_and_what_if(tmp_path):
 
 
 def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
-    """A freed sender would fill a path whose rate nobody has seen; a longer round trip costs as much over any."""
+    """A freed sender would fill a path of unknown rate; a longer round trip costs as much over any rate."""
     scenario = (
         ackclock.Scenario.from_dict(WINDOW)
         .set("flows.0.stack.receive_buffer", "32 KiB")
@@ -357,7 +362,7 @@ def test_what_if_does_not_know_what_a_bound_of_the_rate_does_not_tell(tmp_path):
 
 
 def test_a_model_that_does_not_fit_is_no_basis(tmp_path, capsys):
-    """The link's rate changes all the time: one rate is no model of it."""
+    """The link's rate varies all the time: a model with one rate cannot fit it."""
     _, path = captured(tmp_path, ackclock.load("radio-link").set("duration", "10 s"))
     made = fit(diagnose(path), seeds=2)
     assert not made.holds
@@ -407,7 +412,7 @@ def test_any_bytes_are_diagnosed_or_refused_in_a_line(tmp_path):
 
 
 def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **flow: object) -> ackclock.Scenario:
-    """Over 10 Mbit/s and 40 ms; `drops`: segments, and which of their transmissions."""
+    """Run one flow over 10 Mbit/s and 40 ms. `drops` holds segments, and which of their transmissions are lost."""
     link: dict[str, object] = {
         "rate": "10 Mbit/s",
         "delay": "20 ms",
@@ -425,7 +430,9 @@ def one_flow(duration: str = "5 s", drops: tuple[tuple[int, int], ...] = (), **f
 
 
 def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
-    """Most packets are of two segments: taken for one, they put the rate 1.7 % off, and every loss on another segment."""
+    """Most packets hold two segments. Taken for single segments, they put the rate 1.7 % off, and every loss on the
+    wrong segment.
+    """
     scenario = one_flow(stack={"tso": True}).set("record.drops", True)
     run, path = captured(tmp_path, scenario.set("record.trace", "all"))
     found = diagnose(path)
@@ -440,7 +447,7 @@ def test_a_segment_is_known_where_the_card_cuts_packets(tmp_path):
 
 
 def test_a_paced_sender_behind_a_card_is_no_application_that_waits(tmp_path):
-    """Each of its packets carries PSH, which elsewhere ends a write."""
+    """Each of the sender's packets carries PSH, which elsewhere marks the end of a write."""
     run, path = captured(tmp_path, one_flow(congestion_control="bbr", stack={"tso": True}))
     found = diagnose(path)
     truth = exact(run, found)
@@ -448,14 +455,14 @@ def test_a_paced_sender_behind_a_card_is_no_application_that_waits(tmp_path):
     assert found.replay is not None
     assert found.replay.seconds["application"] < 0.01
     causes = {cause.name: cause.seconds for cause in found.causes}
-    assert "cwnd" not in causes  # counted with pacing, because they are not told apart
+    assert "cwnd" not in causes  # counted with pacing, because a capture cannot separate them
     assert causes["pacing"] == pytest.approx(truth["pacing"] + truth["cwnd"], abs=0.05)
     assert "pacing or the congestion window" in found.sentence
     assert any("paces" in note for note in found.notes)
 
 
 def seen_by(path: Path, run: ackclock.Run) -> tuple[dict[str, float], Diagnosis]:
-    """By how much of the time each cause is off, as far as a capture at the receiver goes."""
+    """Return the error of each cause as a share of the time, for the causes that a capture at the receiver can show."""
     found = diagnose(path)
     assert found.replay is not None
     instants = found.replay.instants
@@ -501,7 +508,7 @@ def test_acks_that_the_capture_has_missed_are_no_pauses_of_the_application(tmp_p
 
 
 def test_a_queue_that_slow_start_has_filled(tmp_path):
-    """The loss is noticed when the waits before it tell of half the queue."""
+    """The loss is noticed when the delays before it show half of the queue."""
     scenario = (
         one_flow("6 s").set("network.bottleneck.queue.limit", "100 packets").set("network.bottleneck.delay", "60 ms")
     )

@@ -1,4 +1,6 @@
-"""Rules of a diagnosis that captures of the Linux kernel showed, each on a few instants or packets made by hand."""
+"""Tests for diagnosis rules that captures of the Linux kernel required, each on a few instants or packets made by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ MSS = 1448
 
 
 def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0.01) -> pl.DataFrame:
-    """Data of a server, each in a burst and a tick of its own."""
+    """Return data packets of a server, each in a burst and a timestamp tick of its own."""
     count = len(lengths)
     return pl.DataFrame(
         {
@@ -34,50 +36,60 @@ def packets(lengths: list[int], flags: list[int] | None = None, apart: float = 0
 
 
 def test_a_segment_of_all_that_was_announced_is_full_whatever_is_commoner():
-    """Nagle with writes of 200 bytes: 600 was commoner, and 60 % of the time was told as the congestion window."""
+    """Nagle with writes of 200 bytes: 600 bytes was the commonest length, and 60 % of the time was attributed to the
+    congestion window.
+    """
     some = packets([600] * 50 + [MSS] * 5)
     assert full_segment(some, True, MSS + 12) == MSS
     assert full_segment(some, True, 8960) == 600
-    assert full_segment(packets([600] * 50 + [MSS]), True, MSS + 12) == 600  # a single one may have been joined
+    assert full_segment(packets([600] * 50 + [MSS]), True, MSS + 12) == 600  # a single one may be two that were joined
 
 
 def test_what_a_receiver_has_joined_says_nothing_of_the_senders_marks():
-    """GRO joins packets up to a mark or a time: half of them were marked, so the mark counted as the end of a write."""
+    """GRO joins packets up to a mark or a timeout: half of them were marked, so the mark was taken for the end of a
+    write.
+    """
     joined = packets([2 * MSS, 3 * MSS] * 30, [0x18, 0x18, 0x10, 0x18] * 15)
     assert not marks_tell(joined, server=True, mss=MSS, apart=None)
     cut = packets([2 * MSS, 3 * MSS] * 30, [0x10, 0x10, 0x10, 0x18] * 15)
     assert marks_tell(cut, server=True, mss=MSS, apart=1e-4)
-    few = packets([2 * MSS] * 6, [0x18] * 6)  # a short transfer of a host that marks each packet of several segments
+    few = packets([2 * MSS] * 6, [0x18] * 6)  # a short transfer by a host that marks each packet of several segments
     assert not marks_tell(few, server=True, mss=MSS, apart=1e-4)
 
 
 def test_one_length_of_several_segments_does_not_show_that_a_path_takes_less():
-    """Writes of 1,677 bytes, handed to the card whole: a third of it, 559, counted as a segment, and 98 % of the time was told as the congestion window."""
+    """Writes of 1,677 bytes, handed to the card whole: a third of that length, 559, was taken for a segment, and 98 %
+    of the time was attributed to the congestion window.
+    """
     assert full_segment(packets([10 * MSS] + [1677] * 50), True, MSS + 12) == MSS
     assert full_segment(packets([2 * 1388] * 50), True, MSS + 12) == 1388  # a tunnel
     assert full_segment(packets([2 * 1200, 3 * 1200] * 50), True, MSS + 12) == 1200
 
 
 def test_marks_of_a_sender_that_marks_packets_of_several_segments_are_looked_for_on_these():
-    """Most segments left singly and unmarked, nearly all pairs were marked: a third of the time was told as the application of a program that always had more."""
+    """Most segments left singly and unmarked, nearly all pairs were marked: a third of the time was attributed to the
+    application of a program that always had more data.
+    """
     some = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 80 + [0x18] * 20)
     assert not marks_tell(some, server=True, mss=MSS, apart=None)
     plain = packets([MSS] * 80 + [2 * MSS] * 20, [0x10] * 99 + [0x18])
     assert marks_tell(plain, server=True, mss=MSS, apart=None)
-    # a burst with a single segment behind larger packets: a quarter of them was marked, of single segments none
+    # a burst with a single segment behind larger packets: a quarter of the packets was marked, but no single segment
     some = packets([MSS] * 80 + [2 * MSS] * 40, [0x10] * 80 + [0x18, 0x10, 0x10, 0x10] * 10)
     assert not marks_tell(some, server=True, mss=MSS, apart=None)
-    # single segments as well: the ends of writes
+    # single segments are marked as well: they end writes
     writes = packets([MSS] * 80 + [2 * MSS] * 40, [0x18, 0x10, 0x10, 0x10] * 30)
     assert marks_tell(writes, server=True, mss=MSS, apart=None)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.4, 0.7])
 def test_the_latest_ack_that_packets_echo_tells_the_end_of_their_tick(late):
-    """The first packets had come half a tick late, so ACKs seemed to come before the tick of what they had released: it counted as the application."""
+    """The first packets had come half a tick late, so ACKs seemed to arrive before the tick of the packets that they
+    released. The application was blamed.
+    """
     tick, trip = 1e-3, 0.02
     phases = [i / 50 for i in range(50)]
-    heard = [trip + i * 10 * tick + phase * tick for i, phase in enumerate(phases)]  # when the ACK came to the sender
+    heard = [trip + i * 10 * tick + phase * tick for i, phase in enumerate(phases)]  # arrival of the ACK at the sender
     begins = [i * 10 * tick + trip + late * tick for i in range(50)]
     own: list[tuple[Any, ...]] = [(0.0, True, "data", 0, MSS, 1.0, 0, 0x10, i, i) for i in range(50)]
     times = {i: [(t - trip, 2.0 * MSS)] for i, t in enumerate(heard)}
@@ -90,7 +102,9 @@ def test_the_latest_ack_that_packets_echo_tells_the_end_of_their_tick(late):
 
 
 def instants(moves: list[tuple[float, int, int, bool]], room: int = 10**6) -> list[Instant]:
-    """Each: when, bytes acknowledged, new bytes that left with that, and whether the last was short."""
+    """Return instants, each given by its time, the bytes acknowledged, the new bytes sent, and whether the last segment
+    was short.
+    """
     made, una, nxt = [], 1, 1
     for t, acked, new, short in moves:
         una, nxt = una + acked, nxt + new
@@ -105,7 +119,9 @@ def causes(made: list[Instant]) -> list[str]:
 
 
 def test_writes_that_leave_with_acks_are_the_programs_where_nothing_is_left_behind_them():
-    """A program with a pace of its own whose writes coincided with ACKs for a whole transfer: 99 % were told as the congestion window."""
+    """The writes of a program with its own pace coincided with ACKs for a whole transfer: 99 % of the time was
+    attributed to the congestion window.
+    """
     made = instants([(0.0, 0, 13 * 1570, True)] + [(0.05 + i / 1000, 1570, 1570, True) for i in range(50)])
     assert set(causes(made)) == {"application"}
     held = instants([(0.0, 0, 10 * MSS, False)] + [(0.05 + i / 1000, MSS, MSS, False) for i in range(50)])
@@ -121,7 +137,9 @@ def woken(times: int) -> list[Instant]:
 
 
 def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_over():
-    """Its last segment is full, so nothing said that a write had ended: a sender with a small send buffer was told as held by its window."""
+    """Its last segment is full, so nothing showed the end of a write: the window was blamed for a sender with a small
+    send buffer.
+    """
     made = woken(12)
     assert set(causes(made)) == {"application"}
     assert is_buffered(made, causes(made))
@@ -129,7 +147,9 @@ def test_a_program_that_a_full_buffer_wakes_is_told_where_it_does_so_over_and_ov
 
 
 def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_that_was_full():
-    """A third of a small receiver's window was told as the congestion window: room for a segment was there, not for what then left."""
+    """A third of the time of a small receiver window was attributed to the congestion window: there was room for a
+    segment, but not for the packet that was sent.
+    """
     window = 40 * MSS
     moves = [(0.0, 0, window, False)]
     moves += [(0.05 + i / 1000, 2 * MSS, 0 if i % 3 else 6 * MSS, False) for i in range(1, 31)]
@@ -142,7 +162,9 @@ def test_a_sender_that_waits_for_room_for_a_larger_packet_waits_for_the_window_t
 
 
 def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
-    """Segments that leave without an ACK, so many seconds apart, and with each fifth ACK what is less than a segment."""
+    """Return segments that leave without an ACK at this interval in seconds, and with each fifth ACK less than a
+    segment.
+    """
     made, t, nxt = [], 0.0, 1
     for i in range(150):
         t += gaps[i % len(gaps)]
@@ -158,7 +180,9 @@ def nagle(gaps: list[float], small: bool = True) -> list[Instant]:
 
 
 def test_what_nagle_holds_back_is_the_programs_and_no_pace():
-    """Writes of 1,218 bytes each 9 ms: 92 % of the time was told as pacing, the congestion window or a queue in the sender's host."""
+    """Writes of 1,218 bytes every 9 ms: 92 % of the time was attributed to pacing, the congestion window or a queue in
+    the sender's host.
+    """
     writes = nagle([0.009, 0.009, 0.018])
     assert holds_small_back(writes, MSS)
     assert not is_paced(writes, MSS)
@@ -168,13 +192,15 @@ def test_what_nagle_holds_back_is_the_programs_and_no_pace():
 
 
 def seen_of(rows: list[tuple[float, bool, str, int, int, float | None]]) -> pl.DataFrame:
-    """Packets with an open window; `True` is the server, which sends the data."""
+    """Return packets with an open window; `True` marks the server, which sends the data."""
     names = ("t_s", "from_server", "kind", "seq", "length", "ack")
     return pl.DataFrame(rows, schema=names, orient="row").with_columns(window=pl.lit(65_535))
 
 
 def test_a_silence_that_new_data_ends_is_a_pause_though_its_ack_is_not_in_the_capture():
-    """A capture of segments with data only: the ACK came with the next request, and 63 s without data were not told."""
+    """The capture holds segments with data only: the ACK came with the next request, and 63 s without data were not
+    reported.
+    """
     rows = [
         (0.0, True, "data", 1, 1000, 1.0),
         (63.0, False, "data", 1, 100, 1001.0),
@@ -187,7 +213,7 @@ def test_a_silence_that_new_data_ends_is_a_pause_though_its_ack_is_not_in_the_ca
 
 
 def test_probes_that_keep_a_connection_alive_end_no_pause():
-    """Each ended one, and began one in which nothing was acknowledged."""
+    """Each probe ended a pause, and started one in which nothing was acknowledged."""
     rows = [(0.0, True, "data", 1, 1000, 1.0), (0.1, False, "ack", 1, 0, 1001.0)]
     for i in range(1, 4):
         rows += [(30.0 * i, True, "probe", 1000, 1, 1.0), (30.0 * i + 0.1, False, "ack", 1, 0, 1001.0)]
@@ -197,7 +223,7 @@ def test_probes_that_keep_a_connection_alive_end_no_pause():
 
 
 def test_a_segment_that_is_sent_again_and_again_without_an_answer_is_told():
-    """A host that was gone: 98 % of the time were "no data came"."""
+    """The host was gone: "no data came" was given for 98 % of the time."""
     rows = [(0.0, True, "data", 1, 1000, 1.0)]
     rows += [(float(2**i), True, "retransmission", 1, 1000, 1.0) for i in range(6)]
     stalled, again = _stalled(seen_of(rows), server=True)

@@ -1,4 +1,4 @@
-"""A policer, and a slow start that ended early, are named."""
+"""Tests that a diagnosis names a policer, and a slow start that ended early."""
 
 from __future__ import annotations
 

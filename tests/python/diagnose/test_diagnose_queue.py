@@ -1,4 +1,4 @@
-"""How long packets waited, of which losses a full queue was the cause, and what the bottleneck carries."""
+"""Tests for queueing delay, of losses caused by a full queue, and of the bottleneck's rate."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ackclock.diagnose._path import _agreed
 from ackclock.fidelity.drawn import drawn
 
 RATE, MSS, BASE = 8e6, 1000, 0.1
-"""A segment takes a millisecond."""
+"""One segment takes a millisecond."""
 
 
 def passed(*packets: tuple[float, float | None], size: int = MSS) -> Passed:
-    """Packets by the times at which each left and its ACK came; ACKs of one time are one."""
+    """Return packets by the times at which each left and its ACK arrived; ACKs of one time are one ACK."""
     made = Passed()
     for left, _ in packets:
         made.add(left, size)
@@ -40,7 +40,7 @@ def test_a_wait_is_that_of_the_ack_with_the_least_delay():
     exact = [(0.0, 0.101), (0.0, 0.101), (0.0, 0.103), (0.0, 0.103)]
     assert longest(*exact) == pytest.approx(0.003)
     late = [(0.0, 0.1015), (0.0, 0.1015), (0.0, 0.1045), (0.0, 0.1045), (0.001, 0.105), (0.001, 0.105)]
-    assert longest(*late) == pytest.approx(0.004)  # the last two tell that those before were not so late
+    assert longest(*late) == pytest.approx(0.004)  # the last two show that those before were not so late
 
 
 def test_an_ack_that_was_held_back_tells_of_no_queue():
@@ -50,7 +50,7 @@ def test_an_ack_that_was_held_back_tells_of_no_queue():
 
 
 def test_what_came_behind_a_later_one_is_not_looked_at():
-    """A capture lacks its repair, which the ACK is of."""
+    """The capture lacks the packet's repair, and the ACK is for that repair."""
     assert longest((0.0, 0.101), (0.0, 0.3), (0.0, 0.3), (0.001, 0.102), (0.001, 0.102)) < 0.01
 
 
@@ -83,7 +83,7 @@ def scenario(kind: str, number: int, **stack: object) -> ackclock.Scenario:
     ids=["a delayed ACK", "SACK told late", "the same, 17 packets", "packets of several segments", "the same, random"],
 )
 def test_the_queue_of_scenarios_that_nobody_chose(tmp_path, kind, number, stack):
-    """By 3 to 20 % off before."""
+    """The length was 3 to 20 % off before."""
     run, path = captured(tmp_path, scenario(kind, number, **stack))
     found = diagnose(path)
     assert found.path is not None
@@ -92,7 +92,7 @@ def test_the_queue_of_scenarios_that_nobody_chose(tmp_path, kind, number, stack)
 
 
 def test_two_losses_by_chance_are_no_full_queue(tmp_path):
-    """The receiver's window holds the queue where it is, and a script drops what stands there."""
+    """The receiver's window keeps the queue at a constant length, and a script drops packets there."""
     run, path = captured(tmp_path, scenario("bulks", 6, tso=True))
     assert run.rows("links")[0]["dropped_queue"] == 0
     found = diagnose(path)
@@ -103,7 +103,9 @@ def test_two_losses_by_chance_are_no_full_queue(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("bulks", 33)])
 def test_a_queue_is_not_what_a_capture_lacks(tmp_path, kind, number):
-    """1 % of its packets taken out: repairs without the ACK before, told as a queue of three times the length."""
+    """1 % of the capture's packets are removed: repairs without the ACK before them were taken for a queue of three
+    times the length.
+    """
     run, path = captured(tmp_path, scenario(kind, number))
     tool("diagnosed").thinned(path, 9203)
     found = diagnose(path)
@@ -113,7 +115,7 @@ def test_a_queue_is_not_what_a_capture_lacks(tmp_path, kind, number):
 
 
 def test_a_paced_sender_at_the_receiver_has_a_bound(tmp_path):
-    """A packet left at any time in a tick of its timestamp."""
+    """A packet may have left at any time within a tick of its timestamp."""
     run, path = captured(tmp_path, scenario("lossy", 27), at="receiver")
     found = diagnose(path)
     assert found.paced
@@ -125,12 +127,12 @@ def test_a_paced_sender_at_the_receiver_has_a_bound(tmp_path):
 def test_where_half_of_the_pieces_agree_they_have_the_rate():
     slow, right, late = [(8.0, 300)], [(10.0, 200), (10.001, 200), (10.002, 200)], [(12.0, 300)]
     assert _agreed([*slow, *right, *late], 1200)[0] == pytest.approx(10.001)
-    few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # what was lost is missing in some
+    few = [(9.5, 200), (9.5, 200), (9.7, 200), (10.0, 200), (10.3, 200)]  # some repetitions lack what was lost
     assert _agreed(few, 1000)[0] == pytest.approx(10.0)
 
 
 def test_the_rate_behind_acks_that_come_together(tmp_path):
-    """0.6 % too high before."""
+    """The rate was 0.6 % too high before."""
     one = tool("identified").drawn(9101, "fast", 10)
     _, path = captured(tmp_path, one)
     found = diagnose(path)
@@ -142,7 +144,9 @@ def test_the_rate_behind_acks_that_come_together(tmp_path):
 
 @pytest.mark.parametrize(("kind", "number"), [("lossy", 9), ("lossy", 37), ("transfers", 5), ("transfers", 48)])
 def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number):
-    """Captures at the receiver lose the end of a burst or of a transfer. 1.1 to 4.1 % of the time once went to another cause."""
+    """Captures at the receiver lack the end of a burst or of a transfer. 1.1 to 4.1 % of the time once went to another
+    cause.
+    """
     one = scenario(kind, number).set("record.limits_interval", "5 ms")
     path = tmp_path / "transfer.pcapng"
     run = ackclock.run(one, pcap=path, pcap_at="receiver", snaplen=96, seed=9203)
@@ -156,7 +160,9 @@ def test_what_was_lost_left_with_the_ack_that_released_it(tmp_path, kind, number
 
 
 def test_short_segments_are_compared_by_where_they_begin():
-    """Two of them within the length of a full one: counted as one segment, the loss of the second had another number than the capture's."""
+    """Two short segments fit into the length of a full one. Counted as one segment, the loss of the second had another
+    number than in the capture.
+    """
     import polars as pl
 
     class Run:

@@ -1,4 +1,4 @@
-"""What was lost on the way to a capture at the receiver, by the numbers of IP headers."""
+"""Tests that the numbers of IP headers show what was lost on the way to a capture at the receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRANSFER = {"kind": "transfer", "bytes": f"{1448 * 100} B"}
 
 
 def test_a_packet_has_the_same_number_at_both_ends(tmp_path):
-    """Some are lost between them, and ACKs on the way back."""
+    """Some packets are lost between the ends, and some ACKs on the way back."""
     scenario = one_flow("3 s", ((40, 0), (41, 0), (95, 0)), workload=TRANSFER).set(
         "network.reverse",
         {"bottleneck": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [9, 20]}}},
@@ -60,7 +60,7 @@ def test_numbers_tell_what_left_behind_the_last_that_came(tmp_path, drops):
 
 @pytest.mark.parametrize(("name", "seed"), [("choke", 7017), ("fq-codel", 7005)])
 def test_no_losses_are_invented_and_none_is_missing(tmp_path, name, seed):
-    """Repairs are lost there too, several of one flight, and new data behind them."""
+    """Among the losses are repairs, several segments of one flight, and new data behind them."""
     path = tmp_path / "shipped.pcapng"
     scenario = ackclock.load(name).set_all({"duration": "5 s", "record.drops": True})
     run = ackclock.run(scenario, seed=seed, pcap=path, pcap_at="receiver", snaplen=96)
@@ -85,7 +85,9 @@ def row(number: int, seq: int, kind: str = "data", length: int = 100) -> tuple[o
 
 
 def heard(*blocks: tuple[float, int, int]) -> list[tuple[float, tuple[object, ...]]]:
-    """ACKs as a sender hears them: when, the offset up to which all has come, and that of a segment that has come behind it."""
+    """Return ACKs as a sender hears them: the time, the offset up to which everything arrived, and the offset of a
+    segment that arrived behind it.
+    """
     made: list[tuple[float, tuple[object, ...]]] = []
     for t, una, block in blocks:
         made.append((t, (t, True, "ack", 1, 0, float(una), 0, 0, 1, 1, 0)))
@@ -111,7 +113,7 @@ def test_a_gap_is_new_data_or_an_end():
     made, unknown = told([*BEGIN, row(6, 601)])
     assert made[5:] == [(501, "data", False), (601, "data", True)]
     assert unknown == 0
-    end = [*BEGIN, row(7, 501), row(8, 601)]  # two left and did not come: what comes next are their repairs
+    end = [*BEGIN, row(7, 501), row(8, 601)]  # two left and did not arrive: the next packets are their repairs
     made, unknown = told(end, heard((0.5, 501, 0)))
     assert made[5:] == [
         (501, "data", False),
@@ -123,7 +125,7 @@ def test_a_gap_is_new_data_or_an_end():
 
 
 def test_a_timer_comes_after_a_probe():
-    """One left and did not come; nor did its probe, so that the timer repairs it."""
+    """One segment left and did not arrive, nor did its probe, so the timer repairs it."""
     late = (1.3, *row(7, 501)[1:])
     made, unknown = told([*BEGIN, late, (1.5, *row(8, 601)[1:])], heard((0.5, 501, 0)))
     assert made[5:] == [
@@ -137,7 +139,7 @@ def test_a_timer_comes_after_a_probe():
 
 HOLE = [*BEGIN, *(row(n, 1 + 100 * n) for n in (6, 7, 8))]
 THREE = heard((0.7, 501, 601), (0.8, 501, 701), (0.9, 501, 801))
-"""After the third the hole is repaired."""
+"""ACKs of which the third is followed by a repair of the hole."""
 
 
 def test_a_gap_is_a_repair_if_one_was_due():
@@ -166,7 +168,7 @@ def test_a_gap_that_nothing_explains_is_told_as_such():
 
 
 def test_numbers_that_count_something_else_are_left_alone():
-    others = [row(3 * n, 1 + 100 * n) for n in range(50)]  # of a host with other connections
+    others = [row(3 * n, 1 + 100 * n) for n in range(50)]  # a host with other connections
     assert numbered(others, 100) is None
     assert numbered([row(0, 1 + 100 * n) for n in range(50)], 100) is None
     wraps = [row((65_530 + n) % 65_536, 1 + 100 * n) for n in range(20)]

@@ -1,4 +1,6 @@
-"""What round trips tell at any place, each on a few packets made by hand: flights, ACKs that come late, a queue on the path."""
+"""Tests for conclusions from round trips at any capture point, each on a few packets made by hand: flights, late ACKs, a
+queue on the path.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def handshake() -> Iterator[Row]:
 def flown(
     *, apart: float = TRIP, count: int = 20, segments: int = 10, last: int = MSS, wait: float = 0.0
 ) -> pl.DataFrame:
-    """Flights at the receiver, each acknowledged at once, or after a wait."""
+    """Return flights at the receiver, each acknowledged at once or after a delay."""
     rows, seq = list(handshake()), 1
     for i in range(count):
         begin = 2 * TRIP + i * apart
@@ -78,7 +80,7 @@ def test_a_silence_that_an_ack_ends_is_the_senders_and_one_with_acks_in_it_is_fr
 def test_flights_with_silence_between_are_told_at_a_receiver_without_timestamps(
     last: int, lost: int, where: str, told: str
 ) -> None:
-    """A download of 15 s from Windows over 306 ms: a flight in each round trip, "no conclusion"."""
+    """A download of 15 s from Windows over 306 ms with a flight in each round trip gave "no conclusion"."""
     packets = flown(apart=TRIP + 1e-3, last=last)
     _, found = seen(packets, row(lost=lost), server=True, mss=MSS, window="known")
     assert found.where == where
@@ -86,7 +88,7 @@ def test_flights_with_silence_between_are_told_at_a_receiver_without_timestamps(
 
 
 def test_acks_that_come_late_are_the_receivers() -> None:
-    """A client acknowledged four segments 93 ms after the last of them came, over 0.6 ms: half of the time."""
+    """A client acknowledged four segments 93 ms after the last of them arrived, over 0.6 ms, for half of the time."""
     waited, times = late(flown(apart=0.3, wait=0.2), server=True, mss=MSS, passes=Trips(back=TRIP, ahead=0.0))
     assert waited == pytest.approx(20 * 0.201, rel=0.01)
     assert times == 20
@@ -99,12 +101,14 @@ def test_acks_that_come_late_are_the_receivers() -> None:
 
 @pytest.mark.parametrize("behind", [0.02, 0.001])
 def test_what_does_not_echo_an_ack_that_passed_long_ago_stood_in_a_queue(behind: float) -> None:
-    """Data over a path of 15 ms came 33 ms behind its ACKs all the time, at 17 Mbit/s: "ACKs were on their way for times that vary"."""
+    """Data over a path of 15 ms arrived 33 ms after its ACKs all the time, at 17 Mbit/s: "ACKs were on their way for
+    times that vary".
+    """
     rows, seq, step = list(handshake()), 1, 2e-3
     for i in range(1000):
         t = 2 * TRIP + i * step
         more = behind if i >= 100 else 0.0  # the queue is empty at first
-        heard = max(round((t - TRIP - more) / step), 1)  # timestamp of the ACK that the sender had heard last
+        heard = max(round((t - TRIP - more) / step), 1)  # timestamp of the latest ACK that the sender had received
         rows.append((t, True, "data", seq, MSS, 1.0, 65_535, 16, 1, heard))
         seq += MSS
         rows.append((t + 1e-5, False, "ack", 1, 0, float(seq), 1 << 20, 16, round(t / step) + 1, 1))

@@ -1,4 +1,6 @@
-"""What held flows back: causes that add up to their lives, whatever runs beside, and the kernel's stop watches beside them."""
+"""Tests for what limits flows: causes that add up to the flows' lifetimes, whatever else runs, compared with the
+kernel's stopwatches.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def told(scenario: ackclock.Scenario, interval: str = "37 ms") -> ackclock.Run:
     return ackclock.run(scenario.set("record.limits_interval", interval))
 
 
-# of fetch-lossy's 686 s, 0.04 s that end with the timer of a FIN are told as recovery by the flow, as timeout and idle by the intervals
+# of fetch-lossy's 686 s, the flow reports 0.04 s before the timer of a FIN as recovery, the intervals as timeout and
+# idle
 FIN = pytest.mark.xfail(
     reason="a wait that the timer of a FIN ends has another cause in the table of intervals", strict=True
 )
@@ -65,7 +68,7 @@ def test_nothing_is_told_unless_somebody_asks():
 
 
 def test_the_receivers_window_by_the_trace():
-    """The oracle looks at each ACK: how much the window lets out, and how much is out."""
+    """The oracle compares at each ACK what the window allows with what is in flight."""
     run = told(ackclock.Scenario.from_dict(WINDOW).set("record.trace", "flow"))
     row = run.rows("flows")[0]
     events = (
@@ -94,7 +97,7 @@ def test_the_receivers_window_by_the_trace():
 
 
 def test_a_wait_for_the_timer_lies_in_the_intervals_in_which_it_was():
-    """A link that says nothing for a while: the sender waits for its timer."""
+    """A link is silent for a while: the sender waits for its timer."""
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3 s",

@@ -1,4 +1,5 @@
-"""Our reader beside Wireshark's: the same segments and SACK blocks, and every difference in what they are called explained by one of its known defects.
+"""Compares our reader with Wireshark's: the same segments and SACK blocks, and every different classification explained
+by one of Wireshark's known defects. Needs tshark (Debian package `tshark`).
 
 Needs tshark (Debian's package of this name).
 """
@@ -40,11 +41,11 @@ EXPLAINED = {
         "retransmission",
     ): "what had been SACKed and is sent again is needless; only what had been acknowledged counts as spurious there",
 }
-"""What we call a segment, what it is called there, and why."""
+"""(our name of a segment, Wireshark's name, reason)"""
 
 
 def shown(path: Path) -> list[dict[str, str]]:
-    """Each segment of the first connection."""
+    """Return each segment of the first connection."""
     fields = [
         "tcp.srcport",
         "tcp.seq_raw",
@@ -62,7 +63,7 @@ def shown(path: Path) -> list[dict[str, str]]:
 
 
 def ours(path: Path) -> tuple[list[dict[str, Any]], list[list[tuple[int, int]]]]:
-    """Each segment, and the blocks that each carries."""
+    """Return each segment, and the SACK blocks that it carries."""
     packets = read_capture(path, connection=0).packets
     assert packets is not None
     segments: list[dict[str, Any]] = []

@@ -1,4 +1,6 @@
-"""Which congestion control a capture shows: each is told from all others, none is named where none fits, and a tie is called one."""
+"""Tests for naming the congestion control that a capture shows: each is distinguished from all others, none is named if
+none fits, and ties are reported.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def test_one_of_all_is_named_and_without_it_none(tmp_path):
 
 @pytest.mark.parametrize(("controller", "others"), [("reno", ("dctcp",)), ("dctcp", ("reno", "cubic"))])
 def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controller, others):
-    """Without marks both answer to losses alike."""
+    """Without marks both respond to losses in the same way."""
     scenario = ackclock.Scenario.from_dict(PATH)
     _, path = captured(
         tmp_path, scenario.set_all({"flows.0.congestion_control": controller, "flows.0.stack.ecn": "ask"})
@@ -61,7 +63,7 @@ def test_a_syn_that_can_be_marked_tells_who_needs_exact_marks(tmp_path, controll
 
 
 def test_those_that_do_the_same_are_a_tie(tmp_path):
-    """The receiver's window holds them before anything is lost; only Vegas looks at the queue that stands."""
+    """The receiver's window limits the flows before anything is lost; only Vegas reacts to the standing queue."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.stack.receive_buffer", "70 KiB")
     _, path = captured(tmp_path, scenario)
     told = identify(diagnose(path), among=["highspeed", "htcp", "reno", "vegas"])
@@ -71,7 +73,7 @@ def test_those_that_do_the_same_are_a_tie(tmp_path):
 
 
 def test_what_was_lost_is_what_the_network_dropped(tmp_path):
-    """Retransmissions too, and not what was sent again for nothing."""
+    """Lost retransmissions count; spurious retransmissions do not."""
     scenario = ackclock.Scenario.from_dict(PATH).set("network.bottleneck.loss", {"kind": "bernoulli", "p": 0.05})
     run, path = captured(tmp_path, scenario.set("record.drops", True).set("flows.0.congestion_control", "cubic"))
     drops = run.drops.filter(pl.col("forward") & (pl.col("seg_no") > 0) & (pl.col("t_s") < 11))
@@ -85,7 +87,7 @@ def test_what_was_lost_is_what_the_network_dropped(tmp_path):
 
 
 def test_lost_acks_are_mirrored_as_well(tmp_path):
-    """What a controller does depends on them: an ACK that covers four segments where two are usual stands for a lost one."""
+    """A controller depends on its ACKs: one ACK for four segments where two are usual indicates a lost ACK."""
     scenario = ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", "bic")
     back = {"rate": "8 Mbit/s", "delay": "20 ms", "loss": {"kind": "listed", "packets": [700, 1500]}}
     _, path = captured(tmp_path, scenario.set("network.reverse", {"bottleneck": back}))
@@ -98,7 +100,7 @@ def test_lost_acks_are_mirrored_as_well(tmp_path):
 
 
 def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path):
-    """Each segment behind a hole has an ACK of its own; one that tells of two stands for a lost one."""
+    """Each segment behind a hole triggers an ACK; one that reports two segments indicates a lost ACK."""
     lost = [72, 90, 91]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -118,7 +120,9 @@ def test_acks_lost_while_segments_are_missing_are_found_by_their_blocks(tmp_path
 
 
 def test_acks_of_several_segments_behind_a_hole_are_no_lost_ones(tmp_path):
-    """From 12 Mbit/s on two segments come within the millisecond for which the receiver waits (Linux, `tcp_comp_sack`)."""
+    """From 12 Mbit/s on two segments arrive within the millisecond for which the receiver waits (Linux,
+    `tcp_comp_sack`).
+    """
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
             "network.bottleneck": {
@@ -153,7 +157,7 @@ def test_the_receivers_capture_names_it_too(tmp_path):
 
 
 def test_a_mirrored_run_is_the_capture(tmp_path):
-    """The same segments are lost, and it takes as long, although its queue is longer."""
+    """The same segments are lost, and the run takes as long, although its queue is longer."""
     work = {"kind": "transfer", "bytes": "6 MB"}
     run, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.workload", work))
     again = ackclock.run(mirrored(diagnose(path), controller="htcp"))
@@ -209,14 +213,16 @@ def test_command(tmp_path, capsys):
 @pytest.mark.deep
 @pytest.mark.parametrize("controller", candidates())
 def test_every_controller_is_named(tmp_path, controller):
-    """Those that draw lots, too; what does the same as another may be named with it."""
+    """Included are controllers that draw random numbers; one that behaves the same as another may be named with it."""
     _, path = captured(tmp_path, ackclock.Scenario.from_dict(PATH).set("flows.0.congestion_control", controller))
     told = identify(diagnose(path))
     assert controller in (*told.names, *told.others), told.sentence
 
 
 def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
-    """Three blocks with silences between them, of which some segments are lost: the mirror takes as long, and loses as many."""
+    """Three blocks with silences between them, some of their segments lost: the mirror takes as long, and loses as
+    many.
+    """
     blocks = [{"bytes": "1 MB"}, {"at": "2 s", "bytes": "300001 B"}, {"at": "3 s", "bytes": "1 MB"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {
@@ -237,7 +243,7 @@ def test_a_mirror_writes_when_the_application_did(tmp_path, capsys):
 
 
 def test_what_if_of_the_sender_runs_in_the_mirror_where_that_fits_better(tmp_path, capsys):
-    """An application with a pace of its own has no model of the path, and some losses are too few for a share of them."""
+    """An application with its own pace has no path model, and a few losses are not enough to estimate a share."""
     blocks = [{"bytes": "300000 B"}, {"at": "2 s", "bytes": "300000 B"}, {"at": "4 s", "bytes": "300000 B"}]
     scenario = ackclock.Scenario.from_dict(PATH).set_all(
         {

@@ -1,4 +1,4 @@
-"""Distributions over seeds: what is called different, and what is not; and the command's refusals."""
+"""Tests for distributions over seeds: which differences are reported, and what the command refuses."""
 
 from itertools import combinations
 
@@ -13,7 +13,7 @@ from ackclock.linux import _cache
 
 
 def exact(first, second):
-    """Distance, and chance by every division of the values."""
+    """Return the distance, and its exact probability over all divisions of the values."""
     values, n = [*first, *second], len(first)
 
     def distance(mine):
@@ -47,7 +47,7 @@ def test_equal_samples_are_never_apart():
 
 
 def side(rng, shift):
-    """Twenty runs of three flows; the third has another goodput."""
+    """Return twenty runs of three flows; the third has another goodput."""
     return [[[g + (shift if i == 2 else 0), 5.0, 40.0] for i, g in enumerate(rng.normal(10, 1, 3))] for _ in range(20)]
 
 
@@ -61,14 +61,14 @@ def test_a_flow_of_another_distribution_is_found_and_no_other():
 
 
 def test_equal_distributions_are_called_different_in_one_table_of_twenty(monkeypatch):
-    """Twelve rows each, none of which follows from another."""
-    monkeypatch.setattr(_seeds, "SHUFFLES", 1000)  # the least chance that is asked about is one in 240
+    """Each table has twelve rows, none of which follows from another."""
+    monkeypatch.setattr(_seeds, "SHUFFLES", 1000)  # the smallest probability tested is one in 240
     wrong = 0
     for i in range(40):
         rng = np.random.default_rng(100 + i)
         first, second = rng.normal(10, 1, (2, 20, 3, 3)).tolist()
         wrong += any(row.differs for row in _seeds._rows(first, second))
-    assert wrong <= 6  # 5 % of 40 are 2; a chance of 1.4 % of more than 5
+    assert wrong <= 6  # 5 % of 40 are 2; more than 5 has a probability of 1.4 %
 
 
 def test_what_a_side_does_not_tell_is_left_out():

@@ -1,4 +1,4 @@
-"""Which events `ackclock diff` takes for equal."""
+"""Tests for which events `ackclock diff` treats as equal."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,7 +85,7 @@ def test_all_flows_are_counted_and_the_first_ones_beside_them():
 
 
 def test_of_two_kernels_the_change_is_what_the_second_does_to_the_first():
-    """A patch that loses a fifth is at -20 %, and its column says what is taken from what."""
+    """A patch that loses a fifth shows -20 %, and the column's heading says which is subtracted from which."""
     flow = _flow(0, goodput_bps=(1e6, 0.8e6))
     assert flow.change == pytest.approx(-0.2)
     assert flow.effect == pytest.approx(0.25)
@@ -104,7 +104,7 @@ def test_an_overtaken_ack_in_one_table_is_no_difference_and_what_follows_from_it
     theirs = [_ack(1, 2001), _ack(2, 2001, overtaken=True), _sent(5001)]
     assert _walk(ours, theirs, BACKENDS) == (2, None)
     assert _walk(theirs, ours, BACKENDS) == (2, None)
-    later = [_ack(3, 2001), _sent(5001)]  # not the one that was overtaken, though it says the same
+    later = [_ack(3, 2001), _sent(5001)]  # not the one that was overtaken, although it says the same
     assert _walk([*ours[:1], *later], [*theirs[:2], *later], BACKENDS) == (3, None)
     equal, found = _walk(ours, [*theirs[:2], _sent(6001)], BACKENDS)
     assert equal == 1

@@ -1,4 +1,4 @@
-"""What `ackclock diff --drawn --family mixture` draws."""
+"""Tests for what `ackclock diff --drawn --family mixture` draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ackclock.fidelity import mixtures as drawing
 from ackclock.fidelity.mixtures import FEATURES, keys_of, mixtures, taken_keys, taken_kinds
 
 LEAST = 0.03
-"""Share of mixtures in which a key is drawn."""
+"""Smallest share of mixtures in which a key is drawn."""
 
 
 def test_a_mixture_depends_on_seed_and_number_alone():
@@ -22,7 +22,7 @@ def test_a_mixture_depends_on_seed_and_number_alone():
 
 def test_keys_come_from_the_schema_and_the_backends_word():
     assert {"smss", "initial_window", "tlp", "min_rto", "ecn"} <= set(taken_keys("stack"))
-    assert not {"count_acks", "ack_splits", "undo"} & set(taken_keys("stack"))  # refused, or of one value only
+    assert not {"count_acks", "ack_splits", "undo"} & set(taken_keys("stack"))  # refused, or with one value only
     assert {"jitter", "reorder", "outage", "aggregate"} <= set(taken_keys("link"))
     assert {"codel", "dualpi2", "cake", "red"} <= set(taken_kinds("queues"))
     assert set(taken_kinds("workloads")) >= {"transfer", "fetch", "throttled", "transactions", "population"}
@@ -86,4 +86,4 @@ def test_every_key_is_drawn_in_a_thousand_mixtures():
 
 
 NOT_DRAWN = {"queues.cake.limit"}
-"""It is drawn as the kernel's default, which is enough for any path."""
+"""Keys that are not drawn, and why not."""

@@ -1,4 +1,4 @@
-"""Other processors: the engine gives the same bits there, as far as they can be emulated here."""
+"""Tests that the engine gives the same bits on other processors, as far as they can be emulated here."""
 
 from __future__ import annotations
 

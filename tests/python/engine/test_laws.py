@@ -1,4 +1,4 @@
-"""Laws that every run obeys, whatever its scenario: nothing appears or vanishes, no link is faster than it is, no sender forgets.
+"""Tests for laws that every run obeys: no packet appears or vanishes, no link exceeds its rate, no sender forgets data.
 
 Scenarios are drawn from a number: queues, losses, controllers, recovery rules, profiles, workloads, stack switches, hosts. `make soak` draws
 10,000, or as many as LAWS says.
@@ -39,11 +39,11 @@ SWITCHES: dict[str, list[Any]] = {
     "receive_buffer": ["20 KB", "200 KB"],
 }  # fmt: skip
 LIMIT = 60
-"""Most packets of the queues that have such a limit."""
+"""Largest limit in packets of queues that have one."""
 
 
 def drawn(number: int) -> ackclock.Scenario:
-    """A scenario; what does not fit together is drawn again."""
+    """Return a scenario; combinations that the engine refuses are drawn again."""
     draw = random.Random(number)
     while True:
         try:
@@ -95,10 +95,10 @@ def _values(draw: random.Random) -> dict[str, Any]:
 
 
 def broken(run: Run) -> list[str]:
-    """The laws that a run breaks."""
+    """Return the laws that a run breaks."""
     if "kernel" not in run.provenance:
         return [*_of_links(run), *_of_flows(run), *_of_performance(run), *_of_senders(run)]
-    # The kernel's table `acks` does not tell one connection of a flow from the next.
+    # The kernel's table `acks` does not separate successive connections of one flow.
     one_each = all(group.workload.kind in ("bulk", "transfer") for group in run.scenario.flows)
     return [*_of_links(run), *_of_flows(run), *(_of_senders(run) if one_each else ())]
 
@@ -111,13 +111,11 @@ def _of_links(run: Run) -> list[str]:
     rate = units.whole(link.rate, units.RATE) if link.rate else None
     whole = run.scenario.hosts == "modern" or any(group.stack.tso for group in run.scenario.flows)
     dropped = dict(run.drops.group_by("link").len().iter_rows()) if run.drops.height else {}
-    told = "kernel" not in run.provenance  # which has no rows for single drops
+    told = "kernel" not in run.provenance  # it has no rows for single drops
     sampled = run.queue_samples
     most = dict(sampled.group_by("link").agg(pl.col("packets").max()).iter_rows()) if sampled.height else {}
     for row in run.rows("links"):
-        if (
-            not told
-        ):  # nor the kinds of drops of some queues; and what was there before is null, of runs without a warm-up
+        if not told:  # some queues report no kinds of drops, and without a warm-up values before it are null
             row = {name: 0 if value is None else value for name, value in row.items()}  # noqa: PLW2901 - the same row
         gone = row["dropped_loss"] + row["dropped_queue"]
         if row["arrivals"] + row["held_before"] != row["delivered"] + gone + row["held"]:
@@ -176,7 +174,9 @@ def _of_performance(run: Run) -> list[str]:
 
 
 def _of_senders(run: Run) -> list[str]:
-    """Rows of a trace: what is in the pipe is what was sent and neither arrived nor was lost, and none acknowledges the future."""
+    """Check the trace rows of senders: the pipe is what was sent and neither arrived nor was lost, and no ACK covers
+    data not yet sent.
+    """
     acks = run.acks
     if not acks.height:
         return []
@@ -194,7 +194,7 @@ def _of_senders(run: Run) -> list[str]:
         sent = rows.filter(pl.col("event").is_in(["send", "rtx"]))
         end = (sent["seq"] + sent["len"].cast(pl.Int64)).max()
         came = rows.filter(pl.col("event") == "ack")["seq"]
-        # a FIN takes a number, too
+        # a FIN takes a sequence number, too
         if end is not None and came.len() and int(came.max()) > int(end) + 1:  # type: ignore[arg-type, call-overload]
             found.append(f"flow {flow}, {responder}, {idx}: {came.max()} acknowledged, {end} sent")
         if came.len() > 1 and (came.diff().drop_nulls() < 0).any():
@@ -221,7 +221,9 @@ KERNELS = [
 
 
 def of_kernel(number: int) -> ackclock.Scenario | None:
-    """The same for the real kernel: its own controllers and hosts, for a second, without what it does not tell. None if it cannot."""
+    """Return the scenario for the real kernel: its own controllers and hosts, one second, without what the kernel does
+    not report; None if the kernel cannot run it.
+    """
     draw = random.Random(number)
     values = _values(draw)
     values.pop("hosts", None)
@@ -255,13 +257,13 @@ def test_laws_of_some_scenarios() -> None:
 
 @pytest.mark.long
 def test_laws_of_ten_thousand_scenarios() -> None:
-    """As many as the environment says, if it does."""
+    """Number of scenarios: LAWS, if the environment sets it."""
     _check(range(40, 40 + int(os.environ.get("LAWS", "10000"))))
 
 
 @pytest.mark.long
 def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None:
-    """As many as the environment says, if it does."""
+    """Number of scenarios: KERNEL_LAWS, if the environment sets it."""
     numbers = itertools.count()
     for _ in range(int(os.environ.get("KERNEL_LAWS", "100"))):
         number, scenario = next((n, made) for n in numbers if (made := of_kernel(n)) is not None)
@@ -270,7 +272,7 @@ def test_laws_of_a_hundred_scenarios_of_the_kernel(kernel: linux.Kernel) -> None
 
 
 def test_the_laws_can_be_broken() -> None:
-    """A run whose tables are altered breaks each of them."""
+    """A run with altered tables breaks each law."""
     run = ackclock.run(drawn(1))
     assert not broken(run)
     flows, links = run.flows, run.links

@@ -1,4 +1,4 @@
-"""The estimate of a run's memory against what the run takes: never below the peak.
+"""Compares the estimate of a run's memory with the memory that the run takes: the estimate is never below the peak.
 
 `python test_memory.py COUNT` prints, as JSON, the estimate and the peak of so many drawn scenarios of PCC. Each runs in a process of its
 own; the peak is the resident memory above that before the run.
@@ -21,7 +21,9 @@ from ackclock import _engine
 
 
 def drawn(number: int) -> ackclock.Scenario:
-    """A scenario with one or two groups of PCC, or PCC beside CUBIC; what does not fit together is drawn again."""
+    """Return a scenario with one or two groups of PCC, or PCC beside CUBIC; combinations that the engine refuses are
+    drawn again.
+    """
     draw = random.Random(number)
     while True:
         try:
@@ -70,7 +72,7 @@ def _status(key: str) -> int:
 
 
 def _peak(text: str) -> int:
-    """Of a child that runs it: bytes above what the process held before."""
+    """Return the peak memory of a child that runs the scenario, in bytes above what the process held before."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -91,7 +93,7 @@ def _peak(text: str) -> int:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_run_takes_more_than_was_estimated() -> None:
-    """A hundred, or as many as MEMORY says."""
+    """The number of runs is a hundred, or MEMORY of the environment."""
     count = os.environ.get("MEMORY", "100")
     told = json.loads(subprocess.run([sys.executable, __file__, count], check=True, capture_output=True).stdout)
     below = {number: (estimate, peak) for number, (estimate, peak) in enumerate(told) if estimate < peak}
@@ -101,7 +103,7 @@ def test_no_run_takes_more_than_was_estimated() -> None:
 
 def _main() -> None:
     told = []
-    _engine.run(drawn(0).to_engine_json(), 1)  # what every process loads once
+    _engine.run(drawn(0).to_engine_json(), 1)  # code that every process loads once
     for number in range(int(sys.argv[1])):
         text = drawn(number).to_engine_json()
         told.append((_engine.estimate_memory(text), _peak(text)))

@@ -1,5 +1,6 @@
-"""Shortcuts of the engine, which exist for speed alone, change nothing: digests, tables and captures, of all kinds of scenarios, with none of its
-shortcuts and with each one alone."""
+"""Tests that the engine's shortcuts, which exist for speed alone, change nothing: digests, tables and captures of all
+kinds of scenarios are equal without shortcuts and with each one alone.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +26,17 @@ from ackclock.study.plan import Plan
 
 SHORTCUTS = _engine.shortcuts()
 SEED = os.environ.get("REPLAY_SEED") or date.today().isoformat()
-"""Of the day; printed, so that REPLAY_SEED repeats it."""
+"""Seed of the day; the test prints it, so that REPLAY_SEED can repeat it."""
 DRAWN_SEEDS = range(1, 6)
-"""142 scenarios each."""
+"""Seeds of 142 scenarios each."""
 STUDY_NS = 5_000_000_000
-"""Of a scenario of a study, so much is replayed: of some thousand, with thousands of flows in some."""
+"""Simulated time that is replayed of each study's scenario, as there are thousands of them, some with thousands of
+flows.
+"""
 
 
 def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
-    """Digest and tables of a run."""
+    """Return digest and tables of a run."""
     raw = _engine.run(text, seed, shortcuts=shortcuts)
     return raw["digest"], raw["tables"]
 
@@ -41,7 +44,7 @@ def shown(text: str, shortcuts: str, seed: int = 1) -> Any:
 def differing(
     scenarios: Sequence[tuple[str, str]], without: Sequence[str] = ("none", *SHORTCUTS)
 ) -> list[tuple[str, str]]:
-    """Where a run with these shortcuts only is another run."""
+    """Return where a run with only these shortcuts differs."""
     found = []
     for name, text in scenarios:
         expected = shown(text, "all")
@@ -62,12 +65,14 @@ def test_another_name_is_refused_with_those_that_are_allowed():
 
 
 MERGING = {"rate": "18.1 Mbit/s", "wifi": {"mean": "9.62 ms"}, "merging": {}}
-"""A card that merges in front of a jitter: the events of the wire decide at equal instants what it finds."""
+"""A card that merges packets before they cross a link with jitter: the order of events at equal instants decides which
+ones it merges.
+"""
 
 
 @pytest.mark.parametrize("beside", ["access", "egress"])
 def test_a_card_that_merges_in_front_of_a_jitter(beside):
-    """29 of 30 seeds differed while such a link passed packets on ahead."""
+    """29 of 30 seeds differed while such a link passed packets on early."""
     network = {beside: {}, "bottleneck": MERGING}
     text = Scenario.from_dict({"duration": "1.2 s", "network": network, "flows": [{}, {}]}).to_engine_json()
     for seed in range(6):
@@ -76,7 +81,9 @@ def test_a_card_that_merges_in_front_of_a_jitter(beside):
 
 
 def test_two_answers_in_one_interrupt_of_a_host_whose_senders_rest():
-    """A sender at rest heard nothing of its writer's turn, so data left ahead of the other connection's ACK: 5 of 5 seeds differed."""
+    """A resting sender was not told about its writer's turn, so data left before the ACK of the other connection: 5 of
+    5 seeds differed.
+    """
     network = {
         "access": {"rate": "424168 bit/s", "delay": "1 ms", "aggregate": "34 ms"},
         "bottleneck": {"rate": "1.2 Mbit/s"},
@@ -93,10 +100,10 @@ TIMELESS = {
     "paths": [{"name": "p", "forward": ["radio", "timeless"], "backward": ["radio"]}],
     "topology": "graph",
 }
-"""What comes off the radio at one instant meets what the hosts send at it; a link that takes no time is in between."""
+"""Packets leave the radio link at the instant at which hosts send on it; the link between takes no time."""
 
 COSTLY = [{"name": "h", "send_cost": "41 us", "transmit_interval": "278 us"}]
-"""ACKs come between segments that are written one by one."""
+"""Hosts whose ACKs arrive between segments that are written one by one."""
 
 
 @pytest.mark.parametrize(
@@ -115,7 +122,7 @@ def test_what_comes_between_at_one_instant(given):
 
 
 def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
-    """Data that was written within a round of sending was longer than the path takes, for as long as segments were written at once."""
+    """A round of writes exceeded the path's segment size while segments were written all at once."""
     both = [
         {"server": "20 kB"},
         {"client": "60 kB", "gap": "1 ms", "separate": True},
@@ -129,7 +136,7 @@ def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
     _engine.run(scenario.to_engine_json(capture="sender"), 1, str(path))
     first: dict[bytes, int] = {}
     for packet in path.read_bytes().split(b"\x08\x00\x45\x00")[1:]:
-        if packet[10:14] == bytes([10, 0, 0, 1]):  # source; its number, and its length
+        if packet[10:14] == bytes([10, 0, 0, 1]):  # source, number and length
             first.setdefault(packet[22:26], int.from_bytes(packet[:2], "big"))
     assert len(first) > 100
     assert max(first.values()) == 1500
@@ -137,7 +144,7 @@ def test_a_segment_leaves_room_for_the_blocks_that_it_carries(tmp_path):
 
 @pytest.mark.parametrize("workload", [{"kind": "transfer", "bytes": "162 bytes"}, {"kind": "bulk"}])
 def test_a_flow_that_stops_before_it_is_connected_closes(workload):
-    """Its writer waits, and with it the close: a connection that rests after its handshake had forgotten both."""
+    """The writer waits, and so does the close: a connection at rest after its handshake had forgotten both."""
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "10 ms"}}
     raw = {"duration": "2 s", "network": network, "flows": [{"workload": workload, "stop": "1 ms"}]}
     text = Scenario.from_dict(raw).to_engine_json()
@@ -147,7 +154,7 @@ def test_a_flow_that_stops_before_it_is_connected_closes(workload):
 
 
 def replayed(first: int, count: int) -> Replayed:
-    """Scenarios of the seed of the day, in WebAssembly too where the lab was built."""
+    """Replay scenarios of the seed of the day, in WebAssembly too if the lab was built."""
     with tempfile.TemporaryDirectory() as folder:
         found = replay(SEED, range(first, first + count), page_module(Path(folder)))
     print(f"seed {SEED}: {found}")
@@ -184,7 +191,7 @@ def test_shipped_scenarios(shipped):
 
 @pytest.mark.deep
 def test_captures_of_shipped_scenarios(shipped, tmp_path):
-    """Where packets are captured, no train leaves, but all else holds."""
+    """While packets are captured no train leaves; the other shortcuts still apply."""
     for name, scenario in shipped:
         files = {}
         for cut in ("all", "none"):
@@ -204,7 +211,9 @@ def test_drawn_scenarios(seed):
 
 @pytest.mark.deep
 def test_scenarios_of_the_studies(monkeypatch):
-    """The beginning of each scenario that a quick run of a study asks for first; every tenth with each shortcut alone."""
+    """Replayed is the beginning of each scenario that a quick study run asks for first; every tenth with each shortcut
+    alone.
+    """
     found = [(f"scenario {number}", text) for number, text in enumerate(asked(monkeypatch))]
     assert len(found) > 1000
     assert not differing(found, ["none"])
@@ -212,11 +221,11 @@ def test_scenarios_of_the_studies(monkeypatch):
 
 
 class Asked(Exception):
-    """An experiment has said what it runs."""
+    """Raised when an experiment has named its scenarios."""
 
 
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What experiments ask for, up to their first result."""
+    """Return the scenarios that experiments ask for before their first result."""
     texts: dict[str, None] = {}
 
     def note(scenarios: Sequence[Scenario]) -> None:
@@ -233,9 +242,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def beginning(scenario: Scenario) -> str:
-    """Its first seconds; where that is no scenario, because flows or changes come later, as much as holds the first two of them."""
+    """Return the first seconds of a scenario. If later flows or changes make that invalid, return enough of it to hold
+    the first two of them.
+    """
     raw = json.loads(scenario.to_engine_json())
-    starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # those that are drawn begin early
+    starts = [flows.get("start_ns", 0) for flows in raw["flows"]]  # the drawn ones begin early
     end = raw["duration_ns"] = min(raw["duration_ns"], sorted(starts)[:2][-1] + STUDY_NS)
     raw["flows"] = [flows for flows, start in zip(raw["flows"], starts, strict=True) if start < end]
     for flows in raw["flows"]:

@@ -1,4 +1,6 @@
-"""Slow starts beside controllers: every pair runs, each mechanism does what its document says, refusals are one line."""
+"""Tests for slow starts beside controllers: every pair runs, each mechanism does what its specification says, refusals
+are one line.
+"""
 
 import json
 
@@ -10,7 +12,7 @@ from ackclock.linux import _translate
 from ackclock.linux._facts import Has
 
 BDP = 40e-3 * 50e6 / 8 / 1500
-"""Of the path below, packets."""
+"""Bandwidth-delay product of the path below, in packets."""
 
 OWN_START = {"bbr", "bbr3", "copa", "hybla", "ledbat++"}
 RESUMED = {"kind": "careful-resume", "saved_cwnd": 160, "saved_rtt": "40 ms"}
@@ -96,7 +98,7 @@ def test_the_kernel_has_one_for_each_controller(controller, start, kind):
 
 
 def test_limited_slow_start_loses_no_more_than_it_adds_in_a_round_trip():
-    """RFC 3742: max_ssthresh / 2 segments a round trip, so at most so many more than fit."""
+    """RFC 3742: max_ssthresh / 2 segments a round trip, so at most that many exceed the queue."""
     classic = flow(path("reno", {"kind": "classic"}, "1 BDP", "5 s"))
     limited = flow(path("reno", {"kind": "limited", "max_ssthresh": 60}, "1 BDP", "5 s"))
     assert limited["slow_start_lost"] <= 31
@@ -104,7 +106,9 @@ def test_limited_slow_start_loses_no_more_than_it_adds_in_a_round_trip():
 
 
 def test_careful_resume_saves_the_round_trips_in_which_slow_start_doubles():
-    """1 MB takes 7 windows from 10 segments on; with a jump to 800 after the first one, three. The receiver has to allow it."""
+    """1 MB takes 7 windows starting from 10 segments; with a jump to 800 after the first window it takes three. The
+    receiver has to allow it.
+    """
     wide = path("reno", rate="500 Mbit/s", workload={"kind": "transfer", "bytes": "1 MB"})
     wide = wide.set("flows.0.stack.initial_receive_window", 1000)
     took = {}
@@ -125,7 +129,7 @@ def test_careful_resume_takes_one_loss_where_the_path_has_shrunk():
 
 
 def test_search_ends_slow_start_where_a_slow_count_of_all_bytes_does():
-    """The comparison of the draft, from the trace of a run in which it is off."""
+    """The draft's comparison is recomputed from the trace of a run in which SEARCH is off."""
     trace = run(path("reno", {"kind": "classic"}, "5 BDP", "1 s").set("record", {"trace": "flow"})).acks
     sent_at, acked, sent, high, first, end = {}, [], [], 1, None, 0
     found = None

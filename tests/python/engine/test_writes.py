@@ -1,4 +1,4 @@
-"""Workload `writes`: blocks at their times."""
+"""Tests for the workload `writes`: blocks written at given times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ackclock evaluate`: positive controls fail, CUBIC does not, and what it keeps is true."""
+"""Tests for `ackclock evaluate`: positive controls fail, CUBIC passes, and the files that it keeps are correct."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     buffers: tuple[float, ...] = (),
     victims: tuple[str, ...] = (),
 ) -> Evaluation:
-    """Rows at the quick scale; of their cells those with these buffers and victims, where some are named."""
+    """Return rows at the quick scale, of the cells with these buffers and victims if some are given."""
     plan = Plan(candidate=Arm(role="candidate", name=controller, controller=controller), scale="quick", only=only)
 
     def wanted(about: Mapping[str, Any]) -> bool:
@@ -69,13 +69,13 @@ def run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One store, so that CUBIC's runs are made once."""
+    """Return one store, so that CUBIC's runs are made once."""
     return tmp_path_factory.mktemp("evaluate")
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports without pictures: they take most of the time of a small evaluation."""
+    """Write reports without pictures, which take most of the time of a small evaluation."""
     monkeypatch.setattr(page, "_svg", lambda _: b"<svg/>")
 
 
@@ -132,7 +132,7 @@ def test_a_constant_rate_starves_others(folder: Path, tmp_path: Path) -> None:
 
 
 def test_who_ignores_losses_does_not_meet_the_musts(folder: Path) -> None:
-    """A rule of delay that gives way in deep queues could pay with that for what it takes in shallow ones."""
+    """A delay-based rule that yields in deep queues could use that to offset what it takes in shallow ones."""
     evaluation = run(folder, zoo.resolved("zoo:deaf"), "8", "x4", buffers=(0.25, 1), victims=("cubic",))
     assert {r.row.id for r in evaluation.rows if r.fails_must} >= {"8", "x4"}
     duty = found(evaluation, "x4")
@@ -152,7 +152,7 @@ def test_vegas_harms_nobody_and_starves(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_dctcp_takes_from_cubic_in_a_data_centre(folder: Path) -> None:
-    """RFC 8257 §5 keeps it away from those who take a mark for a loss. Nobody else is asked."""
+    """RFC 8257 §5 keeps it away from senders that treat a mark as a loss. No other controller has this requirement."""
     mine = Arm(role="candidate", name="dctcp", controller="dctcp")
     executor = Threads(2)
     try:
@@ -206,7 +206,7 @@ def test_what_is_kept_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {r["id"]: r["verdict"] for r in kept["rows"]}["9"] == "worse"
     assert kept["controller"]["source"]["name"] == "mine.py:Constant"
 
-    # the worst cell: scenario and seed give the digest, and the number
+    # the worst cell: scenario and seed reproduce the digest and the number
     worst = next(r for r in kept["rows"] if r["id"] == "9")["worst"]
     seed = worst["seed"]
     scenario = ackclock.load(out / worst["scenario"], own_code=True)
@@ -284,7 +284,7 @@ class Late:
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_that_fails_is_exit_code_4_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """CUBIC's runs are kept, no report is written, and the same command with a mended class goes on."""
+    """CUBIC's runs are kept, no report is written, and the same command continues with a corrected class."""
     file = tmp_path / "late.py"
     file.write_text(LATE)
     out = tmp_path / "out"
@@ -357,7 +357,7 @@ class Starving:
 
 
 def test_to_starve_large_transfers_is_worse(folder: Path, tmp_path: Path) -> None:
-    """Few of them finish, and the times of those few would say nothing of it."""
+    """Few large transfers finish, so their completion times alone would not show the harm."""
     file = tmp_path / "starving.py"
     file.write_text(STARVING)
     evaluation = run(folder, f"{file}:Starving", "5")
@@ -372,7 +372,7 @@ def test_to_starve_large_transfers_is_worse(folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_lower_bound_says_so(folder: Path) -> None:
-    """A window that never grows does not carry 10 MB over a satellite within the run."""
+    """A window that never grows cannot carry 10 MB over a satellite link within the run."""
     file = folder / "ten.py"
     file.write_text(LATE.replace("if ack.cwnd_limited", "if False").replace("Late", "Ten").replace("20000", "10**9"))
     evaluation = run(folder, f"{file}:Ten", "19")
@@ -387,7 +387,7 @@ def test_a_lower_bound_says_so(folder: Path) -> None:
 
 @pytest.mark.deep
 def test_no_legend_hides_what_is_drawn(tmp_path: Path) -> None:
-    """Names may be long and arms many; and a line of one panel may be higher than those of the other."""
+    """Names may be long and arms many, and a line of one panel may be higher than those of the other."""
     long = "a_file_with_a_very_long_name.py:AndAClass (with_an_option=12, and_another=0.7)"
     mine = Arm(role="candidate", name=long, controller="bbr3")
     rival = Arm(role="rival", name=f"another_{long}", controller="reno")
@@ -428,7 +428,7 @@ def test_the_authors_words_are_in_the_report(folder: Path) -> None:
 
 
 def test_false_alarms_are_counted(tmp_path: Path) -> None:
-    """CUBIC against itself: hardly ever worse, and never the same run in both arms."""
+    """CUBIC against itself is rarely worse, and the arms share no run."""
     plan = Plan(candidate=Arm(role="candidate", name="cubic", controller="cubic"), scale="quick", only=("2",))
     executor = Threads(2)
     try:
@@ -450,7 +450,7 @@ def test_the_recorded_rate_is_low() -> None:
 
 @pytest.mark.deep
 def test_killed_and_continued_gives_the_same_folder(tmp_path: Path) -> None:
-    """SIGKILL while runs are made; the same command goes on, and nothing shows that it was ever stopped."""
+    """SIGKILL interrupts the runs; the same command continues, and its folder does not show the interruption."""
     command = [sys.executable, "-m", "ackclock", "evaluate", "reno", "--quick", "--rows", "3,12", "--jobs", "1"]
     subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Captures: what `run --pcap` writes is read back, and what is read is what the run knows."""
+"""Tests that captures of `run --pcap` can be read back, and that the reader finds what the run knows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def captured(folder: Path, name: str, at: str = "sender", seed: int = 1) -> tupl
 
 
 def data(found: Capture) -> pl.DataFrame:
-    """The directions in which the hosts that are measured send: those with the address of a sender."""
+    """Return the directions in which the measured hosts send, those with a sender's address."""
     return found.with_data().filter(pl.col("from_address").str.starts_with("10.0."))
 
 
@@ -48,14 +48,14 @@ def test_losses_of_a_list(tmp_path):
 
 
 def test_what_was_sent_for_nothing(tmp_path):
-    """A link that holds packets back: the run's own counts of DSACKs are the answer."""
+    """A link delays packets; the run's own counts of DSACKs are the reference."""
     run, found, _ = captured(tmp_path, "radio-link")
     agrees(run, found)
     assert data(found)["spurious"].sum() == run.flows["dsacks"].sum() > 10
 
 
 def test_at_the_other_end(tmp_path):
-    """What was lost before it came to the capture is told by the timestamps of what fills the hole."""
+    """Packets lost before the capture point are known from the timestamps of what fills the hole."""
     _, found, _ = captured(tmp_path, "scripted-loss", at="receiver")
     row = found.with_data().row(0, named=True)
     assert (row["retransmitted"], row["reordered"], row["unseen_bytes"], row["captured_at"]) == (10, 0, 0, "server")
@@ -69,7 +69,7 @@ SHIPPED = sorted(path.stem for path in (ROOT / "scenarios").glob("*.toml"))
 def test_every_shipped_scenario(tmp_path, name):
     run, found, _ = captured(tmp_path, name)
     udp = "quinn" in (ROOT / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
-    if found.facts["segments"] and not udp:  # PCC and QUIC speak UDP
+    if found.facts["segments"] and not udp:  # PCC and QUIC use UDP
         agrees(run, found)
 
 

@@ -1,4 +1,6 @@
-"""Logs that other tools write, as `--beside` reads them: flent, tcp_probe, NDT7; what tcptrace prints is refused by name."""
+"""Tests for logs of other tools, as `--beside` reads them: flent, tcp_probe, NDT7; the output of tcptrace is refused by
+name.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,8 @@ def test_a_packed_file_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def probe(srtt_of_ms: float, tail: str = "") -> str:
-    """A transfer of 100 segments at a round trip of 40 ms, five in flight."""
-    begin = 0xFFFFF000  # it wraps
+    """Return a transfer of 100 segments at a round trip of 40 ms, five in flight."""
+    begin = 0xFFFFF000  # the number wraps
     lines = []
     for i in range(100):
         una, nxt = (begin + 1448 * i) % 2**32, (begin + 1448 * (i + 5)) % 2**32
@@ -78,7 +80,7 @@ def probe(srtt_of_ms: float, tail: str = "") -> str:
 
 @pytest.mark.parametrize(("unit", "tail"), [(1, ""), (1000, " 29200")])
 def test_tcp_probe_of_both_ages(unit: int, tail: str, tmp_path: Path) -> None:
-    """Its srtt was ms and became us: the file's own ACKs tell."""
+    """The unit of its srtt changed from ms to us: the file's own ACKs show which one it uses."""
     file = tmp_path / "probe.txt"
     file.write_text(probe(unit, tail))
     found = measured.read(file)

@@ -1,4 +1,6 @@
-"""Recordings of paths as scenarios: each form as those who write it document it, and what a run over such a path shows."""
+"""Tests for path recordings as scenarios: each format as its authors document it, and what a run over such a path
+shows.
+"""
 
 from __future__ import annotations
 
@@ -123,9 +125,9 @@ def test_losses_of_probes_are_shares_of_each_second():
         return next(step["loss"] for step in link["capacity"]["steps"] if step.get("loss"))
 
     assert share("irtt", "reverse.egress") == pytest.approx(1 / 5)
-    assert share("irtt", "egress") == pytest.approx(1 / 4)  # of those that came as far
+    assert share("irtt", "egress") == pytest.approx(1 / 4)  # share of the packets that came as far
     assert share("lens", "egress") == pytest.approx(1 / 3)
-    # of round trips one of one was lost in the third second: each way lost it
+    # one of one round trips was lost in the third second: each direction lost it
     assert share("ping", "egress") == pytest.approx(1.0)
 
 
@@ -137,7 +139,7 @@ def test_upward_turns_the_path_round():
 
 
 def test_a_recorded_delay_is_what_packets_meet(tmp_path):
-    """LeoReplayer's two files: delays of 10 ms, and opportunities of 12 Mbit/s."""
+    """LeoReplayer's two files: delays of 10 ms, and delivery opportunities of 12 Mbit/s."""
     (tmp_path / "bw.txt").write_text(TEXTS["mahimahi"])
     delays = [20 if n // 50 % 2 == 0 else 60 for n in range(100)]
     (tmp_path / "delay.txt").write_text("".join(f"{delay}\n" for delay in delays))

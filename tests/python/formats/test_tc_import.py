@@ -1,4 +1,4 @@
-"""Scripts of tc and programs for Mininet as scenarios: forms that public scripts have, written anew, and the way there and back."""
+"""Tests for tc scripts and Mininet programs as scenarios: forms found in public scripts, rewritten, and round trips."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ FORMS: dict[str, tuple[str, dict[str, Any], int]] = {
         0,
     ),
 }  # fmt: skip
-"""Script, the link that it describes, and how many lines say what was not kept."""
+"""(script, the link that it describes, number of lines that say what was not kept)"""
 
 
 @pytest.mark.parametrize("name", FORMS)

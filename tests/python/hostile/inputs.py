@@ -1,4 +1,5 @@
-"""Mistakes and malice, by kind: files, options, calls. Each is refused with one line, or taken where it makes sense.
+"""Mistakes and malicious inputs, by kind: files, options, calls. Each is refused with one line, or accepted if it makes
+sense. Length: lists of inputs.
 
 Length: lists of inputs.
 """
@@ -15,7 +16,7 @@ from ackclock.scenario._toml import to_toml
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One of them.
+    """One input.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 
 def changed(key: str, value: Any) -> dict[str, Any]:
-    """The base with one value set."""
+    """Return the base scenario with one value changed."""
     values = copy.deepcopy(BASE)
     node: Any = values
     *path, last = key.split(".")
@@ -109,7 +110,7 @@ def _each(key: str, values: list[Any], unit: str = "") -> Iterator[Input]:
 
 
 def scenarios() -> Iterator[Input]:
-    """Files of scenarios."""
+    """Return scenario files with errors."""
     for key in DURATIONS:
         yield from _each(key, NO_QUANTITY, "s")
     for key in ("network.bottleneck.rate", "network.access.rate"):
@@ -131,7 +132,7 @@ def scenarios() -> Iterator[Input]:
                 unit = "bytes" if key == "bytes" else "bit/s"
                 wrong = template.replace("{0}", unit) if isinstance(template, str) else template
                 if key == "bytes" and isinstance(wrong, int | float | dict) and not isinstance(wrong, bool):
-                    continue  # a distribution, or bytes without a unit, may stand there
+                    continue  # a distribution, or bytes without a unit, is allowed there
                 workload = {"kind": kind, **rest, key: wrong}
                 yield _run(f"{kind}.{key} = {wrong!r:.40}", _toml(changed("flows.0.workload", workload)))
     for value in NO_SHARE:
@@ -171,7 +172,7 @@ def _key(name: str) -> str:
 
 
 def _broken() -> Iterator[tuple[str, str | bytes]]:
-    """No TOML, or no tree of ours."""
+    """Return files that are not TOML, or do not hold a scenario's tables."""
     yield "empty", ""
     yield "a comment", "# nothing\n"
     yield "NUL", b"\x00"
@@ -212,7 +213,7 @@ def _broken() -> Iterator[tuple[str, str | bytes]]:
 
 
 def _edges() -> Iterator[tuple[str, str]]:
-    """Unusual, and right."""
+    """Return files that are unusual but valid."""
     for key, value in (
         ("name", "\x1b]0;x\x07[/red]$\\frac$<script>"),
         ("name", "é" * 1000),
@@ -271,7 +272,7 @@ OPEN = """0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 
 
 def scripts() -> Iterator[Input]:
-    """Packet scripts: nothing is executed, nothing unknown passes."""
+    """Return packet scripts: nothing is executed, nothing unknown is accepted."""
     for command in SHELL:
         text = f"`{command}`\n{OPEN}"
         yield Input(
@@ -307,7 +308,7 @@ SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 1\nscenario = "x.toml"\n
 
 
 def sweeps() -> Iterator[Input]:
-    """Files and options of sweeps."""
+    """Return files and options of sweeps."""
     # Length: lists of inputs.
     files = {"x.toml": TEXT}
 
@@ -443,7 +444,7 @@ DAMAGES = {
 
 
 def stores() -> Iterator[Input]:
-    """Folders of sweeps that lost or altered something."""
+    """Return folders of sweeps that lost or altered something."""
     commands = ["status", "check", "export", "plot", "resume"]
     number = 0
     for place in PLACES:
@@ -460,7 +461,7 @@ def stores() -> Iterator[Input]:
 
 
 def options() -> Iterator[Input]:
-    """Options of `run`, and `--set`."""
+    """Return options of `run`, and of `--set`."""
     files = {"x.toml": TEXT, "full": ""}
     for option, values in {
         "--seed": ["", "x", "-1", "1.5", "9223372036854775808", "1e5", "\u0661", "0x1", " 1"],
@@ -501,7 +502,7 @@ DEEDS = [
 
 
 def controllers() -> Iterator[Input]:
-    """Controllers and utility functions of the user's own."""
+    """Return the user's own controllers and utility functions."""
     head = "from ackclock import controllers\nclass Own(controllers.Controller):\n"
     plain = {"on_ack": "window.cwnd += 1", "on_congestion_event": "return 2"}
     scenario = "scenario = ackclock.Scenario.from_dict({'duration': '2 s', 'network': {'bottleneck': {'rate': '1 Mbit/s', 'delay': '5 ms', "
@@ -515,7 +516,7 @@ def controllers() -> Iterator[Input]:
             text += f"    def on_ack(self, window, ack):\n        {bodies['on_ack']}\n"
             text += f"    def on_congestion_event(self, window, in_flight):\n        {bodies['on_congestion_event']}\n"
             code = text + scenario + "ackclock.run(scenario, controllers={'own': Own})"
-            if "SystemExit" in deed:  # whoever wrote it wants the program to end
+            if "SystemExit" in deed:  # its author wants the program to end
                 code = text + scenario + _expecting("ackclock.run(scenario, controllers={'own': Own})", "SystemExit")
             yield Input(name=f"{hook}: {deed[:30]}", code=code, taken=None)
     pcc = "scenario = ackclock.Scenario.from_dict({'duration': '500 ms', 'network': {'bottleneck': {'rate': '1 Mbit/s', 'delay': '5 ms'}}, 'flows': ["
@@ -554,7 +555,7 @@ def controllers() -> Iterator[Input]:
 
 
 def calls() -> Iterator[Input]:
-    """The functions that Python calls."""
+    """Return calls of the Python functions."""
     scenario = f"scenario = ackclock.Scenario.from_dict({BASE!r})\n"
     for name, values in {
         "seed": ["-1", "1.5", "'1'", "None", "True", "2**63", "float('nan')", "[1]", "10**5000"],
@@ -609,7 +610,7 @@ def _expecting(code: str, error: str) -> str:
 
 
 def mahimahi() -> Iterator[Input]:
-    """Traces."""
+    """Return Mahimahi traces."""
     text = to_toml(changed("network.bottleneck", {"delay": "5 ms", "capacity": {"kind": "mahimahi", "file": "t"}}))
     for name, data, taken in (
         ("empty", b"", False), ("a line break", b"\n", False), ("blanks", b"  \n", False), ("a word", b"x\n", False), ("negative", b"-1\n", False),
@@ -625,7 +626,7 @@ def mahimahi() -> Iterator[Input]:
 
 
 def commands() -> Iterator[Input]:
-    """study, linux, diff, fidelity."""
+    """Return options of study, linux, diff and fidelity."""
     for argv in (
         ("study",), ("study", "x"), ("study", "show"), ("study", "show", "x"), ("study", "show", "\u001b[1m"), ("study", "run"), ("study", "run", "x"),
         ("study", "run", "prr", "--all"), ("study", "run", "prr", "--scale", "x"), ("study", "run", "prr", "--seeds", "1"), ("study", "run", "prr", "--seeds", "501"),

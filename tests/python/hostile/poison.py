@@ -1,4 +1,4 @@
-"""Names that a stranger may give: each tries to become something else in what a program writes."""
+"""Names that a stranger may give, each of which tries to act as code or markup in a program's output."""
 
 POISON = {
     "line break": "two\ntouch pwned\n#",

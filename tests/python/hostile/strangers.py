@@ -2,8 +2,9 @@
 
     python tests/python/hostile/strangers.py --seed 1 --count 1036
 
-Each is given to a command in a folder with files of the user's beside it. Counted are executions (a canary that only code of the input would
-make), losses (a file of the user's that is gone or changed), false successes, internal errors, hangs; each has to be 0.
+A command gets each input in a folder that also holds files of the user. The script counts executions (only code in the
+input creates the canary file), losses (a user's file was removed or changed), false successes, internal errors and
+hangs; each count has to be 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from forked import Commands, commands  # noqa: E402
 from ackclock import _link  # noqa: E402
 
 SHARES = {"own code": 248, "outputs and stores": 417, "captures": 295, "lab": 45, "input over output": 31}
-"""How many of each kind the review had of 29 November 2026."""
+"""Number of inputs of each kind in the review of 29 November 2026."""
 
 LIMITS = {"RLIMIT_AS": 8 << 30, "RLIMIT_CPU": 60}
 SCENARIO = """
@@ -51,7 +52,7 @@ USERS = {
     "thesis.tex": b"years of work", ".ackclock-notes/notes.txt": b"mine", ".ackclock-0123456789abcdef/mine.txt": b"mine",
     "o/mine.txt": b"mine", "report.html": b"<p>mine</p>", "journal.jsonl": b"mine\n",
 }  # fmt: skip
-"""Files of the user's, which no command may touch unless it names them."""
+"""Files of the user, which no command may touch unless it names them."""
 
 
 @dataclass
@@ -63,11 +64,11 @@ class Case:
     argv
         The command.
     about
-        What is hostile.
+        Hostile part of the input.
     never
-        It may not succeed, once the code has been reached.
+        The command may not succeed once it has reached the code.
     kept
-        Further files that have to stay as they are.
+        Further files that have to stay unchanged.
     """
 
     argv: list[str]
@@ -83,7 +84,7 @@ ENDS = (
     "import ctypes; ctypes.CDLL(None).exit(0)", "import ctypes; ctypes.CDLL(None)._exit(0)", "raise MemoryError", "1 / 0", "while True: pass",
     "time.sleep(1000)", "(lambda f: f(f))(lambda f: f(f))", "signal.raise_signal(signal.SIGKILL)", "os.execv('/bin/true', ['true'])",
 )  # fmt: skip
-"""What Python may do that is no answer."""
+"""Python statements that end a process without an answer."""
 STRANGE = (
     "sys.stdout.close()", "sys.stdout = None", "sys.stderr.close()", "sys.modules.clear()", "print('\\x1b]0;x\\x07')", "os.closerange(3, 100)",
     "window.cwnd = float('nan')", "window.cwnd = float('inf')", "window.cwnd = -1", "window.cwnd = 'many'", "window.cwnd = 10**400",
@@ -91,7 +92,7 @@ STRANGE = (
     "import atexit; atexit.register(os._exit, 0)", "threading.Thread(target=time.sleep, args=(0.01,)).start()", "x = bytearray(10**8)",
     "sys.stdout.write('y' * 10**6)", "os.chdir('/')", "builtins.open = None", "import json; json.dumps = None",
 )  # fmt: skip
-"""What is odd, and may be a success or a line."""
+"""Unusual statements, which may give a success or an error line."""
 PYTHON = """
 import builtins, os, signal, sys, threading, time
 {at_import}
@@ -168,7 +169,7 @@ class Strangers:
         self.captures = [file.read_bytes() for file in corpus] + [(self.whole / "x.pcapng").read_bytes()[:6000]]
 
     def case(self, kind: str, number: int) -> list[str]:
-        """Draw one, carry it out, and say what is wrong."""
+        """Draw a case, run it, and return what went wrong."""
         draw = random.Random(f"{self.seed}/{kind}/{number}")
         shutil.rmtree(self.here, ignore_errors=True)
         shutil.copytree(self.whole, self.here, symlinks=True)
@@ -251,7 +252,7 @@ class Strangers:
             ])  # fmt: skip
             if argv[-1].endswith("run.json"):
                 argv = ["run", "s.toml", "--set", "flows.0.congestion_control=reno", "--controller", code]
-        # conform tells of a controller that ends the process by exit code 1 or 2
+        # conform reports a controller that ends the process by exit code 1 or 2
         never = (act in ENDS or act in IN_C) and argv[0] != "check"
         if argv[0] == "sweep" and act in ("raise KeyboardInterrupt",):
             never = False
@@ -313,7 +314,7 @@ class Strangers:
             path.write_bytes(data[: draw.randrange(len(data) + 1)] if how == "cut" else data)
 
     def _folder(self, draw: random.Random) -> Case:
-        """The folder of a run."""
+        """Return the folder of a run."""
         path = draw.choice(sorted((self.here / "ran").iterdir()))
         how = draw.choice(["link", "device", "pipe", "bytes", "cut", "folder", "gone", "values", "values"])
         if how == "values" and path.suffix == ".parquet":
@@ -332,7 +333,7 @@ class Strangers:
         return Case(argv, f"{path.name}: {how}")
 
     def _values(self, path: Path, draw: random.Random) -> None:
-        """Rows that no run has; altered by a process of its own, for Polars starts threads here."""
+        """Write rows that no run has. A process of its own alters them, because Polars starts threads."""
         import polars as pl
 
         frame = pl.read_parquet(path, glob=False)
@@ -434,7 +435,7 @@ class Strangers:
         return Case(argv, "an output over an input", never=True, kept=kept)
 
     def _alias(self, name: str, draw: random.Random) -> str:
-        """The same file by another name."""
+        """Return the same file under another name."""
         path, new = self.here / name, f"alias-{len(list(self.here.glob('alias-*')))}"
         which = draw.randrange(6)
         if which == 0:
@@ -460,7 +461,7 @@ DRAWS: dict[str, Draw] = {
 
 
 def told(seed: int, count: int, kinds: list[str], first: int = 0) -> dict[str, Any]:
-    """Draw so many cases, in the shares of the review; what is wrong."""
+    """Draw this number of cases, in the proportions of the review; return what went wrong."""
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     total = sum(SHARES[kind] for kind in kinds)

@@ -1,4 +1,6 @@
-"""More than 1,300 mistakes and hostile inputs: no internal error, traceback, hang, escape sequence, much memory, nonsense taken."""
+"""Tests for more than 1,300 mistakes and hostile inputs: no internal error, traceback, hang, escape sequence, high
+memory use or accepted nonsense.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,17 @@ COUNTS = {
     "mahimahi": 35,
     "commands": 30,
 }
-"""At least so many of each kind."""
+"""Least number of inputs of each kind."""
 
 
 PARTS = {"stores": 2}
-"""Processes that share the inputs of a kind; one, where nothing is said."""
+"""Processes that share the inputs of a kind; one by default."""
 
 
 @pytest.mark.promise("P1", "P4", "P44")
 @pytest.mark.parametrize(("kind", "part"), [(kind, part) for kind in KINDS for part in range(PARTS.get(kind, 1))])
 def test_every_input_is_refused_with_a_line_or_makes_sense(kind: str, part: int, tmp_path: Path) -> None:
-    """In a process of its own, bounded in memory, which gives them to the command one after another."""
+    """A process of its own, with bounded memory, gives the inputs to the command one after another."""
     parts = PARTS.get(kind, 1)
     done = subprocess.run(
         [sys.executable, str(WORKER), kind, str(tmp_path), str(part), str(parts)],

@@ -1,4 +1,4 @@
-"""Mistakes and malice in files and options: one line, exit code 2, soon, in little memory."""
+"""Tests for mistakes and malicious content in files and options: one line, exit code 2, promptly, in little memory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _refused(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With a scenario that runs, and a trace that is none."""
+    """Return a folder with a valid scenario, and a file that is not a trace."""
     (tmp_path / "s.toml").write_text(SCENARIO)
     (tmp_path / "back.trace").write_text("5\n3\n")
     return tmp_path
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.promise("P3")
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweeps(name: str, folder: Path, command: Commands) -> None:
-    """Grids are counted before they are unrolled; numbers that are none are refused."""
+    """Grids are counted before they are expanded; values that are not numbers are refused."""
     (folder / "k.toml").write_text(SWEEPS[name])
     _refused(command(folder, "sweep", "run", "k.toml", limits=LIMITS))
     assert not (folder / "k.sweep").exists()
@@ -89,13 +89,13 @@ def test_scenarios(name: str, folder: Path, command: Commands) -> None:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options(name: str, folder: Path, command: Commands) -> None:
-    """Inputs are never overwritten, and what stands in a name is shown as text."""
+    """Inputs are never overwritten, and names are displayed as plain text."""
     _refused(command(folder, *OPTIONS[name], limits=LIMITS))
     assert (folder / "s.toml").read_text() == SCENARIO
 
 
 def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither rich's nor matplotlib's."""
+    """Names are markup neither for rich nor for matplotlib."""
     monkeypatch.chdir(folder)
     assert main(["run", "s.toml", "--out", "res[a][/x]"]) == 0
     out, err = capsys.readouterr()
@@ -111,11 +111,11 @@ def test_names_are_no_markup(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 @pytest.mark.promise("P2")
 def test_a_large_trace_is_read_in_little_memory(folder: Path) -> None:
-    """32 MiB: they took 2.9 GB."""
+    """A trace of 32 MiB once took 2.9 GB."""
     (folder / "large.trace").write_bytes(b"0\n" * (16 * 2**20 - 2) + b"1000\n")
     text = SCENARIO.replace('delay = "5 ms"', 'capacity = { kind = "mahimahi", file = "large.trace" }')
     (folder / "x.toml").write_text(text.replace('rate = "10 Mbit/s", ', ""))
-    # VmHWM is of this program alone; ru_maxrss would hold the peak of the test run that forked it, too
+    # VmHWM belongs to this program alone; ru_maxrss would include the peak of the test run that forked it
     program = (
         "import re, sys; from ackclock.scenario import _mahimahi; print(_mahimahi.read(sys.argv[1]).counts[0], "
         "int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024)"

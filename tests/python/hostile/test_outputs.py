@@ -1,4 +1,4 @@
-"""The gate for outputs: nothing that a command reads, and nothing that is not ours in a folder, is replaced."""
+"""Tests for the output guard: no file that a command reads, and no file in a folder that is not ours, is replaced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ goodput_interval = "100 ms"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A scenario, a run, what another tool measured, and a sweep."""
+    """Return a scenario, a run, another tool's measurement, and a sweep."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "x.toml").write_text(SCENARIO)
     (folder / "trace.txt").write_text("1\n2\n10\n")
@@ -95,6 +95,8 @@ OVER_INPUTS = [
     "lesson grade run --lesson ./own-lesson.toml --csv own-lesson.toml",
     "import tc x.sh --out hard.sh",
     "sweep export k.sweep --csv k.sweep/state.sqlite",
+    "sweep export k.sweep --csv hard.sqlite",
+    "report run --report hard.parquet",
     "sweep export k.toml --csv k.toml",
     "lab x.toml --save x.toml",
     "lab x.toml --save link.toml",
@@ -119,6 +121,8 @@ def test_what_is_read_is_not_written(command: str, here: Path, capsys: pytest.Ca
     (here / "link.toml").symlink_to("x.toml")
     os.link(here / "x.toml", here / "hard.toml")
     os.link(here / "x.sh", here / "hard.sh")
+    os.link(here / "k.sweep/state.sqlite", here / "hard.sqlite")
+    os.link(here / "run/flows.parquet", here / "hard.parquet")
     (here / "run2").mkdir()
     before = contents(here)
     capsys.readouterr()
@@ -167,12 +171,12 @@ def test_a_file_that_is_named_is_replaced(here: Path) -> None:
         (here / name).write_text("mine")
         assert main(command.split()) == 0
         assert b"mine" not in (here / name).read_bytes()[:100]
-    assert main(["run", "x.toml", "--out", "run"]) == 0  # a run's folder is replaced by the next one's
+    assert main(["run", "x.toml", "--out", "run"]) == 0  # the next run replaces a run's folder
     assert main(["report", "run", "--report", "run/report.html"]) == 0
 
 
 def test_files_come_between_the_check_and_the_end(here: Path) -> None:
-    """What appears in the folder while the command runs is not replaced either."""
+    """A file that appears in the folder while the command runs is not replaced either."""
     folder = here / "late"
 
     def write() -> None:
@@ -261,7 +265,7 @@ with _files.staged(folder, marks=("about.json",)) as part:
 
 
 def test_a_writer_killed_between_its_moves_leaves_a_folder_that_is_ours(tmp_path: Path) -> None:
-    """Whatever was moved: no mark tells of a folder that is whole, and the next writer may go on."""
+    """Whatever was moved, no mark claims that the folder is whole, and the next writer may continue."""
     names = ("about.json", "cells", "rows")
     for moves in range(5):
         folder = tmp_path / str(moves)
@@ -277,7 +281,7 @@ def test_a_writer_killed_between_its_moves_leaves_a_folder_that_is_ours(tmp_path
 
 
 def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Path) -> None:
-    """One makes nothing that the other finds, and removes nothing that the other needs."""
+    """Neither check creates a file that the other finds, or removes one that the other needs."""
     folder = tmp_path / "a" / "b"
     wrong: list[Exception] = []
 
@@ -298,7 +302,7 @@ def test_two_that_look_whether_a_folder_can_be_written_do_not_meet(tmp_path: Pat
 
 
 def test_a_command_that_is_over_guards_nothing(made):
-    """A program that calls `main` may write what the command has read, as one that never called it may."""
+    """A program that calls `main` may write what the command has read, like a program that never called it."""
     assert main(["check", str(made / "x.toml")]) == 0
     _files.check_file(made / "x.toml", "x.toml")
 
@@ -306,7 +310,9 @@ def test_a_command_that_is_over_guards_nothing(made):
 def test_looking_whether_a_file_can_be_written_makes_none_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not for a moment, in which the command may be killed; nor where a link leads that leads nowhere yet."""
+    """The check creates no file even for a moment, in which the command may be killed, nor at the target of a dangling
+    link.
+    """
     seen: list[set[str]] = []
     touch = Path.touch
     monkeypatch.setattr(
@@ -337,7 +343,7 @@ class Own:
 def test_what_own_code_reads_is_not_written(
     where: str, option: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While it is imported, while an instance is made, or later; by any name."""
+    """The guard covers reads during import, construction and later, by any name."""
     parts = {"first": "", "second": "pass", "third": "pass", where: "json.load(open('weights.json'))"}
     (here / "reading.py").write_text(READING.format(**parts))
     (here / "weights.json").write_text("{}")

@@ -1,4 +1,5 @@
-"""Every writer against one list of poisoned names. A new place that writes needs an entry in `WRITERS` or `SITES`.
+"""Tests for every writer against one list of poisoned names. A new place that writes needs an entry in `WRITERS` or
+`SITES`. Length: a judge for each writer.
 
 Length: a judge for each writer.
 """
@@ -42,7 +43,7 @@ HARMLESS = "plain"
 
 @cache
 def scenario(name: str) -> ackclock.Scenario:
-    """A poisoned name wherever a scenario takes one."""
+    """Return a scenario with a poisoned name wherever it takes one."""
     return ackclock.Scenario.from_dict(
         {
             "name": name,
@@ -82,7 +83,7 @@ def by_tc(name: str, folder: Path) -> None:
     expected = tc.export(ackclock.Scenario.from_dict(harmless)).text.splitlines()
     assert commands == [line for line in expected if not line.startswith("#")]
     subprocess.run(["bash", "-n"], input=made, text=True, check=True)
-    # as a word it is what it was, and nothing is run
+    # as a shell word it is unchanged, and nothing is executed
     if "\0" in name:
         with pytest.raises(InputError):
             shell.word(name)
@@ -107,14 +108,14 @@ def by_ss(name: str, folder: Path) -> None:
 
 
 def by_lines(name: str, folder: Path) -> None:
-    """Lines of numbers and of addresses that are ours: no name stands in them."""
+    """Check lines of numbers and of our own addresses: no name occurs in them."""
     written = formats.write(done(name), "tcp-probe", folder / "x.txt").read_text()
     assert written == formats.write(done(HARMLESS), "tcp-probe", folder / "y.txt").read_text()
     assert set(written) <= set("0123456789abcdefx.: \n")
 
 
 def by_times(name: str, folder: Path) -> None:
-    """One number a line."""
+    """Check lines of one number each."""
     plain = scenario(name).to_dict()
     flow = {**plain["flows"][0], "workload": {"kind": "fetch", "bytes": "10 kB"}}
     run = ackclock.run(ackclock.Scenario.from_dict({**plain, "flows": [flow]}))
@@ -142,7 +143,7 @@ def by_pcapng(name: str, folder: Path) -> None:
     captures = [folder / "x.pcapng", folder / "y.pcapng"]
     for one, place in zip((name, HARMLESS), captures, strict=True):
         ackclock.run(scenario(one), pcap=place)
-    assert captures[0].read_bytes() == captures[1].read_bytes()  # no text of a scenario is in a capture
+    assert captures[0].read_bytes() == captures[1].read_bytes()  # a capture holds no text of a scenario
 
 
 def by_csv(name: str, folder: Path) -> None:
@@ -165,7 +166,7 @@ def by_markdown(name: str, folder: Path) -> None:
 
 
 class Tags(HTMLParser):
-    """What a browser would make of it: elements with their attributes, and the scripts."""
+    """Parses a page as a browser does: elements with their attributes, and the scripts."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ def by_html(name: str, folder: Path) -> None:
 
 @cache
 def harmless_tags() -> list[tuple[str, tuple[str, ...]]]:
-    """Of the same page where nobody is called anything hostile."""
+    """Return the tags of the same page made with harmless names."""
     harmless = page(done(HARMLESS), command="x", name="x", beside=[formats.of_run(done(HARMLESS), name="x")])
     return Tags(render(harmless)).found
 
@@ -199,7 +200,7 @@ def by_notebook(name: str, folder: Path) -> None:
 
 
 def by_svg(names: list[str], folder: Path) -> None:
-    """Some names in one figure of flows and one of links, as to draw takes long."""
+    """Check some names in one figure of flows and one of links, because drawing is slow."""
     plain = scenario(names[0]).to_dict()
     link, flow = plain["network"]["links"][0], plain["flows"][0]
     network = {
@@ -232,7 +233,7 @@ def by_json(name: str, folder: Path) -> None:
 
 def by_parquet(name: str, folder: Path) -> None:
     place = done(name).write(folder / "run")
-    assert name in pl.read_parquet(place / "links.parquet")["name"].to_list()[0]  # data, as they are
+    assert name in pl.read_parquet(place / "links.parquet")["name"].to_list()[0]  # data, unchanged
 
 
 def by_toml(name: str, folder: Path) -> None:
@@ -254,7 +255,7 @@ def by_terminal(name: str, folder: Path, tty: bool = False) -> None:
     assert out
     for said in (out, err):
         lines_are_printable(re.sub(r"\x1b\[[0-9;]*m", "", said) if tty else said)
-    # a hostile option, and a key that is none
+    # a hostile option, and an unknown key
     for change in (name, f"x={name}", f"flows.0.congestion_control={name}"):
         _, err = printed(lambda change=change: _command("run", folder / "x.toml", "--set", change), tty=tty)
         assert err.count("\n") == 1
@@ -285,13 +286,13 @@ def _command(*argv: object) -> int:
 
 
 def printed(work: Callable[[], Any], *, tty: bool) -> tuple[str, str]:
-    """What goes to both streams; with `tty` rich believes in a terminal."""
+    """Return the output on both streams; with `tty`, rich assumes a terminal."""
     import contextlib
 
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         if tty:
-            # rich's own console, for a file that says it is a terminal
+            # rich's own console, for a file that claims to be a terminal
             patch.setattr(
                 _terminal,
                 "_console",
@@ -327,7 +328,7 @@ WRITERS = {*BY_NAME, "SVG"}
 
 
 PARTS = 3
-"""Of the names, so that no test takes long."""
+"""Parts of the list of names, so that no test takes long."""
 
 
 @pytest.mark.promise("P13", "P14", "P15", "P43")
@@ -344,7 +345,7 @@ def test_poisoned_names(writer: str, part: int, tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("pwned*")), f"{writer}, {what}: something was run"
 
 
-@pytest.mark.filterwarnings("ignore:constrained_layout")  # so many names leave the axes little room
+@pytest.mark.filterwarnings("ignore:constrained_layout")  # this many names leave little room for the axes
 @pytest.mark.parametrize("first", range(0, len(POISON), 7))
 def test_poisoned_names_in_figures(first: int, tmp_path: Path) -> None:
     by_svg(list(POISON.values())[first : first + 7], tmp_path)
@@ -424,7 +425,7 @@ SITES: dict[str, str] = {
     "sweep/results.py": "TOML, Parquet",
     "text.py": "CSV",
 }
-"""Module that writes -> the writers above that it uses, or why it has none."""
+"""Module that writes -> the writers above that it uses, or the reason for which it has none."""
 
 WRITES = {
     "write_text", "write_bytes", "writelines", "savefig", "write_csv", "write_parquet", "sink_parquet", "parquet", "sink_csv",
@@ -433,7 +434,7 @@ WRITES = {
 
 
 def sites() -> set[str]:
-    """Modules with a call that writes."""
+    """Return the modules with a call that writes."""
     found = set()
     words = re.compile(rf"\b(?:open|write|{'|'.join(WRITES)})\b")
     for file in (*PACKAGE.rglob("*.py"), *STUDIES.rglob("*.py")):
@@ -451,7 +452,7 @@ def sites() -> set[str]:
 
 
 def test_every_writer_has_an_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    """A module that begins to write, a format that is added, an `--as` without an entry fail here."""
+    """A module that starts to write, a new format or a new `--as` value without an entry fails here."""
     assert sites() == set(SITES), "SITES says for each module that writes which writers it uses"
     known = sorted(WRITERS, key=len, reverse=True)
     for site, said in SITES.items():

@@ -1,4 +1,6 @@
-"""Readers of files that others wrote: in proportion to their length, with no pipe, no number that is none, no table of another kind."""
+"""Tests for readers of files written elsewhere: cost in proportion to the file's length; pipes, non-numbers and tables
+of another kind are refused.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def test_names_are_short_and_printable(tmp_path: Path) -> None:
 
 
 def acks(count: int) -> str:
-    """Packets that are never acknowledged, and ACKs whose ranges are as wide as can be."""
+    """Return packets that are never acknowledged, and ACKs with the widest possible ranges."""
     events: list[dict[str, object]] = [
         {"time": 0, "name": "recovery:metrics_updated", "data": {"congestion_window": 1}}
     ]
@@ -112,7 +114,9 @@ LONG = {
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("name", LONG)
 def test_time_grows_with_the_length(name: str, tmp_path: Path) -> None:
-    """Ten times the text takes about ten times as long, not a hundred; CPU, because the machine may be busy."""
+    """Ten times the text takes about ten times as long, not a hundred; measured in CPU time, because the machine may be
+    busy.
+    """
 
     def cpu_s(length: int) -> float:
         text = LONG[name](length)
@@ -173,7 +177,7 @@ def test_pipes_are_refused(command: str, here: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.promise("P9")
 def test_a_run_that_is_damaged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line each, which names the file; never "internal error"."""
+    """Each damage gives one line that names the file; never "internal error"."""
     about = json.loads((here / "run/run.json").read_text())
     flows, other = (pl.read_parquet(here / f"run/{name}.parquet") for name in ("flows", "links"))
     damages = {

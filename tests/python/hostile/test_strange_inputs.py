@@ -1,4 +1,6 @@
-"""Inputs of strangers, drawn (`strangers.py`): no execution, no loss, no false success, no internal error, no hang."""
+"""Tests for drawn inputs of strangers (`strangers.py`): no execution, no loss, no false success, no internal error, no
+hang.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ SEED = os.environ.get("TROUBLE_SEED", "1")
 
 
 def drawn(*arguments: str) -> dict[str, int]:
-    """How many of each kind were given to commands; none of them did harm."""
+    """Give commands drawn inputs, and return how many of each kind; none of them may do harm."""
     program = Path(__file__).with_name("strangers.py")
     done = subprocess.run([sys.executable, str(program), *arguments], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr[-2000:]

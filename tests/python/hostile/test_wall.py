@@ -1,4 +1,6 @@
-"""A controller of the user's own cannot end a command, or do nothing, unnoticed: one line and exit code 2, whatever it raises."""
+"""Tests that a user's controller cannot silently end or disable a command: whatever it raises gives one line and exit
+code 2.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ def test_a_file(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_sweep_counts_it_as_failed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """In the engine's own threads the exception is told, and the other runs go on."""
+    """An exception in one of the engine's threads is reported, and the other runs continue."""
     (folder / "own.py").write_text(f"{SOUND}\nclass Bad(Own):\n    {HOOKS['an exception that leaves'][0]}\n")
     (folder / "k.toml").write_text(
         'scenario = "x.toml"\nmetrics = ["goodput_bps"]\nseeds = 1\n'

@@ -1,6 +1,6 @@
 """Gives the inputs of one kind to the command or to Python, one after another in one process: `worker.py KIND FOLDER PART PARTS`.
 
-Prints a line of JSON for each whose outcome is not as it must be, and at last how many there were.
+Prints a line of JSON for each whose outcome is not as it must be, and finally their number.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import ackclock
 from ackclock.cli import main as command
 
 PATIENCE_S = 20
-"""CPU time for one input."""
+"""Seconds of CPU time for one input."""
 WAIT_S = 150
-"""Time for one input on the clock, which on a busy machine says little."""
+"""Seconds of wall time for one input, which means little on a busy machine."""
 MEMORY = 4 * 2**30
 MOST_GROWTH = 700 * 2**20
-"""Bytes that one input may take beside what was there before."""
+"""Bytes that one input may take above the process's earlier size."""
 
 
 class Hang(BaseException):
-    """It took longer than PATIENCE_S, or than WAIT_S."""
+    """Raised if an input takes longer than PATIENCE_S or WAIT_S."""
 
 
 def main() -> None:
     kind, folder = sys.argv[1], Path(sys.argv[2])
     part, parts = map(int, sys.argv[3:])
-    report = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the command gives its own away where it cannot be written
+    report = os.fdopen(os.dup(1), "w", encoding="utf-8")  # the command closes its own stream if it cannot be written
     for which in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(which, lambda *_: (_ for _ in ()).throw(Hang()))
     place = folder / "work"

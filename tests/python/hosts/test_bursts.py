@@ -1,4 +1,4 @@
-"""The line that is said when a buffer holds few of the bursts in which hosts of today send, on both sides of its bound."""
+"""Tests for the message about a buffer that holds few of a modern host's bursts, on both sides of its bound."""
 
 import pytest
 

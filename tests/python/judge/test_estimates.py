@@ -29,7 +29,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
 
 
 def test_equal_arms_are_no_certainty():
-    """None of n runs differs, and three in n still may: the interval is that of as many."""
+    """If none of n runs differs, three of n still may: the interval is that of three differing runs."""
     base, _ = sample(2)
     e, twice = est.gain(base, base), est.gain(np.tile(base, 4), np.tile(base, 4))
     assert e.value == twice.value == 0

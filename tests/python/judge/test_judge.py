@@ -1,4 +1,6 @@
-"""The one judge: what narrowing an interval, mirroring a claim and equal data must not change, in every front."""
+"""Tests for the one judge: what a narrower interval, a mirrored claim and equal data must not change, in every front
+end.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from ackclock.stats import Comparison, Estimate, least_for_quantile, quantile_in
 
 UNDECIDED = {Verdict.UNDECIDED, "no difference shown"}
 
-settings.register_profile("unhurried", deadline=None)  # a busy machine makes single examples slow
+settings.register_profile("unhurried", deadline=None)  # a busy machine slows down single examples
 settings.load_profile("unhurried")
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
@@ -60,7 +62,7 @@ def bounds(draw: st.DrawFn) -> Bound:
 
 @st.composite
 def nested(draw: st.DrawFn, around: float = 0.0) -> tuple[float, float, float, float]:
-    """An interval and one inside it, near enough to a number for something to happen there."""
+    """Draw an interval and one inside it, both near a number at which the verdict may change."""
     offsets = sorted(draw(st.lists(st.floats(-200, 200), min_size=4, max_size=4)))
     ends = [around + x for x in offsets]
     wide_low, low, high, wide_high = ends
@@ -88,13 +90,15 @@ def test_what_is_decided_stays_decided(data, bound):
 
 
 def refined(before: Verdict, after: Verdict) -> bool:
-    """What was excluded becomes known as smaller than what counts, or as the other way round."""
+    """Return whether the verdict became more precise: from "excluded" to "smaller than the margin" or to "the other way
+    round".
+    """
     return before is Verdict.REFUTED and after in (Verdict.NEGLIGIBLE, Verdict.FAILS)
 
 
 @given(data=st.data(), bound=bounds())
 def test_what_a_claim_asks_is_excluded_or_the_claim_is_not_refuted(data, bound):
-    """The word says whether anything of the interval lies where the claim asks: open only if something does."""
+    """A claim is open only if some of the interval lies where the claim asks."""
     at = bound.low if math.isfinite(bound.low) else bound.high
     low, _, _, high = data.draw(nested(at))
     verdict = bound.judge(low, high)
@@ -134,7 +138,7 @@ def test_an_exact_value_is_never_undecided(x, bound):
 
 @given(low=st.floats(-10, 10), width=st.floats(0, 10), margin=st.sampled_from([0.5, 1.0, 3.0]))
 def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
-    """More of it is worse for `evaluate`, and the claim says "more": one and the same interval, one and the same place."""
+    """More is worse for `evaluate`, and the claim says "more": one interval must get the same position from both."""
     high = low + width
     claim, other = above(0, margin=margin).judge(low, high), outcome(estimate(low, high), margin)
     compared = Comparison(first=estimate(1, 1), second=estimate(1, 1), difference=estimate(low, high)).outcome
@@ -153,12 +157,14 @@ def test_fronts_that_judge_intervals_agree_on_equal_data(low, width, margin):
 
 
 NUMBER = 64.0
-"""A kernel's mean; a power of two, so that shares of it are exact."""
+"""Mean of a kernel: a power of two, so that its shares are exact."""
 
 
 @given(x=st.integers(-20, 20), margin=st.integers(0, 20))
 def test_all_five_fronts_place_a_number_alike(x, margin):
-    """A number known without doubt, and a margin on either side of none: below, within and above, on the margin itself too."""
+    """A number without uncertainty and a margin on either side of zero: below, within, above, and on the margin
+    itself.
+    """
     exact = estimate(x, x)
     place = same(margin).place(x)
     claim = {Verdict.HOLDS: Place.WITHIN, Verdict.FAILS: Place.BELOW | Place.ABOVE}
@@ -178,7 +184,7 @@ def test_all_five_fronts_place_a_number_alike(x, margin):
 
 @given(data=st.data(), margin=st.integers(0, 100))
 def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
-    """A case of a pack asks for every value from the least to the greatest."""
+    """A case of a pack demands that every value lies between the least and the greatest."""
     wide_low, low, high, wide_high = data.draw(nested())
     asked = predicates.limits({"least": -margin, "most": margin})
     assert predicates.found(asked, "", wide_low, wide_high).holds <= predicates.found(asked, "", low, high).holds
@@ -188,10 +194,10 @@ def test_what_holds_for_all_values_of_a_run_holds_for_fewer(data, margin):
     ("low", "high", "verdict"),
     [
         (1.1, 1.3, Verdict.HOLDS),
-        (1.043, 1.096, Verdict.NEGLIGIBLE),  # of one sign, and smaller than what counts
-        (0.95, 1.096, Verdict.NEGLIGIBLE),  # wider, and nothing else
+        (1.043, 1.096, Verdict.NEGLIGIBLE),  # one sign, and smaller than the margin
+        (0.95, 1.096, Verdict.NEGLIGIBLE),  # wider, but with the same verdict
         (1.05, 1.2, Verdict.UNDECIDED),
-        (0.8, 1.05, Verdict.REFUTED),  # smaller than what counts, or the other way round: not as the claim asks
+        (0.8, 1.05, Verdict.REFUTED),  # smaller than the margin, or the other way round: not as the claim asks
         (0.8, 1.2, Verdict.UNDECIDED),
         (0.7, 0.85, Verdict.FAILS),
     ],
@@ -202,7 +208,7 @@ def test_an_effect_smaller_than_what_counts_neither_holds_nor_fails(low, high, v
 
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(0, 2)), min_size=1, max_size=4))
 def test_several_numbers_at_once_decide_once(found):
-    """Numbers that become exact never turn the verdict on all of them into another one."""
+    """The verdict on several numbers never turns into another one as the numbers become exact."""
 
     def evidence(exact: int) -> list[Evidence]:
         return [
@@ -223,7 +229,7 @@ def test_a_ratio_of_what_cannot_be_negative_has_no_negative_interval(pairs):
 
 
 def test_a_ratio_is_that_of_its_mirror():
-    """On the scale of logarithms an interval of b / a is that of a / b, turned over."""
+    """On a logarithmic scale the interval of b / a is the negated interval of a / b."""
     a, b = np.array([1.0, 2.0, 3.0, 2.5]), np.array([2.0, 3.0, 3.5, 4.0])
     one, other = ratio(a, b), ratio(b, a)
     assert one.low * other.high == pytest.approx(1, rel=0.02)
@@ -231,7 +237,7 @@ def test_a_ratio_is_that_of_its_mirror():
 
 
 def test_equal_runs_are_no_certainty():
-    """An order statistic keeps its runs and its interval; exact is what was computed without chance."""
+    """An order statistic keeps its runs and its interval; only values computed without chance are exact."""
     found = Evidence.of(quantile_interval([2.0] * 10, 0.5), "same", above(1))
     assert (found.seeds, found.interval) == (10, (2.0, 2.0))
     mean = mean_over_runs(np.zeros(10), one=1.0)
@@ -279,7 +285,7 @@ def test_so_many_runs_have_an_interval_and_one_fewer_has_not(q):
 
 
 def test_a_difference_of_paired_ratios_keeps_its_pairs():
-    """What the runs have in common cancels; two independent intervals would keep it."""
+    """The common part of the runs cancels; two independent intervals would keep it."""
     rng = np.random.default_rng(2)
     events = rng.integers(50, 150, 40).astype(float)
     common = 0.3 + 0.2 * rng.random(40)
@@ -300,12 +306,12 @@ def test_a_difference_of_paired_ratios_keeps_its_pairs():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_what_still_drifts_is_told_whichever_way_and_how_long_would_settle_it(sign):
-    """Of an exponential decay each third adds a fixed share of what the one before added."""
+    """For an exponential decay each third adds a fixed share of what the third before added."""
     t, runs = np.arange(90) / 30, 1e-3 * np.array([[-1.0], [0.0], [1.0]])
     decays = 5.0 + sign * np.exp(-t) + runs * np.sin(np.arange(90))
     found = settling(decays, tolerance=0.01)
     assert found.drifts
-    # what is left after the window is e^-3 of about 1; each further third leaves 1 / e of it
+    # e^-3 of about 1 is left after the window; each further third leaves 1 / e of it
     mean = (1 - math.exp(-1)) * math.exp(-2)
     assert found.factor == pytest.approx(1 + math.log(mean / (1 - math.exp(-1)) * math.exp(-1) / 0.01) / 3, abs=0.35)
     assert settling(decays, tolerance=0.001).factor > found.factor > 1

@@ -1,4 +1,4 @@
-"""The rule over cells: data that the page prints, and the word that it makes."""
+"""Tests for the rule over cells: the data printed in the documentation, and the resulting verdict."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_parts_the_cells_is_told():
 
 
 def test_estimates_of_the_same_runs_are_paired():
-    """The mean of two cells with common losses is as uncertain as their common part, and a quotient loses it."""
+    """The mean of two cells with common losses is as uncertain as their common part, which cancels in a quotient."""
     rng = np.random.default_rng(3)
     common, base = rng.lognormal(0, 0.4, 500), np.full(500, 1.0)
     first, second = (common * (1 + 0.05 * rng.standard_normal(500)) for _ in range(2))
@@ -70,7 +70,7 @@ def test_estimates_of_the_same_runs_are_paired():
 
 
 def test_a_mean_that_a_few_runs_carry_has_no_interval():
-    """Each backoff doubles the wait with a probability of two thirds: no finite mean."""
+    """Each backoff doubles the wait with a probability of two thirds, so the mean is infinite."""
     rng = np.random.default_rng(5)
     backoffs = 2.0 ** rng.geometric(1 / 3, 600) + rng.random(600)
     assert not np.isfinite(mean_over_runs(backoffs).high)
@@ -78,7 +78,9 @@ def test_a_mean_that_a_few_runs_carry_has_no_interval():
 
 
 def test_counts_that_differ_by_one_and_timeouts_beside_packets_have_an_interval():
-    """Neither is a tail without a mean: of counts nearly all lie on their median, and of two scales the larger one ends as it begins."""
+    """Neither has an infinite mean: nearly all counts equal their median, and of two scales the larger one ends the
+    tail.
+    """
     rng = np.random.default_rng(7)
     least = rng.poisson(0.3, 2000).astype(float)
     counts = least + (rng.random(2000) < 0.1)
@@ -90,7 +92,9 @@ def test_counts_that_differ_by_one_and_timeouts_beside_packets_have_an_interval(
 
 
 def test_cells_without_chance_leave_the_mean_its_runs():
-    """A page of one segment, where nothing can differ, is exactly 0: it halves the mean and its interval, and is no run."""
+    """A page of one segment, where nothing can differ, is exactly 0: it halves the mean and its interval, and adds no
+    run.
+    """
     values = np.random.default_rng(11).lognormal(0, 0.4, 300)
     drawn = Evidence.of(mean_over_runs(values, runs="one"), "drawn", above(0))
     found = general([drawn, Evidence(label="exact", value=0.0, bound=above(0))]).evidence[0]
@@ -106,7 +110,9 @@ def test_what_draws_nothing_is_exact_and_what_draws_is_not():
 
 
 def test_runs_that_are_all_alike_widen_what_is_made_of_them():
-    """Of 300 pairs none differs in the one cell: the mean of both cells is no more certain than half of that."""
+    """None of 300 pairs differs in one cell: the mean of both cells cannot be more certain than half of that cell's
+    interval.
+    """
     rng = np.random.default_rng(13)
     base = 1 + rng.lognormal(0, 0.4, 300)
     equal = ratio(base, base, runs="equal")

@@ -1,4 +1,5 @@
-// BBR, version 1, as a controller in JavaScript: what the built-in `bbr` does, integer for integer (tests/python/contract/bbr.py).
+// BBR, version 1, as a controller in JavaScript that equals the built-in `bbr`, integer for integer
+// (tests/python/contract/bbr.py).
 const MASK = (1n << 64n) - 1n;
 const UNIT = 256, BW_UNIT = 2 ** 24, HIGH = Math.floor(UNIT * 2885 / 1000) + 1, DRAIN = Math.floor(UNIT * 1000 / 2885), SLOW = 150_000;
 const CYCLE = [320, 192, 256, 256, 256, 256, 256, 256];

@@ -1,4 +1,4 @@
-"""The lab's page in a browser, for its tests."""
+"""Helpers that open the lab's page in a browser, for its tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installe
 
 
 def module_of(folder: Path) -> Path:
-    """The module that stands in the page, as a file in this folder."""
+    """Write the module embedded in the page to a file in this folder."""
     held = re.search(r'<script type="text/plain" id="module">([^<]+)</script>', PAGE.read_text(encoding="utf-8"))
     assert held is not None
     path = folder / "lab.wasm"
@@ -35,7 +35,7 @@ def module_of(folder: Path) -> Path:
 
 
 def opened(tab: Browser, page: Path = PAGE, *, behind: str = "", width: int = 1280) -> Browser:
-    """The page, once its first run is drawn."""
+    """Open the page, and wait for the end of its first run."""
     tab.ask("Page.navigate", url="about:blank")
     tab.open(page, width=width)
     if behind:
@@ -49,12 +49,12 @@ def text(tab: Browser, selector: str) -> str:
 
 
 def write(tab: Browser, value: str) -> None:
-    """Put another scenario into the editor, as a reader who pastes it."""
+    """Replace the editor's text by another scenario, as pasting does."""
     tab.run("at('text').focus(); at('text').select()")
     tab.ask("Input.insertText", text=value)
 
 
 def native(value: str, tmp_path: Path, seed: int = 1) -> str:
-    """The digest of the native engine."""
+    """Return the digest of the native engine."""
     (tmp_path / "native.toml").write_text(value, encoding="utf-8")
     return _engine.run(load(tmp_path / "native.toml").to_engine_json(), seed)["digest"]

@@ -1,4 +1,5 @@
-// Runs scenarios with the lab's module as its page does: MODULE SCRIPT... JOBS, the last being [{text, seed, files, whole}]; writes what came out.
+// Runs scenarios with the lab's module as its page does. Usage: node.js MODULE SCRIPT... JOBS, where JOBS is [{text,
+// seed, files, whole}]. Writes the results.
 "use strict";
 const fs = require("node:fs");
 const vm = require("node:vm");

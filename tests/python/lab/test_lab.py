@@ -1,4 +1,6 @@
-"""The lab: the module of its page gives what the native engine gives, in Node and in Chromium; the page does what its reader asks."""
+"""Tests for the lab: its page's module gives the results of the native engine, in Node and in Chromium, and the page
+reacts to its user.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ WHOLE = {"first", "fetch-lossy", "l4s", "transactions", "pcc-shallow", "video"}
 
 
 def jobs() -> list[tuple[dict[str, Any], str]]:
-    """What is run, as the page is given it, and what the native engine is given."""
+    """Return the jobs as the page gets them, and as the native engine gets them."""
     files = [
         [f"traces/{file.name}", base64.b64encode(file.read_bytes()).decode()] for file in SCENARIOS.glob("traces/*")
     ]
@@ -50,7 +52,7 @@ def jobs() -> list[tuple[dict[str, Any], str]]:
 
 
 def tables(raw: dict[str, Any]) -> dict[str, Any]:
-    """Tables of the native engine as `node.js` writes them, text spelt out."""
+    """Return tables of the native engine in the form of `node.js`, with text instead of codes."""
     told = lambda kind, values: values if kind == "str" else base64.b64encode(values).decode()  # noqa: E731
     return {
         name: {column: [kind, told(kind, values)] for column, (kind, values) in columns.items()}
@@ -59,7 +61,7 @@ def tables(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def spelt(table: dict[str, Any]) -> dict[str, Any]:
-    """A table of `node.js` with its codes spelt out."""
+    """Return a table of `node.js` with text instead of codes."""
     found = {}
     for name, (kind, data, names) in table.items():
         codes = memoryview(base64.b64decode(data)).cast("I") if kind == "str" else ()
@@ -88,7 +90,7 @@ def test_node_gives_the_digests_and_tables_of_the_native_engine(tmp_path):
     for (job, scenario), answer in zip(asked, told, strict=True):
         native = _engine.run(scenario, job["seed"])
         assert answer["ok"], (job["text"], answer)
-        # what the page's figures record changes nothing
+        # recording for the page's figures changes nothing
         assert answer["digest"] == answer["watched"] == native["digest"], job["text"]
         if job["whole"]:
             assert {name: spelt(table) for name, table in answer["tables"].items()} == tables(native), job["text"]
@@ -113,7 +115,7 @@ def test_chromium_gives_the_digests_of_the_native_engine(tab):
 
 
 def slide(tab: Browser, value: float) -> None:
-    """Move the newest slider to 10**value of what stood there."""
+    """Move the newest slider to 10**value times its former value."""
     tab.run(
         "(() => { const s = [...document.querySelectorAll('.slider input')].at(-1);"
         f" s.value = {value}; s.dispatchEvent(new Event('input')); }})()"
@@ -180,7 +182,7 @@ def test_a_link_and_a_saved_page_carry_the_scenario(tab, tmp_path):
     assert tab.run("at('text').value") == changed
     opened(tab)
     tab.wait("location.hash.startsWith('#s=')")
-    # a run that ends just then writes its own address
+    # a run that ends at this moment writes its own address
     tab.run(f"const own = location.hash; location.hash = {json.dumps(link)}; history.replaceState(null, '', own)")
     tab.wait(f"document.body.dataset.digest === {expected!r}")
     opened(tab, saved)

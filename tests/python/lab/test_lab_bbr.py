@@ -1,4 +1,6 @@
-"""BBR written in JavaScript against the contract is the built-in one, bit for bit; what a page cannot carry is refused by name."""
+"""Tests that BBR written in JavaScript against the contract equals the built-in one, bit for bit; what a page cannot
+hold is refused by name.
+"""
 
 from __future__ import annotations
 

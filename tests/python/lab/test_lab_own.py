@@ -1,4 +1,6 @@
-"""Controllers in JavaScript: they do what the same ones in Python do, keep the same rules, and reach nothing."""
+"""Tests for controllers in JavaScript: they equal the same ones in Python, obey the same rules, and have no access to
+the page.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ import ackclock
 from ackclock import controllers, load
 from ackclock.controllers import Controller
 
-# Both fold all that they are told into the window, so that a value which differs shows in the digest.
+# Both controllers fold every value that they receive into the window, so that a different value changes the digest.
 FOLDS = """
 class Folds {
   wants_rate = true;
@@ -52,7 +54,7 @@ class Folds {
 
 
 def names(constant: str) -> list[str]:
-    """Names in a list of contract.js: of its elements, or the first of each."""
+    """Return the names in a list of contract.js: its elements, or the first item of each."""
     source = (ROOT / "web" / "contract.js").read_text(encoding="utf-8")
     found = re.search(rf"^const {constant} = \[(.*?)\];$", source, re.MULTILINE | re.DOTALL)
     assert found is not None
@@ -181,7 +183,7 @@ const vm = require("node:vm");
 
 
 def play(folder: Path, script: str, classes: list[str], jobs: list[dict]) -> list[dict]:
-    """What Node says of the jobs, with these controllers."""
+    """Return Node's results for the jobs with these controllers."""
     (folder / "play.js").write_text(PLAY)
     (folder / "own").write_text(json.dumps({"text": script, "names": classes}))
     (folder / "jobs").write_text(json.dumps(jobs))
@@ -262,7 +264,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def put(tab: Browser, script: str) -> None:
-    """Write a controller, as a reader who pastes it."""
+    """Paste a controller into the editor."""
     tab.run("say(''); at('mine').open = true; at('mine-text').focus(); at('mine-text').select()")
     tab.ask("Input.insertText", text=script)
 
@@ -280,7 +282,7 @@ def test_a_reader_writes_a_controller_checks_it_and_hands_it_on(tab, tmp_path):
     tab.wait("state.result?.text.includes('custom:Wary')")
     shown = tab.run("document.body.dataset.digest")
 
-    class Wary(Controller):  # of docs/how-to/write-a-controller.md
+    class Wary(Controller):  # from docs/how-to/write-a-controller.md
         least = rtt = float("inf")
 
         def on_sample(self, window, ack):
@@ -313,10 +315,10 @@ def test_a_reader_writes_a_controller_checks_it_and_hands_it_on(tab, tmp_path):
     tab.ask("Page.navigate", url="about:blank")
     tab.open(ROOT / "python" / "ackclock" / "_lab" / "lab.html", width=1280)
     tab.run(f"location.hash = {json.dumps(link)}")
-    # a controller that came with a link waits for its reader
+    # a controller from a link waits for the user's consent
     tab.wait("!at('mine-trust').hidden && at('state').textContent.startsWith('the link brings a controller')")
     assert tab.run("runner.own") == ""
-    # what cannot be run ends what was asked before: its answer would be shown over the refusal
+    # a refusal cancels the earlier request, whose answer would otherwise overwrite it
     assert tab.run(
         "runner.ask({ text: at('text').value, seed: 1, budget_ms: 9e3, memory: MEMORY, asked: 0 }); ask(); [runner.job, runner.next]"
     ) == [
@@ -372,7 +374,7 @@ def test_a_controller_reaches_nothing_but_its_arguments(tab):
             put(tab, f"class Evil {{ on_ack(w) {{ {reach}; }} on_congestion_event(w) {{ return w.cwnd / 2; }} }}")
             tab.wait("at('state').textContent.startsWith('controller Evil, on_ack at ')")
             assert said in text(tab, "#state"), (reach, text(tab, "#state"))
-        # what the language itself can ask for, the page's policy forbids
+        # the page's policy forbids what the language itself can request
         put(
             tab,
             f"class Evil {{ on_ack(w) {{ import('http://127.0.0.1:{port}/x.js').catch(() => 0); }} on_congestion_event(w) {{ return w.cwnd / 2; }} }}",

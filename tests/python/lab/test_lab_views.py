@@ -1,4 +1,6 @@
-"""The animation shows the run's packets; further seeds are the runs of those seeds; completion knows the schema; files are what they say."""
+"""Tests for the lab's views: the animation shows the run's packets, further seeds are real runs, completion knows the
+schema, files are correct.
+"""
 
 from __future__ import annotations
 
@@ -39,19 +41,19 @@ def test_the_animation_shows_what_the_queues_hold(tab, name):
     samples = run.queue_samples.filter(pl.col("t_s") < until - 0.5)
     assert samples["packets"].max() > 10
     asked = [[row["link"], row["t_s"]] for row in samples.iter_rows(named=True)][:: max(1, len(samples) // 400)]
-    # `waiting` there leaves out the packet in transmission, which the animation shows at the head of the queue
+    # `waiting` of the table excludes the packet in transmission, which the animation shows at the head of the queue
     shown = tab.run(f"{json.dumps(asked)}.map(([link, t]) => filming.reel.on(link, t + 1e-9).waiting.length)")
     known = {(row["link"], row["t_s"]): row["packets"] for row in samples.iter_rows(named=True)}
     drops = ackclock.run(load(name).set("record.drops", True), seed=1).drops
     longest = run.links["max_wait_s"].max() + 0.01
     for (link, t), have in zip(asked, shown, strict=True):
         held = known[link, t] + 1 if known[link, t] else min(have, 1)
-        # what an AQM drops from the head of its queue never leaves it, so that the animation does not see it wait
+        # a packet that an AQM drops from the head never leaves the queue, so the animation does not show its wait
         lost = drops.filter(
             (pl.col("reason") == "aqm") & (pl.col("link") == link) & pl.col("t_s").is_between(t, t + longest)
         )
         assert held - len(lost) <= have <= held, (link, t)
-    # each drop falls
+    # each drop is drawn
     falls = tab.run("Array.from(filming.reel.falls.t_s)")
     assert falls == pytest.approx(
         drops.filter(pl.col("t_s") <= tab.run("filming.reel.until"))["t_s"].to_list()[: len(falls)]
@@ -80,10 +82,10 @@ def test_the_animation_goes_with_the_cursor(tab):
     tab.run("at('film-play').click()")
     assert text(tab, "#film-play") == "Play"
     assert tab.run("at('film').toDataURL()") != before
-    # another run has another film
+    # another run has another animation
     write(tab, FIRST.replace("10 Mbit", "5 Mbit"))
     tab.wait("state.result?.text.includes('5 Mbit') && filming.reel !== null")
-    # of a run that is too much for one film, the rest is filmed when it is asked for
+    # of a run that is too long for one animation, the rest is recorded on demand
     tab.run("filming.wanted = null; filming.reel.until = 4; filming.at(10)")
     tab.wait("filming.reel.from === 10")
 
@@ -167,7 +169,7 @@ def test_the_editor_completes_by_the_schema(tab, width):
 
 
 def press(tab: Browser, key: str) -> None:
-    """A key, in the editor."""
+    """Press a key in the editor."""
     tab.run(
         f"at('text').dispatchEvent(new KeyboardEvent('keydown', {{ key: {key!r}, bubbles: true, cancelable: true }}))"
     )
@@ -178,7 +180,7 @@ def press(tab: Browser, key: str) -> None:
 @chromium
 def test_what_is_saved_is_what_was_run(tab, tmp_path):
     opened(tab)
-    tab.run(  # what would be downloaded: the blob of the link that the page clicks
+    tab.run(  # the download: the blob of the link that the page clicks
         "globalThis.kept = {}; URL.createObjectURL = (blob) => { globalThis.saved = blob; return '#'; };"
         "HTMLAnchorElement.prototype.click = async function () {"
         " const blob = saved; kept[this.download] = [blob.type, await blob.text()]; }"

@@ -1,4 +1,6 @@
-"""Lessons as files: the notebook is made of them, answers show what tasks ask, a teacher's own are judged, and what is handed in is read as data."""
+"""Tests for lessons as files: the notebook is generated from them, answers solve their tasks, a teacher's own lessons
+are judged, and submissions are read as data.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ points = 2.5
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a lesson of a teacher's."""
+    """Write a folder with a teacher's lesson."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short-queues.toml").write_text(OWN, encoding="utf-8")
     return tmp_path
@@ -72,12 +74,12 @@ def test_the_notebook_is_made_of_the_lessons():
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=[lesson.id for lesson in LESSONS])
 def test_each_answer_shows_what_its_task_asks_and_the_scenario_alone_does_not(lesson, monkeypatch):
-    """In the notebook, and as the command judges."""
+    """Checked in the notebook, and as the command judges."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
     assert check(lesson) == []
     names: dict[str, Any] = {}
     exec(CODE["setup"], names)
-    names["draw"] = lambda run, draw_curve=False: None  # the figures: see below
+    names["draw"] = lambda run, draw_curve=False: None  # figures: see below
     exec(CODE[f"{lesson.id}-run"], names)
     untouched = {**names, "text": names["lesson"]}
     for number in range(1, len(lesson.tasks) + 1):
@@ -107,7 +109,9 @@ def test_the_figure_of_a_lesson_shows_each_flow(monkeypatch):
 
 
 def test_the_curve_of_cubic_is_that_of_the_engine(monkeypatch):
-    """The formula alone, from the windows at reductions, lies on the window: within 4 segments, over every epoch."""
+    """The formula alone, evaluated from the windows at reductions, stays within 4 segments of the window over every
+    epoch.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -168,7 +172,7 @@ def test_a_lesson_of_a_teacher_is_judged_taught_and_graded(own, capsys):
         "left as it is in the lesson",
         "found a change of network.bottleneck.delay; allowed: of network.bottleneck.queue.limit",
     ]
-    # a lesson that gives its answer away, and one whose answer is none
+    # a lesson that gives its answer away, and one whose answer shows nothing
     (own / "easy.toml").write_text(OWN.replace("< 0.05", "< 5").replace("<= 60", "<= 600"), encoding="utf-8")
     (own / "hard.toml").write_text(OWN.replace("< 0.05", "< 0.001"), encoding="utf-8")
     assert main(["lesson", "check", "easy.toml", "hard.toml"]) == 1
@@ -265,12 +269,12 @@ RUNS = f"open('{CANARY}', 'w').write('x')"
 
 
 def handed_in(lesson: Any, source: str, *, name: str | None = None, before: str = "") -> str:
-    """The students' notebook with this in the first answer's cell."""
+    """Return the students' notebook with this text in the first answer's cell."""
     whole = json.loads(made_notebook([lesson], student=True))
     for cell in whole["cells"]:
         if cell["id"] == f"{lesson.id}-answer-1":
             cell["source"] = source if name is None else [source]
-            if name is not None:  # as another front end keeps it: the id is lost, what nbgrader knows is not
+            if name is not None:  # as another front end stores it: without the id, but with nbgrader's metadata
                 cell["id"] = name
         if before and cell["id"] == "setup":
             cell["source"] = before
@@ -283,7 +287,7 @@ def squeezed(data: bytes) -> str:
 
 
 def kinds(lesson: Any) -> dict[str, tuple[str, bytes | str, bool]]:
-    """By kind of an answer: ending of its file, contents, and whether it is right."""
+    """Return by kind of answer: the file's suffix, its contents, and whether it is right."""
     right = lesson.answered(lesson.tasks[0])
     link = f"https://example.org/lab.html{_link.made(right)}&lesson={lesson.id}"
     notebook = handed_in(lesson, f"text = '''{right}'''\n")
@@ -327,7 +331,7 @@ def kinds(lesson: Any) -> dict[str, tuple[str, bytes | str, bool]]:
 
 
 def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, capsys):
-    """Right, wrong, cut off and hostile: no traceback, and a mark for each."""
+    """Right, wrong, truncated and hostile answers give a mark each, and no traceback."""
     (lesson,) = lessons(["short-queues.toml"])
     known = kinds(lesson)
     drawn = random.Random(66).sample(sorted(known), 30)
@@ -351,7 +355,7 @@ def test_thirty_drawn_answers_are_read_and_nothing_of_them_is_executed(own, caps
     points = {row["student"]: float(row["points"]) for row in rows if row["lesson"]}
     assert points.pop("elsewhere") == 0
     assert points == {f"s{n:02}": 2.5 * known[kind][2] for n, kind in enumerate(drawn)}
-    # each that is not right says why, and what is allowed where something was found
+    # each wrong answer gets a reason, and what is allowed if something was found
     for n, kind in enumerate(drawn):
         said = [row["said"] for row in rows if row["student"] == f"s{n:02}" and row["said"]]
         assert bool(said) or known[kind][2], kind
@@ -370,11 +374,11 @@ def test_names_stand_before_links_and_the_best_answer_counts(own):
     marks, loose = grade(list(collect(["all.csv"], [lesson])), [lesson])
     assert [(mark.student, mark.points) for mark in marks] == [("Ada Lovelace", 2.5), ("Bob", 0)]
     assert not loose
-    # many are not all run
+    # a file with many links is not run
     (own / "many.txt").write_text(f"{wrong}\n" * 25, encoding="utf-8")
     marks, loose = grade([*collect(["many.txt"], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [0]
     assert "found more than 20 answers" in loose[0].said
-    # a link alone, and one without a lesson where there is one lesson only
+    # a link alone, and one without a lesson name where there is only one lesson
     marks, _ = grade([*collect([right.partition("&lesson")[0]], [lesson])], [lesson])
     assert [mark.points for mark in marks] == [2.5]

@@ -1,4 +1,6 @@
-"""What a source and a kernel have is asked of them; what lacks is said before anything is unpacked, and refused by name."""
+"""Tests for what a source and a kernel provide: missing features are reported before anything is unpacked, and refused
+by name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ackclock linux list` and `remove`: what goes, and what another kernel still needs."""
+"""Tests for `ackclock linux list` and `remove`: what is removed, and what another kernel still needs."""
 
 from __future__ import annotations
 

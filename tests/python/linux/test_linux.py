@@ -1,4 +1,5 @@
-"""The linux backend: its host side with kernels that are scripts, and the real one where it is built.
+"""Tests for the linux backend: its host side with scripts in place of kernels, and the real kernel if it is built.
+Length: one script that acts as a kernel serves all tests.
 
 Length: one kernel that is a script serves them all.
 """
@@ -49,7 +50,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake(cache: Path) -> Any:
-    """Install a kernel that is a Python program."""
+    """Install a Python program as the kernel."""
 
     def install(program: str) -> None:
         place = cache / "kernel-fake"
@@ -129,7 +130,7 @@ def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
     )
     with pytest.raises(UnavailableError, match=r"did not end within 1 s of wall-clock time .* --wall-limit$"):
         linux.run(scenario, wall_limit_s=1)
-    deadline = time.monotonic() + 10  # a process that was killed dies when it is scheduled
+    deadline = time.monotonic() + 10  # a killed process dies when it is scheduled
     while any(_lives(pid) for pid in note.read_text().split()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -137,7 +138,7 @@ def test_a_guest_that_never_ends_is_ended_and_leaves_nothing(
 
 
 def test_a_guest_ends_with_the_process_that_started_it(fake: Any, scenario_file: Path, tmp_path: Path) -> None:
-    """SIGKILL gives nobody the time to end it."""
+    """SIGKILL leaves the process no time to end its guest."""
     note = tmp_path / "pids"
     fake(
         "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '1000'])\n"
@@ -182,7 +183,7 @@ def test_a_guest_that_fails_is_told_in_a_line(
 def test_an_evaluation_whose_guest_program_is_gone_is_exit_code_3(
     fake: Any, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sources may be edited while it runs. A guest that fails is exit code 4."""
+    """The sources may be edited during the run. A guest that fails gives exit code 4."""
     argv = ["evaluate", "cubic", "--backend", "linux", "--quick", "--rows", "12", "--jobs", "1"]
     fake("raise SystemExit(1)")
     assert main([*argv, "--out", str(tmp_path / "fails")]) == 4
@@ -269,14 +270,14 @@ def test_what_holds_an_ack_back_has_no_slack_where_the_rtt_does_not_bound_it() -
 
 
 def stages(scenario: ackclock.Scenario, way: str = "forward") -> list[str]:
-    """The disciplines in a row, in words of `tc`."""
+    """Return the disciplines in a row, in the words of `tc`."""
     network = _translate.job(json.loads(scenario.to_engine_json()), 1, "qdisc", KERNEL)["network"]
     return [stage["qdisc"]["leaf"]["words"] for stage in network[way]]
 
 
 def test_a_full_frame_takes_netem_the_time_that_the_link_says() -> None:
     scenario = ackclock.load(ROOT / "scenarios" / "cubic-100m.toml").set("network.framing", "14 bytes")
-    # 1514 bytes take 508,907.56 ns, which netem would cut, and 508,908.07 at 2,974,997 bytes/s
+    # 1514 bytes take 508,907.56 ns, which netem would truncate, and 508,908.07 at 2,974,997 bytes/s
     assert f" rate {8 * 2_974_997}bit" in stages(scenario.set("network.bottleneck.rate", "23.8 Mbit/s"))[1]
 
 
@@ -336,7 +337,7 @@ def test_seeds_of_the_disciplines_differ_by_seed_and_place() -> None:
 
 
 def tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend that the machine has everything, and that the guest program is built."""
+    """Pretend that the machine has all tools and that the guest program is built."""
     monkeypatch.setattr(_build, "_need_tools", lambda: None)
     monkeypatch.setattr(_build, "_build_guest", lambda linux, jobs: None)
 
@@ -477,7 +478,7 @@ def test_every_discipline_runs_and_decides_about_as_the_simulators(kernel: linux
             "flows": [{"profile": "linux-6", "stack": {"ecn": "ask"}}],
         }
     )
-    seeds = range(1, 9) if "red" in name else range(1, 2)  # which draws: 9 to 18 decisions in five seconds
+    seeds = range(1, 9) if "red" in name else range(1, 2)  # draws random numbers: 9 to 18 decisions in five seconds
     theirs = linux.run_batch(scenario, seeds, jobs=2, network="qdisc")
     link = theirs.links.row(0, named=True)
     assert theirs.flows["goodput_bps"][0] > 15e6

@@ -1,4 +1,6 @@
-"""Conversations in the real kernel: the stall of Nagle's algorithm and a delayed ACK, and drawn ones segment by segment."""
+"""Tests for conversations in the real kernel: the stall of Nagle's algorithm with delayed ACKs, and drawn conversations,
+segment by segment.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def test_an_answer_in_two_writes_stalls_in_the_kernel_as_long_as_in_the_simulato
 
 
 def drawn(seed: int) -> ackclock.Scenario:
-    """A conversation that the kernel can play, with no loss: sizes, gaps, waits, options and paths."""
+    """Return a lossless conversation that the kernel can play: sizes, gaps, waits, options and paths are drawn."""
     draw = random.Random(seed)
 
     def step() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The kernel's stop watches beside ours, and captures of the kernel's own connections read and diagnosed."""
+"""Compares the kernel's stopwatches with ours, and diagnoses captures of the kernel's own connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = {"receive_buffer": "64 KiB"}
 
 
 def scenario(*lost: int, **flow: Any) -> ackclock.Scenario:
-    """One flow over 20 Mbit/s and 40 ms, of which the segments with these numbers are lost."""
+    """Return a scenario with one flow over 20 Mbit/s and 40 ms; the segments with these numbers are lost."""
     link: dict[str, Any] = {
         "rate": "20 Mbit/s",
         "delay": "20 ms",
@@ -67,7 +67,7 @@ def scenario(*lost: int, **flow: Any) -> ackclock.Scenario:
 def test_the_stop_watches_are_the_kernels_to_the_tick(
     kernel: linux.Kernel, one: ackclock.Scenario, limited: float, starved: float
 ) -> None:
-    """At each hundredth of a second, as TCP_INFO tells them."""
+    """Compared at each hundredth of a second, as TCP_INFO reports them."""
     ours, theirs = ackclock.run(one), linux.run(one, network="relay")
     both = ours.samples.join(theirs.samples, on="t_s", suffix="_kernel").filter(pl.col("busy_s").is_not_nan())
     assert both.height > 140
@@ -83,7 +83,9 @@ def test_the_stop_watches_are_the_kernels_to_the_tick(
 def test_a_capture_of_the_kernel_tells_what_was_lost_and_what_held_it(
     kernel: linux.Kernel, tmp_path: Path, lost: tuple[int, ...]
 ) -> None:
-    """Losses are those of the script; the receiver's window is the limit for as long as the kernel's own watch says."""
+    """The losses are those of the script; the receiver's window is the limit for as long as the kernel's own stopwatch
+    says.
+    """
     path = tmp_path / "kernel.pcapng"
     run = linux.run(scenario(*lost, workload=MANY, stack=SMALL), network="relay", pcap=path)
     found = diagnose(path)
@@ -95,6 +97,6 @@ def test_a_capture_of_the_kernel_tells_what_was_lost_and_what_held_it(
     assert found.sent.lost == tuple((n, 0) for n in lost)
     assert len(lost) == row["retransmissions"]
     life = row["stop_s"] - row["start_s"]
-    if not lost:  # the watch does not stop for recovery, the causes do
+    if not lost:  # the stopwatch continues during recovery, the causes do not
         assert found.replay.seconds["rwnd"] == pytest.approx(row["rwnd_limited_s"], abs=0.01 * life)
     assert found.path.base_rtt_s == pytest.approx(40e-3 + 1514 * 8 / 20e6, rel=0.02)

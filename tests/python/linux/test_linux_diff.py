@@ -1,4 +1,4 @@
-"""The simulator beside the real kernel, ACK by ACK, where it is built."""
+"""Compares the simulator with the real kernel, ACK by ACK, if the kernel is built."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_kernel_and_the_simulator_meet_the_same_scripted_losses(kernel: linu
 
 @pytest.fixture
 def named(kernel: linux.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """The kernel under two names, in a cache of its own."""
+    """Return the kernel under two names, in a cache of its own."""
     real = _cache.folder()
     mine = tmp_path / "ackclock" / "linux"
     mine.mkdir(parents=True)
@@ -67,7 +67,7 @@ def test_drawn_transfers_are_equal_in_every_segment_and_every_window(kernel: lin
 
 
 def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> None:
-    # with the memory of a TUN device the 23rd ACK is another one, and every second one after it
+    # with the memory of a TUN device the 23rd ACK differs, and every second one after it
     result = compare(bulk(N1, "yeah", seconds=5), network="qdisc")
     by = {row.quantity: row for row in result.agreement}
     assert result.events > 1000, str(result.divergence)
@@ -78,8 +78,8 @@ def test_behind_a_veth_the_window_opens_as_the_kernels(kernel: linux.Kernel) -> 
 def test_dctcp_is_the_kernels_also_where_two_acks_arrive_in_one_nanosecond(
     kernel: linux.Kernel, rate: int, rtt_ms: int
 ) -> None:
-    # a change of the mark makes two ACKs at once; without a rate on the way back both sides hear them in one instant,
-    # and the writer that the first one wakes goes on behind the second
+    # A change of the mark makes two ACKs at once. Without a rate on the way back both sides receive them at one
+    # instant, and the writer that the first one wakes continues behind the second.
     def scenario(**back: str) -> ackclock.Scenario:
         delay = f"{rtt_ms / 2} ms"
         queue = {"kind": "dualpi2", "classifier": "any-ect"}
@@ -100,7 +100,7 @@ def test_dctcp_is_the_kernels_also_where_two_acks_arrive_in_one_nanosecond(
 
 
 def test_held_back_acks_leave_before_a_segment_of_the_same_nanosecond(kernel: linux.Kernel) -> None:
-    # ACKs 1.01 ms apart let go of segments 1.01 ms apart: the first such pair meets at 2.98 s
+    # ACKs 1.01 ms apart release segments 1.01 ms apart: the first such pair meets at 2.98 s
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "3.2 s",
@@ -128,7 +128,7 @@ def test_flows_that_lose_what_the_measured_kernel_lost_are_equal(kernel: linux.K
 
 @pytest.mark.parametrize(("seed", "seconds"), [(2, 4), (3, 6)])
 def test_arrivals_are_not_late_by_a_microsecond(kernel: linux.Kernel, seed: int, seconds: int) -> None:
-    # with system calls that take 1 us if they fail, seed 3 parts after 4.86 s
+    # if failing system calls take 1 us, seed 3 diverges after 4.86 s
     loss = {"kind": "bernoulli", "p": "1 %"}
     result = compare(bulk(N2, "illinois", seconds=seconds, loss=loss), seed=seed)
     assert result.divergence is None, str(result.divergence)
@@ -189,7 +189,7 @@ def test_each_flow_of_bbr_has_draws_of_its_own(kernel: linux.Kernel) -> None:
 
 
 def test_nv_is_the_kernels_until_its_first_draw(kernel: linux.Kernel) -> None:
-    """It draws when it forgets its least RTT for the second time, after 5.75 s at the earliest."""
+    """NV draws when its minimum RTT expires for the second time, after 5.75 s at the earliest."""
     result = compare(bulk(N1, "nv", seconds=5))
     assert result.divergence is None, result.divergence
 

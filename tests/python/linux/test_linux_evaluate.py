@@ -1,4 +1,4 @@
-"""An evaluation on the real kernel."""
+"""Tests for an evaluation on the real kernel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def test_a_module_of_the_kernel_is_held_against_cubic_there(kernel: linux.Kernel
 
 @pytest.mark.deep
 def test_stopped_and_continued_makes_only_what_is_missing(kernel: linux.Kernel, tmp_path: Path) -> None:
-    """The runs of the kernel are kept one by one, beside those of the simulator; the rest of them gives the same numbers."""
+    """The store keeps each run of the kernel beside those of the simulator; the continued evaluation gives the same
+    numbers.
+    """
     stop = threading.Event()
     before: list[Status] = []
     after: list[Status] = []

@@ -1,4 +1,4 @@
-"""Every command reads the folders that both backends write."""
+"""Tests that every command reads the folders that both backends write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts whose cards merge and cut up packets, beside the real kernel's."""
+"""Compares hosts whose cards merge and cut up packets with the real kernel's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ackclock import linux
 from ackclock.errors import ScenarioError
 
 HANDED_ON = {"packet_memory": "handed-on"}
-"""How packets lie in the memory of a receiver behind the kernel's veth."""
+"""Layout of packets in the memory of a receiver behind the kernel's veth."""
 GRO = {"gro": True, "gro_flush_timeout": "200 us", "napi_defer_hard_irqs": 2}
 CUTS = {"cuts_packets": True}
 CELLS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -80,7 +80,9 @@ ROUTERS: dict[str, dict[str, Any]] = {
 
 
 def behind_a_router_that_merges(changes: dict[str, Any]) -> ackclock.Scenario:
-    """Hosts whose cards cut and merge; a router whose card merges what the sender's has cut and 1 Gbit/s has brought."""
+    """Return hosts whose cards cut up and merge packets, and a router whose card merges the pieces that arrive over 1
+    Gbit/s.
+    """
     network = {
         "network.access": {"rate": "1 Gbit/s"},
         "network.reverse": {"bottleneck": {"delay": "20 ms"}, "access": {}},
@@ -97,14 +99,16 @@ def test_cards_act_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
     assert flow["goodput_bps"] == pytest.approx(real["goodput_bps"], rel=0.02)
     assert samples["srtt_s"].mean() == pytest.approx(real_samples["srtt_s"].mean(), rel=0.05)
     assert flow["retransmissions"] == pytest.approx(real["retransmissions"], rel=0.15, abs=3)
-    # packets are sized otherwise where the kernel's send buffer ends
+    # packets have other sizes at the end of the kernel's send buffer
     assert flow["acks_received"] == pytest.approx(real["acks_received"], rel=0.07)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ROUTERS)
 def test_a_router_that_merges_acts_as_the_kernels(kernel: linux.Kernel, name: str) -> None:
-    """Single runs fall into one of several states, and a packet that is dropped takes many segments along: the mean of twelve paths."""
+    """Single runs fall into one of several states, and a dropped packet takes many segments with it: the mean of twelve
+    paths is compared.
+    """
     ours, theirs, unmerged = [], [], []
     for delay in (16, 17, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29):
         scenario = behind_a_router_that_merges({**ROUTERS[name], "network.bottleneck.delay": f"{delay} ms"})

@@ -1,4 +1,6 @@
-"""Keys that the linux backend accepts make a difference in the kernel; the others are refused (tools/kernel_keys.py)."""
+"""Tests that keys accepted by the linux backend make a difference in the kernel; the others are refused
+(tools/kernel_keys.py).
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,12 @@ LINUX_DOES_IT = {
     ("stack", "mtu_probing", "off"), ("stack", "pacing", False),
     ("stack", "packet_memory", "copied"), ("stack", "packet_memory", "handed-on"),
     ("host", "name", "x"), ("host", "cuts_packets", False), ("host", "gro", False),
-    # of what is refused itself, or changes nothing alone
+    # parts of keys that are refused, or that change nothing alone
     ("host", "slice", "7 ms"), ("host", "batch_flush", "7 ms"), ("host", "burst", 3), ("host", "catch_up", "none"),
     ("host", "preset", "clean"), ("host", "shared", True), ("host", "shared", False), ("host", "receives_on", False),
     ("host", "emulates_links", False), ("host", "busy_wait", False),
 }  # fmt: skip
-"""Values that are accepted because they are what the kernel does anyway."""
+"""Values that are accepted because the kernel behaves so anyway."""
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -49,7 +51,7 @@ def keys_of(kind: str) -> list[dict[str, Any]]:
 
 
 def values(takes: dict[str, Any]) -> Iterator[Any]:
-    """Some that are no default of anything."""
+    """Return some values that differ from every default."""
     match takes["takes"]:
         case "flag":
             yield from (True, False)
@@ -70,7 +72,7 @@ def values(takes: dict[str, Any]) -> Iterator[Any]:
 
 
 def accepted(place: str, key: str, value: Any) -> bool:
-    """Whether the backend takes it, over either network."""
+    """Return whether the backend accepts the scenario, over either network."""
     import ackclock
 
     row = KEYS.Row(key="name", value="")
@@ -109,7 +111,7 @@ def test_a_key_without_a_row_is_refused(place: str) -> None:
 
 
 def parts() -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """Parts of a link that have keys of their own: name, kind, what else they need, key."""
+    """Return the parts of a link that have their own keys: name, kind, other required keys, key."""
     for place, kinds in (("queue", "queues"), ("loss", "losses"), ("capacity", "capacities")):
         for one in schema()[kinds]:
             for key in one["keys"]:

@@ -1,4 +1,6 @@
-"""`ackclock live` with programs that misbehave: one line each, and nothing of them is left on the machine."""
+"""Tests for `ackclock live` with programs that misbehave: one line each, and no process or file remains on the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ pytestmark = pytest.mark.skipif(not built(), reason="the kernel or the guest pro
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Folders of guests lie in one of this test alone: others run beside it."""
+    """Put the guests' folders into a folder of this test, because other tests run at the same time, and check that it
+    is empty afterwards.
+    """
     guests = tmp_path_factory.mktemp("guests")
     monkeypatch.setattr(tempfile, "tempdir", str(guests))
     yield
@@ -53,7 +57,7 @@ def told(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> list[dic
 
 
 def test_ends_of_programs_are_told(capsys):
-    """One exits at once, one is killed by a signal, one cannot be executed after all, one outlives the run."""
+    """One program exits at once, one is killed by a signal, one cannot be executed, one outlives the run."""
     words = ["--client", "true", "--client", "sh -c 'kill -SEGV $$'", "--server", "sleep 1000"]
     exits, killed, outlives = sorted(told(capsys, 1, *words), key=lambda one: one["name"])
     assert (exits["code"], exits["signal"]) == (0, None)
@@ -62,7 +66,7 @@ def test_ends_of_programs_are_told(capsys):
 
 
 def test_a_port_that_is_taken_is_the_programs_own_line(tmp_path, capsys, monkeypatch):
-    """Its script lies in the folder where the command is typed, below one that programs do not see otherwise."""
+    """The program's script is in the current folder, below a folder that the programs cannot see otherwise."""
     (tmp_path / "listen.py").write_text(
         "import socket, sys, time\ns = socket.create_server(('', 80))\ntime.sleep(float(sys.argv[1]))\n"
     )
@@ -108,7 +112,7 @@ def test_a_program_that_computes_for_ever_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
-    """The command in a process of its own, ended while its programs run."""
+    """The command, in a process of its own, is ended while its programs run."""
     command = [sys.executable, "-m", "ackclock", "live", "--client", "sh -c 'while :; do date; done'"]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         until = time.monotonic() + 60
@@ -126,7 +130,7 @@ def test_ctrl_c_and_kill_leave_nothing(tmp_path, how):
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Processes whose folder is in this one."""
+    """Return the processes whose current folder is in this one."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,9 +1,9 @@
-"""Linux's own RED, packet by packet: what it did is what the rules of `linux-red` allow, with draws as they ought to be.
+"""Checks Linux's own RED packet by packet against the rules of `linux-red`.
 
-The kernel's draws are not known. But two captures of a run say when each packet came to the bottleneck and which of them got a
-signal. From that the oracle below computes the mean, the count and the probability, and with them, for each packet, how
-probable a signal was. No signal may come where it is impossible, none stay away where it is certain, and as many come as the
-probabilities add up to.
+The kernel's draws are unknown, but two captures of a run show when each packet reached the bottleneck and which of them
+got a signal. From that the oracle below computes the mean, the count and the probability of a signal for each packet.
+No signal may occur with probability 0, none may be missing with probability 1, and their number has to match the sum of
+the probabilities.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ackclock import linux
 
 RATE = 50_000_000  # bit/s
 FRAMING = 14
-MIN, MAX, WLOG = 30_000, 90_000, 5  # what tc makes of a burst of 55 packets of 1000 bytes
+MIN, MAX, WLOG = 30_000, 90_000, 5  # as tc computes it from a burst of 55 packets of 1000 bytes
 PERCENT = 42_949_673  # of 2^32, to the nearest
 ADAPTS = 504_000_000  # ns
 DURATION = 10_000_000_000
@@ -48,7 +48,7 @@ def cell(**options: bool) -> ackclock.Scenario:
 
 @dataclass
 class Arrival:
-    """A packet at the bottleneck: when, ns; its size with framing; what became of it."""
+    """A packet at the bottleneck: time of arrival, ns; size with framing; its outcome."""
 
     t: int
     size: int
@@ -67,7 +67,7 @@ def packets(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def sent(file: Path) -> Iterator[tuple[int, Any, int, int]]:
-    """Time, identity, size and ECN field of what the senders sent."""
+    """Return time, identity, size and ECN field of the packets that the senders sent."""
     for t, frame in packets(file):
         ip = frame if frame[0] >> 4 == 4 else frame[14:]
         size, identity = struct.unpack(">HH", ip[2:6])
@@ -76,7 +76,9 @@ def sent(file: Path) -> Iterator[tuple[int, Any, int, int]]:
 
 
 def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arrival]:
-    """What came to the bottleneck, as long as both captures show the same run: which is captured may shift the kernel's draws."""
+    """Return the packets that reached the bottleneck while both captures show the same run: the choice of capture point
+    may shift the kernel's draws.
+    """
     files = {}
     for place in ("sender", "receiver"):
         files[place] = folder / f"{place}.pcapng"
@@ -89,12 +91,14 @@ def arrivals(scenario: ackclock.Scenario, seed: int, folder: Path) -> list[Arriv
         found = heard[key].popleft() if heard.get(key) else None
         out.append(Arrival(t, size + FRAMING, found is None, found is not None and found[1] == CE != ecn))
     parted = min((t for waiting in heard.values() for t, _ in waiting), default=DURATION)
-    # what was under way at the end has not been heard; a signal shows itself a round trip and a queue later
+    # the outcome of packets in flight at the end is unknown; a signal is visible a round trip and a queue later
     return [a for a in out if a.t < min(parted, DURATION) - 250_000_000]
 
 
 def judged(seen: list[Arrival], *, adaptive: bool, harddrop: bool) -> tuple[list[str], list[tuple[float, bool]]]:
-    """What was impossible, and for each packet that might get a signal: how probable it was, and whether it came."""
+    """Return the impossible outcomes, and for each packet with a chance of a signal that probability and the
+    outcome.
+    """
     odd: list[str] = []
     chances: list[tuple[float, bool]] = []
     p, band, adapts = round(0.02 * 2**32), MAX - MIN, ADAPTS
@@ -150,7 +154,7 @@ def judged(seen: list[Arrival], *, adaptive: bool, harddrop: bool) -> tuple[list
 def test_every_decision_of_the_kernels_red_is_one_of_ours(
     kernel: linux.Kernel, options: dict[str, bool], tmp_path: Path
 ) -> None:
-    """Without ECN a signal is a drop. With ECN a retransmission is dropped where others are marked."""
+    """Without ECN a signal is a drop. With ECN a retransmission is dropped while other packets are marked."""
     chances: list[tuple[float, bool]] = []
     adaptive, harddrop = options.get("adaptive", False), options.get("harddrop", False)
     for seed in (1, 2):

@@ -1,4 +1,4 @@
-"""Packet scripts in the guest kernel, where it is built: verdicts, and the simulator beside it."""
+"""Tests for packet scripts in the guest kernel, if it is built: verdicts, and the same scripts in the simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVER = """
 
 @pytest.fixture(autouse=True)
 def _kernel(request: pytest.FixtureRequest) -> None:
-    """The real kernel, where it is built."""
+    """Return the real kernel; skip if it is not built."""
     lacking = [finding.what for finding in linux.missing(build=False)]
     if lacking and "without_a_kernel" not in request.node.name:
         pytest.skip(lacking[0])
@@ -41,7 +41,7 @@ def write(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in SCRIPTS.iterdir()))
 def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
-    """But for those that say why not; and a reason that is no longer true is found, too."""
+    """Exceptions are scripts that state a reason; an outdated reason fails, too."""
     told = list(play_each(find([SCRIPTS / folder]), backend="both"))
     assert told
     assert all(isinstance(result, Compared) for result in told)
@@ -57,7 +57,7 @@ def test_own_scripts_are_the_same_on_both_backends(folder: str) -> None:
 def test_few_scripts_say_that_the_kernel_differs() -> None:
     reasons = [reason for path in find([SCRIPTS]) if (reason := linux_differs(path))]
     assert sum("no kernel is the profile" in reason for reason in reasons) == 16
-    # by verdict, as scripts used to be compared, four more; three that pass on both send packets that differ
+    # By verdicts alone, the former comparison, four more would agree; three that pass on both send different packets.
     assert len(reasons) - 16 <= 4 + 3
     assert len(reasons) <= 21
 
@@ -106,7 +106,7 @@ def test_parameters_reach_the_kernel(tmp_path: Path) -> None:
 
 def test_the_command_shows_the_first_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stretched = "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n+0 %{ assert tcpi_rcv_wnd > 0 }%\n"
-    path = write(tmp_path, SERVER + stretched)  # the simulated stack does not tell it
+    path = write(tmp_path, SERVER + stretched)  # the simulated stack does not report it
     assert main(["script", str(path), "--backend", "both"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(f"differs      {path}:11")

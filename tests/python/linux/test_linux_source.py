@@ -1,4 +1,4 @@
-"""Where the kernel's source comes from when the archive of the documentation's kernel is gone, changed, or out of reach."""
+"""Tests for sources of the kernel when the archive of the documented kernel is missing, changed or unreachable."""
 
 from __future__ import annotations
 

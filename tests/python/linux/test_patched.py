@@ -1,4 +1,6 @@
-"""Kernels with the user's patches: what a patch touches is all that changes, and the next one starts from the original."""
+"""Tests for kernels with the user's patches: only what a patch touches changes, and the next kernel starts from the
+original.
+"""
 
 import difflib
 import os
@@ -29,7 +31,7 @@ def tree(tmp_path):
 
 
 def built(tree, place, patches):
-    """What `make` finds: the text of each file, and the files that are newer than the copy."""
+    """Return what `make` finds: the text of each file, and the files that are newer than the copy."""
     seen = {}
 
     def make():

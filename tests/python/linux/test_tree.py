@@ -1,4 +1,6 @@
-"""A copy that follows a tree: what changed is written, what did not keeps its date, and the tree is only read."""
+"""Tests for a copy that follows a tree: changed files are written, unchanged ones keep their dates, and the tree is only
+read.
+"""
 
 import os
 import shutil
@@ -32,7 +34,7 @@ def place(tmp_path):
 
 
 def follow(place, tmp_path, patches=(), base=None):
-    """The hash, and the names of files that were written."""
+    """Return the hash, and the names of files that were written."""
     copy = tmp_path / "copy"
     for file in copy.rglob("*"):
         if not file.is_symlink():

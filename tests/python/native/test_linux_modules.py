@@ -1,5 +1,6 @@
-"""Linux's own modules, out of the tree that `ackclock linux build` keeps: each runs as a file, and is our controller of its name in every
-ACK, and that of the kernel's own run where nothing of `PARTS` comes between. They are read there; nothing of them is in this repository.
+"""Compares Linux's own modules, from the tree that `ackclock linux build` keeps, with our controllers of the same
+names. Each module runs as a file and equals ours in every ACK, and the kernel's own run except on the paths of `PARTS`.
+Nothing of the modules is in this repository.
 
 | module | where it is not ours |
 | --- | --- |
@@ -30,15 +31,19 @@ MODULES = {
         "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "nv", "scalable", "vegas", "veno", "yeah",
     )
 } | {"westwood": "westwood-plus"}  # fmt: skip
-"""Name of a module -> of our controller."""
+"""Name of a module -> name of our controller."""
 
 TIE, WRITER = "two events in one instant", "room in the send buffer"
 PARTS: dict[str, dict[int, str]] = {"hybla": {14: TIE, 17: WRITER, 27: WRITER}}
-"""Paths on which the module in the simulator parts from the kernel, and what differs first there (of 27 a guess); with a receive buffer of a fixed
-size all three are equal. BBR draws as the simulator does, on both sides (`bbr_drawn`)."""
+"""Paths on which the module in the simulator differs from the kernel, and the first difference there (a guess for
+27). With a receive buffer of fixed size all three are equal. BBR draws as the simulator does, on both sides
+(`bbr_drawn`).
+"""
 DRAWS = {"cdg": 5}
-"""Modules that draw random numbers, which are the kernel's own there, and on how many paths that does not matter. With a constant in place of
-the draw, on both sides, CDG was the kernel's on 28 (2 and 14 with a delay that is longer by 13.7 us)."""
+"""Modules whose random numbers come from the kernel there, and the number of paths on which they make no difference.
+With a constant in place of the draw on both sides, CDG equalled the kernel on 28 (2 and 14 differed with a delay that
+is longer by 13.7 us).
+"""
 
 
 def _folder() -> Path | None:
@@ -59,7 +64,7 @@ pytestmark = [
 
 
 def path(name: str, i: int) -> dict[str, Any]:
-    """A drawn path and what is sent over it; every third one has outages, every fourth one marks."""
+    """Draw a path and its traffic; every third one has outages, every fourth one marks."""
     r = random.Random(i)
     rate, delay = r.choice([2, 5, 10, 20, 50, 100]), r.choice([2, 10, 20, 40, 80])
     packets = max(2, round(rate * 2 * delay / 12 * r.choice([0.25, 0.5, 1, 2])))
@@ -123,7 +128,9 @@ def test_a_module_is_our_controller_on_thirty_paths(name):
 
 
 def parts(name: str, i: int) -> str | None:
-    """Where the module, as a file in the simulator, first differs from itself in the kernel, in the first 5 s."""
+    """Return where the module, as a file in the simulator, first differs from itself in the kernel, in the first 5
+    s.
+    """
     values = path(name, i) | {"duration": "5 s", "record": {"trace": "flow"}}
 
     def asks(controller: str) -> Scenario:

@@ -1,4 +1,4 @@
-"""Controllers in C: a module of Linux as a controller, wherever a controller can be named; what is wrong with one is a line."""
+"""Tests for controllers in C: a Linux module works wherever a controller can be named, and each error is one line."""
 
 from __future__ import annotations
 
@@ -233,13 +233,13 @@ def test_a_recursion_without_end_is_one_line_on_any_thread(tmp_path):
         ackclock.run_batch(scenario(), seeds=range(4), jobs=2)
 
 
-@pytest.mark.deep  # it takes the 2 s of processor time that a call may have
+@pytest.mark.deep  # it uses the 2 s of processor time that a call may take
 def test_a_call_without_end_is_ended(tmp_path):
     (tmp_path / "tcp_mine.c").write_text(MINE.replace("ca->losses++;", "for (;;) barrier();"))
     with pytest.raises(AckclockError, match="ssthresh: no end after 2 s of processor time"):
         ackclock.run(scenario())
     (tmp_path / "tcp_mine.c").write_text(MINE)
-    assert ackclock.run(scenario()).digest  # the process goes on
+    assert ackclock.run(scenario()).digest  # the process continues
 
 
 def test_without_a_compiler_it_is_one_line(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Controllers in a file of Rust: equal to the built-in one that they copy; each mistake is one line."""
+"""Tests for controllers in a Rust file: a copy of a built-in controller equals it; each mistake is one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scenario(controller: str, **more: Any) -> ackclock.Scenario:
 
 
 def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """The line in which a run with this file ends."""
+    """Return the error line of a run with this file."""
     file = tmp_path / "mine.rs"
     file.write_text(text, encoding="utf-8")
     command = ["run", str(ROOT / "scenarios" / "first.toml"), "--set", "duration=5 s", "--controller", str(file)]
@@ -48,14 +48,14 @@ def said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.fixture(scope="module")
 def renos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file, so that it is compiled once."""
+    """Return a file with a Reno, compiled once."""
     file = tmp_path_factory.mktemp("renos") / "mine.rs"
     file.write_text(RENO, encoding="utf-8")
     return file
 
 
 def test_what_copies_reno_is_reno(renos: Path) -> None:
-    """The same digest, losses included."""
+    """The digests are equal, losses included."""
     mine, reno = (ackclock.run(scenario(name)) for name in (str(renos), "reno"))
     assert mine.recoveries.height > 0
     assert mine.digest == reno.digest

@@ -1,4 +1,6 @@
-"""What modules that live out of Linux's tree ask for: both forms of operations, versions, counters, flags, texts, what they print."""
+"""Tests for what modules outside Linux's tree need: both forms of operations, versions, counters, flags, texts, printed
+output.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ static void heard(struct sock *sk, const struct ack_sample *s)
     assert all(sum_ == in_flight for sum_, in_flight, _, _ in rows[1:])
     sent, again = done.flows["sent_packets"][0], done.flows["retransmissions"][0]
     assert again > 5
-    assert abs(rows[-1][2] - sent) <= 30  # what left after the last ACK, and the handshake
+    assert abs(rows[-1][2] - sent) <= 30  # segments sent after the last ACK, and the handshake
     assert abs(rows[-1][3] - again) <= 2
 
 
@@ -152,6 +154,44 @@ static void start(struct sock *sk)
     assert set(played(tmp_path, text).messages["text"]) == {"2 120"}
 
 
+BPF_OF_5_16 = """
+BTF_SET_START(ids)
+BTF_ID(func, one)
+BTF_SET_END(ids)
+static DEFINE_KFUNC_BTF_ID_SET(&ids, all);
+static int __init begin(void)
+{
+	int wrong = tcp_register_congestion_control(&ops);
+	if (!wrong)
+		register_kfunc_btf_id_set(&bpf_tcp_ca_kfunc_list, &all);
+	return wrong;
+}
+static void __exit finish(void) { unregister_kfunc_btf_id_set(&bpf_tcp_ca_kfunc_list, &all); tcp_unregister_congestion_control(&ops); }
+module_init(begin);
+module_exit(finish);
+"""
+BPF_OF_5_18 = """
+BTF_SET_START(ids)
+BTF_ID(func, one)
+BTF_SET_END(ids)
+static const struct btf_kfunc_id_set all = { .owner = THIS_MODULE, .check_set = &ids };
+static int __init begin(void)
+{
+	int wrong = register_btf_kfunc_id_set(BPF_PROG_TYPE_STRUCT_OPS, &all);
+	return wrong < 0 ? wrong : tcp_register_congestion_control(&ops);
+}
+module_init(begin);
+"""
+
+
+@pytest.mark.parametrize("bpf", [BPF_OF_5_16, BPF_OF_5_18], ids=["5.16", "5.18"])
+def test_registration_with_bpf_as_of_each_version(tmp_path: Path, bpf: str) -> None:
+    """Kernels 5.16 to 5.19 spell it in two ways that newer ones no longer have."""
+    file = tmp_path / "tcp_x.c"
+    file.write_text(HEAD + ops() + bpf)
+    assert run(scenario(file)).flows["bytes_acked"][0] > 0
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -159,6 +199,7 @@ static void start(struct sock *sk)
         ("static struct timer_list t;\nstatic void hook(void) { timer_setup(&t, 0, 0); }\n", "at times of its own"),
         ("static struct cdev device;\nstatic void hook(void) { cdev_init(&device, 0); }\n", "a file of its own"),
         ("static u32 theirs(struct sock *sk) { return tcp_sk(sk)->rx_opt.rcv_tsval; }\n", "the peer's timestamps"),
+        ("struct theirs { struct skb_mstamp at; };\n", "of a kernel before 4.13"),
         ("static int room(struct sock *sk) { return sk->sk_sndbuf; }\n", "the socket itself"),
     ],
 )

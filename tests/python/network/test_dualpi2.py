@@ -1,4 +1,4 @@
-"""DualPI2 in a run: what RFC 9332 promises of two kinds of control that share a link."""
+"""Tests for DualPI2 in a run: what RFC 9332 promises to two kinds of congestion control that share a link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "dualpi2.toml"
 
 
 def run(rate_mbps: int, delay_ms: int, **queue: object) -> pl.DataFrame:
-    """What two DCTCP and two Reno flows got: four rows."""
+    """Return the four rows of two DCTCP and two Reno flows."""
     values = ackclock.load(SCENARIO).to_dict() | {
         "duration": "100 s",
         "record": {"warm_up": "20 s", "performance": True},

@@ -1,4 +1,4 @@
-"""Packets that come twice or are damaged, as senders meet them."""
+"""Tests for duplicated and damaged packets, as senders meet them."""
 
 from __future__ import annotations
 

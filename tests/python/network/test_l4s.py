@@ -1,4 +1,6 @@
-"""L4S: Prague beside classic flows through DualPI2, accurate ECN under other controllers, and what holds without it."""
+"""Tests for L4S: Prague beside classic flows through DualPI2, accurate ECN under other controllers, and behaviour
+without it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def run(
     duration: int = 60,
     warm_up: int = 25,
 ) -> list[pl.DataFrame]:
-    """What the flows of each group got, a frame for each group."""
+    """Return the flows' results, a frame for each group."""
     values = ackclock.load(SCENARIO).to_dict()
     values["duration"] = f"{duration} s"
     values["record"] = {"warm_up": f"{warm_up} s", "performance": True}
@@ -35,7 +37,7 @@ def run(
 
 
 def mean(frame: pl.DataFrame, column: str) -> float:
-    """Mean of a column."""
+    """Return the mean of a column."""
     return float(frame[column].mean())  # type: ignore[arg-type]
 
 
@@ -46,8 +48,8 @@ CUBIC: dict[str, Any] = {}
 @pytest.mark.parametrize("rtt_ms", [5, 10, 25, 50])
 @pytest.mark.parametrize(("rate_mbps", "step_from"), [(12, 2), (40, 0), (120, 0)])
 def test_prague_and_cubic_share_within_a_factor_of_two(rate_mbps: int, rtt_ms: int, step_from: int) -> None:
-    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s a packet takes the step's millisecond: the RFC marks none
-    # while the L queue holds one packet, and Linux does where it is told so.
+    # RFC 9332 §2.1 aims at roughly equal rates. At 12 Mbit/s one packet fills the step's millisecond: the RFC marks
+    # nothing while the L queue holds one packet; Linux marks only if configured so.
     prague, cubic = run(rate_mbps, rtt_ms, PRAGUE, CUBIC, queue={"step_from": step_from})
     ratio = mean(prague, "goodput_bps") / mean(cubic, "goodput_bps")
     assert 0.5 <= ratio <= 2.0, ratio
@@ -74,7 +76,7 @@ def test_short_paths_have_no_advantage() -> None:
     for group in (PRAGUE, of_its_rtt):
         prague, cubic = run(40, 10, group, CUBIC)
         ratios.append(mean(prague, "goodput_bps") / mean(cubic, "goodput_bps"))
-    # (25 ms / 11 ms) is what the virtual round trip takes away
+    # (25 ms / 11 ms) is the disadvantage that the virtual round trip removes
     assert ratios[1] / ratios[0] == pytest.approx(25 / 11, rel=0.15)
 
 
@@ -122,5 +124,5 @@ def test_the_option_costs_twelve_bytes_a_segment() -> None:
     with_it, without = (
         run(100, 10, {"stack": {"ecn": "accecn", "accecn_option": n}}, duration=10, warm_up=2)[0] for n in (2, 0)
     )
-    # of 1514 bytes of a frame 1448 are payload, or 1436
+    # 1448 of a frame's 1514 bytes are payload, or 1436
     assert mean(with_it, "goodput_bps") / mean(without, "goodput_bps") == pytest.approx(1436 / 1448, rel=1e-3)

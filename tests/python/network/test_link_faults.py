@@ -1,4 +1,4 @@
-"""Policers, radio links and ECN faults, as whole runs show them."""
+"""Tests for policers, radio links and ECN faults in whole runs."""
 
 from __future__ import annotations
 

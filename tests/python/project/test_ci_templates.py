@@ -1,4 +1,6 @@
-"""The templates for the CI of others' repositories: what they run is what the command line takes, and the controller beside them passes."""
+"""Tests for the CI templates for other projects: the command line accepts what they run, and the controller beside them
+passes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ TEMPLATES = ("github.yml", "gitlab.yml")
 
 
 def lines(told: Any) -> list[str]:
-    """Every string in a file, in order."""
+    """Return every string in a file, in order."""
     if isinstance(told, dict):
         return [line for value in told.values() for line in lines(value)]
     if isinstance(told, list):
@@ -40,7 +42,7 @@ def test_both_ask_the_same() -> None:
 
 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[list[str]]) -> None:
-    """The commands of a template, one after the other."""
+    """Run the commands of a template, one after the other."""
     monkeypatch.chdir(tmp_path)
     Path("controller.py").write_bytes((FOLDER / "controller.py").read_bytes())
     for command in asked:
@@ -48,7 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[list[str]])
 
 
 def test_the_worst_case_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fewer runs."""
+    """Fewer runs than in the template."""
     conform, attack, draw, _ = commands(TEMPLATES[0])
     conform[conform.index("--trouble") + 1] = "2"
     attack[attack.index("--evaluations") + 1] = "8"

@@ -1,4 +1,4 @@
-"""What the documents name exists: links, paths, functions, decision records."""
+"""Tests that everything the documents name exists: links, paths, functions, decision records."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ TREES = (
     ".ci/",
 )
 ELSEWHERE = ("tools/testing/", "docs/decisions/NNNN-")
-"""Paths of the kernel's sources, and of what is still to be written."""
+"""Paths in the kernel's sources, and paths of files not yet written."""
 STATUS = re.compile(r"in force|superseded by \[\d{4}\]\(\S+\)|in part superseded by \[\d{4}\]\(\S+\): \S.*")
 
 
 def prose(name: str) -> str:
-    """The document without its code blocks."""
+    """Return the document without its code blocks."""
     return re.sub(r"^ *```.*?^ *```$", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 @cache
 def named() -> tuple[set[str], set[str]]:
-    """Types of the sources, and all of their words."""
+    """Return the types of the sources, and all of their words."""
     files = [
         *ROOT.glob("crates/*/src/**/*.rs"),
         *ROOT.glob("linux/guest/src/**/*.rs"),

@@ -1,4 +1,4 @@
-"""The checks of the documentation find what they look for."""
+"""Tests that the checks of the documentation find what they look for."""
 
 from __future__ import annotations
 

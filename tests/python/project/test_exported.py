@@ -15,10 +15,10 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not any(part.startswith("_") for part in module.name.split("."))
 )
-"""Every module whose name has no underscore."""
+"""Public modules: those whose names have no underscore."""
 
 EXPORTING = ["ackclock", *(name for name in MODULES if name.count(".") == 1 and name.startswith("ackclock."))]
-"""Those of the first floor: what users import, so each says what it exports."""
+"""Modules of the top level, which users import; each declares its exports."""
 
 
 def test_there_are_modules_to_look_at():

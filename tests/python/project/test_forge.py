@@ -1,4 +1,6 @@
-"""Workflows, templates and the check before a release: they parse, ask for what they should, and publish nothing that is not filled in."""
+"""Tests for workflows, templates and the check before a release: they parse, ask for the required information, and
+publish nothing with a placeholder in it.
+"""
 
 from __future__ import annotations
 

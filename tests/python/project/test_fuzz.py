@@ -1,4 +1,4 @@
-"""The fuzz targets of `tests/fuzz`, on inputs drawn from a seed; `make fuzz` looks further, with Atheris."""
+"""Runs the fuzz targets of `tests/fuzz` on inputs drawn from a seed; `make fuzz` searches further, with Atheris."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = {
     "measured": (1000, 50),
     "run": (150, 5),
 }
-"""Inputs, and how many of them are taken at least: a target that refuses everything finds nothing."""
+"""Inputs, and the least number that the target accepts: a target that refuses everything finds nothing."""
 
 
 def _target(name: str) -> ModuleType:
@@ -31,7 +31,7 @@ def _target(name: str) -> ModuleType:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir() if path.name in COUNTS))
 def test_findings_stay_mended(name: str) -> None:
-    """What fuzzing once found."""
+    """Inputs are the findings of earlier fuzzing."""
     for file in sorted((CORPUS / name).iterdir()):
         _target(name).play(file.read_bytes())
 
@@ -39,7 +39,7 @@ def test_findings_stay_mended(name: str) -> None:
 @pytest.mark.promise("P5", "P7")
 @pytest.mark.parametrize("name", COUNTS)
 def test_any_bytes(name: str) -> None:
-    """Refused with one line, or taken."""
+    """Refused with one line, or accepted."""
     target = _target(name)
     draw = random.Random(name)
     inputs, least = COUNTS[name]
@@ -48,7 +48,7 @@ def test_any_bytes(name: str) -> None:
 
 
 def test_lines_of_a_trace() -> None:
-    """Among random bytes hardly ever a trace; here each line is one."""
+    """Random bytes are hardly ever a valid trace; here each line is valid."""
     target = _target("mahimahi")
     draw = random.Random(1)
     taken = 0
@@ -60,7 +60,7 @@ def test_lines_of_a_trace() -> None:
 
 
 def test_stores_on_disk() -> None:
-    """The same where files are altered too, and the folder is mended and compacted."""
+    """Stores whose files are altered as well, and that are then repaired and compacted."""
     target = _target("store")
     draw = random.Random(2)
     taken = sum(target.play(b"\xff" + draw.randbytes(draw.randint(1, 60))) for _ in range(60))

@@ -1,4 +1,4 @@
-"""Licences and sources of the crates, and what the page must not have."""
+"""Tests for the crates' licences and sources, and of what the page must not contain."""
 
 from __future__ import annotations
 

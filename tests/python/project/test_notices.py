@@ -1,4 +1,4 @@
-"""Notices of third parties: of the crates in the engine, and of the scripts inside a report."""
+"""Tests for third-party notices: of the engine's crates, and of the scripts inside a report."""
 
 from __future__ import annotations
 

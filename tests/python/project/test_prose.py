@@ -1,4 +1,4 @@
-"""`tools/check_prose.py` finds long pages, odd comments and bare commits, each planted."""
+"""Tests that `tools/check_prose.py` finds planted long pages, odd comments and commits without a body."""
 
 from __future__ import annotations
 

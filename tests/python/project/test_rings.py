@@ -1,4 +1,4 @@
-"""What a ring of tests says at its end."""
+"""Tests for what a ring of tests reports at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`docs/safety.md`: every row of what files may do has its test, and files from others open what the table says."""
+"""Tests for `docs/safety.md`: every row of permitted behaviour has its test, and files from others open only what the
+table lists.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ print(json.dumps([code, found]), file=sys.__stderr__)
 
 
 def promised() -> dict[str, set[str]]:
-    """What the page promises: name of a row -> tests that it names."""
+    """Return what the page promises: name of a row -> tests that it names."""
     text = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
     rows = [row for row in text.splitlines() if re.match(r"\| P\d+ \|", row)]
     found = {row.split("|")[1].strip(): set(re.findall(r"`(test_\w+)`", row)) for row in rows}
@@ -64,7 +66,7 @@ def promised() -> dict[str, set[str]]:
 
 
 def tried() -> dict[str, set[str]]:
-    """What tests say that they try to break: name of a promise -> tests."""
+    """Return what tests say that they try to break: name of a promise -> tests."""
     found: dict[str, set[str]] = {}
     for file in (ROOT / "tests" / "python").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")
@@ -79,7 +81,7 @@ def tried() -> dict[str, set[str]]:
 
 
 def test_every_promise_has_a_test_that_tries_to_break_it() -> None:
-    """A row without one is a promise that nobody keeps; a test without a row keeps one that nobody has heard of."""
+    """A row without a test is a promise that nothing checks; a test without a row checks an undocumented promise."""
     assert len(promised()) >= 45
     assert promised() == tried()
 
@@ -90,12 +92,12 @@ CASES = {
     "store": (["sweep", "check", "k.sweep"], {"k.sweep"}, set()),
     "script": (["script", "x.pkt"], {"x.pkt"}, set()),
 }
-"""Command -> what it may read, what it may write and make, all below it included."""
+"""Command -> what it may read, and what it may write and make, each with everything below it."""
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other file, no process, no connection, as Python's audit events tell."""
+    """No other file, no process and no connection appear in Python's audit events."""
     for name, text in {"x.toml": SCENARIO, "t": "1\n2\n", "k.toml": SWEEP, "x.pkt": SCRIPT, "secret": "x"}.items():
         (tmp_path / name).write_text(text)
     command, reads, writes = CASES[kind]
@@ -109,7 +111,7 @@ def test_files_from_others_open_what_the_table_says(kind: str, tmp_path: Path, m
         allowed = writes if how == "write" else reads | writes
         scratch = writes and (
             what in (".", MARK) or STAGED.match(what)
-        )  # made, marked and removed to see whether the folder can be written
+        )  # created, marked and removed to check that the folder is writable
         assert scratch or any(what == name or what.startswith(f"{name}/") for name in allowed), (how, what)
     assert not (tmp_path / "pwned").exists()
 

@@ -1,4 +1,4 @@
-"""The checks of `make check` that are our own: each finds what it is there for."""
+"""Tests for our own checks of `make check`: each finds what it looks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every case: against runs with the listed losses, whatever is enumerated; and the sentences about all of them."""
+"""Tests for proofs: every enumerated case against a run with the listed losses, and the sentences about all cases."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RULES = ("prr-rfc9937", "rfc6675", "rate-halving")
 
 
 def proof(segments: int, *, rules: tuple[str, ...] = RULES, **flow: Any) -> prove.Proof:
-    """All losses of first transmissions, under each rule."""
+    """Enumerate all losses of first transmissions, under each rule."""
     targets = [prove.Target(name=rule, scenario=path(segments, recovery=rule, **flow)) for rule in rules]
     return prove.prove(targets, prove.Adversary(name="losses", first=segments))
 
 
 def run_alone(segments: int, rule: str) -> None:
-    """Hold every case against the run with the losses of its pattern."""
+    """Compare every case with the run that has its pattern of losses."""
     made = proof(segments, rules=(rule,))
     (cases,) = made.cases
     assert len(cases) == 2**segments
@@ -68,7 +68,7 @@ def test_the_three_sentences_about_ten_segments() -> None:
 
 
 def test_what_is_proven_is_an_expectation_without_a_seed() -> None:
-    """Against sums over all patterns made the slow way, with fractions."""
+    """The proven value equals the sum over all patterns, computed slowly with fractions."""
     from fractions import Fraction
 
     made = proof(6, rules=("rfc6675",))
@@ -108,7 +108,7 @@ def _chain(cases: Cases, p: Any, r: Any) -> Any:
     ids=lambda adversary: adversary.name,
 )
 def test_other_adversaries_know_all_their_cases(adversary: prove.Adversary) -> None:
-    # a mark costs time where more than the initial window is sent
+    # a mark costs time if more than the initial window is sent
     segments, stack = (
         (20, {"ecn": "ask"}) if adversary.name == "marks" else (12 if adversary.name == "burst" else 8, {})
     )

@@ -1,4 +1,4 @@
-"""The certificate: what a check catches, and with what chance."""
+"""Tests for the certificate: which errors a check catches, and with what probability."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_case_changed_with_all_hashes_is_caught_if_it_is_drawn(folder: Path) -
     )
     Certificate(forged, (prove.Bernoulli(0.01),)).write(folder)
     caught = [bool(prove.check(folder, seed=seed, drawn=64).faults) for seed in range(12)]
-    assert 1 <= sum(caught) < 12  # half of all are drawn
+    assert 1 <= sum(caught) < 12  # half of all cases are drawn
     assert "a new run gives" in prove.check(folder, seed=0, drawn=128).faults[0]
     assert prove.check(folder, every=True).faults
 

@@ -1,4 +1,4 @@
-"""The report and the figures of a user's own run."""
+"""Tests for the report and the figures of a user's own run."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_command_writes_report_and_figures_and_draws_them_again(tmp_path, mo
 
 
 def test_rows_that_are_events_are_drawn_as_distributions(tmp_path):
-    """The completion times of a flow's transactions, a line for each initial window."""
+    """The figure shows the completion times of a flow's transactions, with a line for each initial window."""
     run = ackclock.run(ackclock.load(SCENARIOS / "transactions.toml").set("duration", "10 s"))
     with styled():
         _, ax = new(7.2, 3.2)
@@ -190,7 +190,7 @@ flows = [{ count = 2 }]
 
 
 def text_of(html: str) -> str:
-    """What a reader sees of a page."""
+    """Return the text of a page that a reader sees."""
     import html as markup
 
     plain = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
@@ -198,7 +198,7 @@ def text_of(html: str) -> str:
 
 
 def test_numbers_of_a_run_with_a_warm_up_add_up_on_page_and_terminal(tmp_path, capsys):
-    """Drops of the whole run are the retransmissions of the flows; what leaves the warm-up out says so."""
+    """Drops over the whole run equal the flows' retransmissions; numbers that exclude the warm-up say so."""
     (tmp_path / "warm.toml").write_text(WARM, encoding="utf-8")
     scenario = ackclock.load(tmp_path / "warm.toml")
     run = ackclock.run(watched(scenario))
@@ -228,7 +228,7 @@ def test_numbers_of_a_run_with_a_warm_up_add_up_on_page_and_terminal(tmp_path, c
 
 
 def test_rates_over_different_times_say_over_which():
-    """27 Mbit/s for 3 s and 3 Mbit/s for 12 s are not 30 together."""
+    """27 Mbit/s for 3 s and 3 Mbit/s for 12 s do not add up to 30."""
     link = {"rate": "100 Mbit/s", "delay": "35 ms", "queue": {"kind": "drop-tail", "limit": "1 BDP"}}
     flows = [
         {"name": "rwnd", "stack": {"receive_buffer": "256 KiB"}, "workload": {"kind": "transfer", "bytes": "10 MB"}},
@@ -252,7 +252,7 @@ def test_rates_over_different_times_say_over_which():
 
 
 def test_goodput_does_not_fall_at_the_end_of_the_run():
-    """20 s are not a multiple of the interval: the rest of 0.8 ns is no interval."""
+    """20 s are not a multiple of the interval: the remaining 0.8 ns are not drawn as an interval."""
     run = ackclock.run(watched(ackclock.load(SCENARIOS / "first.toml").set("duration", "20 s")))
     (goodput,) = (panel for panel in panels.panels(run) if panel.name == "goodput")
     curve = goodput.curves[0]
@@ -267,7 +267,9 @@ def test_goodput_does_not_fall_at_the_end_of_the_run():
 
 
 def test_what_arrived_stays_below_what_the_link_carries():
-    """15 Mbit/s of goodput on a link of 10: a gap is filled, and what waited behind it counts at once."""
+    """15 Mbit/s of goodput appear on a link of 10: when a gap is filled, the data that waited behind it counts at
+    once.
+    """
     scenario = ackclock.load(SCENARIOS / "first.toml").set_all(
         {
             "duration": "4 s",
@@ -349,7 +351,7 @@ def test_another_run_beside_shows_its_queue_and_its_numbers():
 
 
 def test_figures_end_where_nothing_more_happens(tmp_path):
-    """A transfer of a second in a run of a minute: one span of time for all figures, and no line along zero."""
+    """A transfer of a second in a run of a minute: all figures span the same time, and no line follows zero."""
     scenario = ackclock.Scenario.from_dict(
         {
             "duration": "60 s",

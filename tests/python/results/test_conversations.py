@@ -1,4 +1,4 @@
-"""Conversations: what holds whatever is drawn, over TCP and QUIC, and what a user sees of them."""
+"""Tests for conversations: properties of drawn ones over TCP and QUIC, and what a user sees of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_quic_carries_conversations_and_other_transports_refuse_them():
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """A conversation, its stack and its path."""
+    """Return a drawn conversation with its stack and path."""
     draw = random.Random(seed)
 
     def sizes() -> Any:
@@ -109,7 +109,7 @@ def keeps_the_laws(seed: int) -> None:
     assert all(row["latency_s"] >= row["first_byte_s"] for row in done), seed
     server = [row for row in rows if row["writer"] == "server"]
     assert flow["bytes_acked"] <= sum(row["bytes"] for row in server), seed
-    # one stream of bytes each way: what was written whole arrives in the order of its writing
+    # one stream of bytes each way: writes arrive in the order in which they were made
     for writer in ("server", "client"):
         whole = [row for row in done if row["writer"] == writer and row["writes"] == 1]
         arrived = [row["start_s"] + row["latency_s"] for row in whole]

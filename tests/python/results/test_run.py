@@ -260,7 +260,7 @@ def test_the_state_of_a_sender_is_written_alike_in_every_table(minimal):
 
 
 def test_what_the_engine_refuses_comes_with_its_whole_key(minimal):
-    """What Python lets through, here changed behind its back."""
+    """The value, valid in Python, is changed behind the class's back."""
     compiled = json.loads(Scenario.from_dict(minimal).to_engine_json())
     compiled["flows"][0]["workload"] = {"kind": "transfer", "bytes": 0}
     with pytest.raises(
@@ -291,7 +291,7 @@ def test_a_run_that_may_take_too_long_is_refused_before_it_starts(minimal):
 
 
 def test_seeds_without_an_end_are_refused(minimal):
-    """After as many as are allowed; the iterator is asked for one more and no further."""
+    """The iterator is read up to the allowed number and one item further, but no more."""
     scenario = Scenario.from_dict(minimal)
     asked = itertools.count()
     with pytest.raises(InputError, match=r"^seeds: found more than 1,000,000; allowed: at most so many$"):
@@ -302,7 +302,7 @@ def test_seeds_without_an_end_are_refused(minimal):
 
 
 def test_large_seeds(minimal):
-    """A seed may be far above the number of seeds that are allowed."""
+    """A seed may be far larger than the allowed number of seeds."""
     minimal["network"]["bottleneck"]["loss"] = {"kind": "bernoulli", "p": "5 %"}
     scenario = Scenario.from_dict(minimal | {"duration": "500 ms"})
     seeds = [1_000_000, 1_000_001, 2**32, 2**32 + 1, 2**63 - 1]

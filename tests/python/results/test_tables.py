@@ -1,4 +1,4 @@
-"""What `ackclock.tables` says of the tables, against the tables of runs."""
+"""Compares the descriptions in `ackclock.tables` with the tables of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request/response traffic: what a scenario may say about it, and what a run leaves."""
+"""Tests for request/response traffic: the scenario's keys, and the tables of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ackclock.transactions import busy_share, completion, loss_rate, offered_loa
 
 
 def scenario(**workload: Any) -> Scenario:
-    """Transactions over 20 Mbit/s and 300 ms."""
+    """Return a scenario with transactions over 20 Mbit/s and 300 ms."""
     return Scenario.from_dict(
         {
             "duration": "30 s",
@@ -122,7 +122,7 @@ def test_numbers_from_tables() -> None:
     whole = scenario(batch=3, objects=6, count=150)
     all_of_it = run(whole)
     offered = offered_load(all_of_it.transaction_summary, whole)
-    assert offered == pytest.approx(busy_share(all_of_it.links, whole), rel=0.05)  # handshakes and ACKs on top
+    assert offered == pytest.approx(busy_share(all_of_it.links, whole), rel=0.05)  # plus handshakes and ACKs
     assert loss_rate(result.links) == 0.0
     with pytest.raises(InputError, match=r"bottleneck\.forward"):
         loss_rate(result.links, link="bottleneck.forwards")

@@ -1,4 +1,6 @@
-"""Processes that we start: by one function, and never with the current folder in front of what they load."""
+"""Tests for the processes that we start: one function starts them all, and never with the current folder first on the
+import path.
+"""
 
 import ast
 import os
@@ -27,7 +29,7 @@ POISONED = (
 
 
 def starters(file: Path) -> list[str]:
-    """What in a file could start a process."""
+    """Return the calls in a file that could start a process."""
     found = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -55,7 +57,7 @@ def test_one_module_starts_processes() -> None:
     files = [file for folder in (PACKAGE, studies) for file in sorted(folder.rglob("*.py")) if file.name != "_child.py"]
     assert len(files) > 200
     assert {str(file): found for file in files if (found := starters(file))} == {
-        str(PACKAGE / "_wall.py"): ["os.fork"]  # the command itself, once more, before it has loaded anything
+        str(PACKAGE / "_wall.py"): ["os.fork"]  # the command starts itself again before it has imported anything
     }
 
 
@@ -73,7 +75,7 @@ def test_the_rule_sees_each_way(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which every module that we load has another one of its name."""
+    """Return a folder with a module under the name of every module that we load."""
     for name in POISONED:
         file = tmp_path / f"{name}.py"
         file.parent.mkdir(exist_ok=True)
@@ -85,7 +87,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("leave", [False, True])
 def test_the_current_folder_is_not_in_front(hostile: Path, leave: bool) -> None:
     done = _child.run(_child.python("ackclock._bench_cell:main", leave=leave), leave=leave, input="[]")
-    assert "TypeError" in done.stderr  # it was reached, and does not take a list
+    assert "TypeError" in done.stderr  # it was called, and does not accept a list
     assert not (hostile / "CANARY").exists()
 
 
@@ -132,7 +134,7 @@ def test_a_child_that_takes_too_long_is_ended() -> None:
 
 
 def test_an_install_for_one_user_is_found(tmp_path: Path) -> None:
-    """What `pip install --user` or PYTHONPATH made reachable is so in our processes, too."""
+    """Modules that `pip install --user` or PYTHONPATH made importable can be imported in our processes, too."""
     code = "from ackclock import _child; d = _child.run(_child.python('ackclock._bench_cell:main'), input='[]'); print(d.stderr)"
     for environment in (
         {"PYTHONUSERBASE": str(tmp_path / "base")},

@@ -1,4 +1,4 @@
-"""Commands typed in a folder that came from somebody else run nothing of it."""
+"""Tests that commands typed in a folder from somewhere else execute nothing of it."""
 
 import json
 import os
@@ -32,7 +32,7 @@ COMMAND = Path(sys.executable).with_name("ackclock")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which every module has another one of its name, and each tool its settings."""
+    """Return a folder with a module of every module's name, and settings of each tool."""
     place = tmp_path / "stranger"
     canary = tmp_path / "CANARY"
     for name in MODULES:
@@ -70,7 +70,7 @@ def canary(folder: Path) -> str:
 
 @pytest.mark.promise("P29")
 def test_a_store_that_asks_for_a_process(folder: Path) -> None:
-    """`sweep resume` makes a run apart whose process died twice, as the store says."""
+    """`sweep resume` makes a run whose process died twice in a separate process, as the store says."""
     assert main(["sweep", "run", "sweep.toml", "--out", "mine"]) == 0
     with sqlite3.connect("mine/state.sqlite") as db:
         db.execute("UPDATE runs SET state = 'pending', attempts = 2, part = NULL WHERE id = 1")
@@ -156,7 +156,7 @@ class Mine:
 
 
 def test_one_digest_in_the_run_in_the_sweep_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A controller that reads a file by a relative name: also where a process of its own makes the run."""
+    """The controller reads a file by a relative name, also if a separate process makes the run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "share.json").write_text("0.25", encoding="utf-8")
     (tmp_path / "c.py").write_text(OWN, encoding="utf-8")

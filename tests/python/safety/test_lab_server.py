@@ -1,4 +1,4 @@
-"""The lab's command, with a page of one line where the lab is not built."""
+"""Tests for the lab's command, with a page of one line if the lab is not built."""
 
 import http.client
 import threading

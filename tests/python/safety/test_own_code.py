@@ -1,4 +1,6 @@
-"""Own code that ends its process, never comes back, or takes the streams away: one line and exit code 2, wherever it runs."""
+"""Tests for own code that ends its process, never returns, or takes over the streams: one line and exit code 2, wherever
+it runs.
+"""
 
 from __future__ import annotations
 
@@ -194,7 +196,7 @@ def children(of: int) -> list[int]:
 
 
 def alive(process: int) -> bool:
-    """Whether it is there; one that has ended may wait for its parent's parent to take note."""
+    """Return whether the process is alive; an ended one may remain until its parent's parent collects it."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""What is removed is ours: by its name and by the mark in it."""
+"""Tests that only our files are removed, recognised by their names and by the mark in them."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ THEIRS = (".ackclock-notes", ".ackclock-0123456789abcdef", ".ackclock_x", ".ackc
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a thesis in folders whose names are like ours."""
+    """Return a folder with a thesis in folders whose names resemble ours."""
     for name in THEIRS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "thesis.tex").write_text("thesis", encoding="utf-8")
@@ -77,6 +77,20 @@ def test_what_a_killed_command_left_is_removed_with_a_word(
     assert not left.exists()
 
 
+@pytest.mark.promise("P41")
+@pytest.mark.parametrize("written", [0, 20])
+def test_a_mark_that_was_not_written_to_its_end_is_one(home: Path, written: int) -> None:
+    """A writer killed between making the file and writing it; a folder with anything else in it stays."""
+    left, theirs = home / ".ackclock-aaaaaaaaaaaaaaaa", home / ".ackclock-bbbbbbbbbbbbbbbb"
+    for folder in (left, theirs):
+        folder.mkdir()
+        (folder / ".ackclock").write_bytes(_files.MARKED[:written])
+    (theirs / "x").write_text("mine", encoding="utf-8")
+    assert main(["run", "s.toml", "--report", "r.html"]) == 0
+    assert not left.exists()
+    assert (theirs / "x").exists()
+
+
 def test_a_mark_that_is_a_link_is_none(home: Path) -> None:
     folder = home / ".ackclock-aaaaaaaaaaaaaaaa"
     folder.mkdir()
@@ -101,7 +115,7 @@ def test_a_part_of_another_kind_in_a_store_stays(home: Path) -> None:
 READ = {
     "--beside", "--budget", "--check", "--controller", "--entry", "--lesson", "--own-code", "--patch", "--registered", "--rival", "--root", "--scenario", "--statement", "--style", "--tree", "--wheel",
 }  # fmt: skip
-"""Options whose text speaks of files that the command reads."""
+"""Options whose help mentions files that the command reads."""
 
 FOLDERS = {
     ("run", "--out"), ("attack", "--out"), ("evaluate", "--out"), ("study run", "--out"), ("study run", "--store"), ("study new", "--out"),
@@ -110,14 +124,18 @@ FOLDERS = {
     ("arena scenarios", "--out"),
     ("live", "--out"),
 }  # fmt: skip
-"""Options that name a folder, in which a file is replaced only if it is ours (`test_a_foreign_folder_is_refused_before_anything_runs`)."""
+"""Options that name a folder, in which a file is replaced only if it is ours
+(`test_a_foreign_folder_is_refused_before_anything_runs`).
+"""
 
 NAMED_BY_A_STUDY = {("study register", "--out"), ("study artefact", "--out")}
-"""A study is named, not a file: what is written is compared with what the command has read of the study's folder."""
+"""Options of commands that name a study instead of a file: an output is compared with what the command has read of the
+study's folder.
+"""
 
 
 def outputs() -> dict[str, set[str]]:
-    """Options of each command that name a file or a folder to write."""
+    """Return the options of each command that name a file or a folder to write."""
     found: dict[str, set[str]] = {}
 
     def walk(command: object, name: str) -> None:
@@ -137,7 +155,7 @@ def outputs() -> dict[str, set[str]]:
 
 @pytest.mark.promise("P39")
 def test_every_output_is_tried_over_an_input() -> None:
-    """A command that comes to write another file has a line among the tries."""
+    """A command that gets a new output needs a line among the tries."""
     from hostile import test_outputs
 
     tried = {(name, option) for name, options in outputs().items() for option in options

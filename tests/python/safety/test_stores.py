@@ -1,4 +1,6 @@
-"""Stores that came from somebody else: nothing in their schema is run, no link in them is followed, and Ctrl-C ends each query."""
+"""Tests for stores made elsewhere: nothing in their schema is executed, no link in them is followed, and Ctrl-C ends
+each query.
+"""
 
 import os
 import signal
@@ -97,7 +99,7 @@ def test_no_link_in_a_store_is_followed(store: Path, name: str) -> None:
     place.symlink_to(outside)
     for step in (lambda: read(store), lambda: run(SWEEP, store, Threads(1))):
         if name.endswith("parquet") and step.__code__.co_names[0] == "run":
-            continue  # it is written anew, in place of the link
+            continue  # written anew in place of the link
         with pytest.raises(InputError, match="found a link"):
             step()
 

@@ -1,4 +1,4 @@
-"""Studies that came from somebody else: their table, their record, and what their functions give back."""
+"""Tests for studies made elsewhere: their table, their record, and the return values of their functions."""
 
 import os
 from pathlib import Path
@@ -41,7 +41,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def line(study: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    """What the command says of a study that it refuses."""
+    """Return the command's message about a study that it refuses."""
     assert main(["study", "run", f"{study}/", "--out", f"{study}.out", *more]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     return said[-1]

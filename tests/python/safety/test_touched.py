@@ -1,4 +1,6 @@
-"""What each command opens, executes and removes in a folder that came from somebody else, as the system sees it, against a list."""
+"""Compares what each command opens, executes and removes in a folder from somewhere else, as system calls show it, with
+a list.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ COMPILES = frozenset({"cc", "gcc", "cc1", "as", "collect2", "ld", "sh"})
 
 @dataclass(frozen=True)
 class Touches:
-    """What a command may do.
+    """Accesses that a command may make.
 
     Parameters
     ----------
@@ -92,14 +94,14 @@ LIST = {
     "sweep export": Touches("sweep export swept --csv x.csv", ("swept",), ("x.csv", "swept")),
     "sweep plot": Touches("sweep plot swept --out figs", ("swept",), ("figs", "swept")),
 }  # fmt: skip
-"""Command -> what it may touch."""
+"""Command -> permitted accesses."""
 
 ELSEWHERE = {
     "bench": "`test_bench` (it runs for minutes)", "fidelity": "reads no file of anybody's", "linux build": "`tests/python/linux/test_tree.py`",
     "linux list": "`tests/python/linux/test_kept.py`", "linux remove": "`tests/python/linux/test_kept.py`",
     "diff": "starts a kernel", "live": "`tests/python/linux/test_linux_live.py`", "mcp": "`tests/python/cli/test_mcp.py`", "study artefact": "as `study run`", "study edges": "as `study run`",
 }  # fmt: skip
-"""Commands that are tried elsewhere, and why."""
+"""Commands that are tested elsewhere, and why."""
 
 OWN = """
 import json
@@ -125,7 +127,7 @@ MODULE_LICENSE("GPL");
 
 @pytest.fixture
 def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
-    """The hostile folder, with what commands of the list need."""
+    """Return the hostile folder with the inputs of the listed commands."""
     (folder / "c.py").write_text(OWN, encoding="utf-8")
     (folder / "w.json").write_text("0.5", encoding="utf-8")
     (folder / "c.c").write_text(IN_C, encoding="utf-8")
@@ -147,7 +149,7 @@ def prepared(folder: Path) -> Path:  # noqa: F811 - the fixture
 
 
 def commands() -> set[str]:
-    """Names of all commands."""
+    """Return the names of all commands."""
     found = set()
 
     def walk(command: object, name: str) -> None:
@@ -167,7 +169,7 @@ def test_every_command_is_in_the_list() -> None:
 
 
 def needs(place: Path, words: list[str]) -> None:
-    """Make what the command reads."""
+    """Make the command's inputs."""
     if "ran" in words:
         assert main(["run", "s.toml", "--out", "ran"]) == 0
     if "x.pcapng" in words:
@@ -188,7 +190,9 @@ def needs(place: Path, words: list[str]) -> None:
 @pytest.mark.skipif(STRACE is None, reason="no strace")
 @pytest.mark.parametrize("which", LIST)
 def test_what_a_command_touches(prepared: Path, tmp_path: Path, which: str) -> None:
-    """Nothing of the folder but what it names; no program that it does not need, and none of the folder; nothing is removed that it has not made."""
+    """A command reads only what it names, starts only programs that it needs and none of the folder's, and removes only
+    what it made.
+    """
     touches = LIST[which]
     words = touches.argv.split()
     needs(prepared, words)
@@ -207,7 +211,7 @@ NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
 
 
 def judged(log: Path, place: Path, tmp_path: Path, touches: Touches) -> list[str]:
-    """Calls that the list does not allow."""
+    """Return the calls that the list does not allow."""
     found = []
     first = True
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -224,7 +228,7 @@ def judged(log: Path, place: Path, tmp_path: Path, touches: Touches) -> list[str
         writes = name not in ("open", "openat", "openat2") or bool(re.search("O_WRONLY|O_RDWR|O_CREAT", arguments))
         for path in paths[: 2 if name.startswith(("rename", "link")) else 1]:
             if not inside(path, place):
-                if ".cpython-" in path:  # bytecode of ours
+                if ".cpython-" in path:  # our bytecode
                     continue
                 if (
                     name.startswith(("unlink", "rmdir", "rename"))

@@ -23,7 +23,7 @@ Draw = Callable[[int, int], int]
 Changes = dict[str, Any]
 
 RULES: list[tuple[str, Callable[[Draw], Changes]]] = []
-"""Key that is refused, and what brings that about."""
+"""Key that is refused, and the change that breaks its rule."""
 
 
 def each(key: str, *changes: Callable[[Draw], Changes]) -> None:
@@ -350,10 +350,10 @@ for key, step in (
 
 
 def broken(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One scenario for each rule: the key that is refused, and the scenario."""
+    """Return one scenario for each rule: the key that is refused, and the scenario."""
     for number, (key, make) in enumerate(RULES):
         values = copy.deepcopy(BASE)
-        # Of Python's generator only `random()` is promised to give the same numbers in every version.
+        # Of Python's generator only `random()` is guaranteed to give the same numbers in every version.
         draw = random.Random(f"{seed} {number}").random
         for place, value in make(lambda low, high, draw=draw: low + int(draw() * (high - low + 1))).items():
             put(values, place, copy.deepcopy(value))

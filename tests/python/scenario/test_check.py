@@ -1,4 +1,4 @@
-"""A refusal points at its place, and `ackclock check` tells all that is wrong."""
+"""Tests that a refusal gives its position, and that `ackclock check` reports everything that is wrong."""
 
 from __future__ import annotations
 

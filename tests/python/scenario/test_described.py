@@ -1,4 +1,4 @@
-"""What the engine describes is what Python offers: the same kinds, keys, defaults, on both sides."""
+"""Tests that Python offers what the engine describes: the same kinds, keys and defaults on both sides."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def test_a_table_that_is_a_default_has_the_engines_defaults():
     video = scenario.Video(kind="video", ladder=("1 Mbit/s", "2 Mbit/s"))
     assert video.adaptation == scenario.Festive(kind="festive")
     assert video.engine()["adaptation"]["window"] == 20
-    assert "buffer_max" not in video.engine()  # the engine knows what holds then
+    assert "buffer_max" not in video.engine()  # the engine supplies the value
 
 
 def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
     tables = tool("tables")
     assert tables.stub() == tables.STUB.read_text(encoding="utf-8")
-    # planted: a type that somebody changed in the file of types alone
+    # planted: a type changed only in the file of types
     planted = tmp_path / "_tables.pyi"
     planted.write_text(tables.stub().replace("    target: str\n", "    target: int\n", 1), encoding="utf-8")
     monkeypatch.setattr(tables, "STUB", planted)
@@ -94,7 +94,7 @@ def test_the_types_are_those_of_the_engine(tmp_path, monkeypatch, capsys):
 
 
 def test_an_engine_older_than_the_sources_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was a KeyError."""
+    """The message was a KeyError."""
     from ackclock import UnavailableError
     from ackclock.scenario import _base
 

@@ -1,4 +1,4 @@
-"""What Python calls a thing, the engine knows by the same name, and the other way round."""
+"""Tests that Python and the engine use the same names for kinds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ackclock import _engine
 from ackclock.scenario import Network, Scenario
 
 REGISTRY_OF = {"queue": "queues", "loss": "losses", "capacity": "capacities", "workload": "workloads"}
-"""Key of a scenario -> the registry's list of the kinds that it takes."""
+"""Key of a scenario -> the registry's list of kinds that it accepts."""
 
 
 def choices(schema: Any, key: str) -> list[set[str]]:
-    """The kinds that the JSON Schema of a scenario allows, for every `key` whose value has a kind."""
+    """Return the kinds that a scenario's JSON Schema allows, for every `key` whose value has a kind."""
     found: list[set[str]] = []
     if isinstance(schema, dict):
         value = schema.get("properties", {}).get(key)
@@ -31,7 +31,7 @@ def choices(schema: Any, key: str) -> list[set[str]]:
 
 
 def differences(schema: Any, registry: dict[str, list[tuple[str, str]]]) -> list[str]:
-    """One line for each kind that only one side has."""
+    """Return one line for each kind that only one side has."""
     lines: set[str] = set()
     for key, name in REGISTRY_OF.items():
         engine = {kind for kind, _ in registry[name]}

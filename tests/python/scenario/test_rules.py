@@ -1,4 +1,4 @@
-"""Rules that join several keys: what breaks one is refused by the engine, whoever asks it, in the same words."""
+"""Tests for rules between several keys: the engine refuses a violation in the same words whichever interface is used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_what_breaks_a_rule_is_refused_in_python_and_by_the_engine(seed):
         error = refused.value
         assert error.key == key
         if values.get("hosts") == "modern":
-            continue  # compiled, the preset's hosts have taken the place of the ones named
+            continue  # in the compiled scenario the preset's hosts replace the named ones
         text = _engine.unjudged(values, Files)
         with pytest.raises(_engine.Refusal) as refusal:
             _engine.run(text, 1)

@@ -16,7 +16,7 @@ from ackclock.scenario import Bulk, DropTail, Flows, Link, Network
 FETCH = {"kind": "fetch", "bytes": "7680 bytes"}
 CONSTANT = {"kind": "constant", "value": "1 Mbit/s"}
 
-# Key that is set, value, what the one line must hold: the key, the value, what is allowed.
+# (key that is set, value, words that the message must contain: key, value, what is allowed)
 REFUSED = [
     ("network.bottelneck", {}, ["network.bottelneck", "unknown key", 'did you mean "bottleneck"']),
     ("flows.0.congestion_contro", "reno", ["flows.0.congestion_contro", "unknown key", 'did you mean "congestion_control"']),
@@ -67,7 +67,7 @@ REFUSED = [
 QUEUE, LOSS = "network.bottleneck.queue", "network.bottleneck.loss"
 RED = {"kind": "red", "limit": "50 packets", "min": "5.5 packets", "max": "20 packets"}
 
-# Key that is set, value, the whole line.
+# (key that is set, value, whole message)
 LINES = [
     (LOSS, {"kind": "bernoulli", "p": "1"}, f'{LOSS}.p: found "1" without a unit; allowed: a number from 0 to 1 without quotes, or "0 %" to "100 %"'),
     (LOSS, {"kind": "scripted", "drops": [{"first": 5, "last": 1}]}, f"{LOSS}.drops.0.last: found 1; allowed: 5 (first) or more"),
@@ -290,7 +290,7 @@ def test_schema_names_itself():
 
 
 def matches(schema, node, value):
-    """As much of JSON Schema as the schema uses."""
+    """Return whether the value matches; only the parts of JSON Schema that the schema uses are checked."""
     if "$ref" in node:
         return matches(schema, schema["$defs"][node["$ref"].rsplit("/", 1)[-1]], value)
     for union in ("anyOf", "oneOf"):
@@ -320,7 +320,7 @@ def matches(schema, node, value):
         )
     if isinstance(value, list):
         if "items" not in node:
-            return "anyOf" in node  # seen to above
+            return "anyOf" in node  # checked above
         return len(value) >= node.get("minItems", 0) and all(matches(schema, node["items"], entry) for entry in value)
     if isinstance(value, str):
         return "pattern" not in node or re.search(node["pattern"], value) is not None
@@ -331,7 +331,7 @@ def matches(schema, node, value):
 
 
 def test_the_schema_says_what_keys_are():
-    """From the texts below them in the classes, and from the engine's descriptions."""
+    """Descriptions come from the texts below the keys in the classes, and from the engine."""
     schema = Scenario.json_schema()
     lacking = [
         f"{name}.{key}"
@@ -381,7 +381,7 @@ def test_schema_refuses_what_the_package_refuses(minimal, key, value):
 
 
 def test_a_path_without_a_way_back_has_mirrors_of_its_links():
-    """The same graph with its links back written out: the same packets."""
+    """The same graph with explicit links back carries the same packets."""
     short = load(ROOT / "scenarios" / "parking-lot.toml").set("duration", "3 s")
     written = short.to_dict()
     network = written["network"]
@@ -485,7 +485,7 @@ def test_a_distribution_that_is_none_is_named_by_its_key(start: dict[str, Any], 
 
 
 def test_lists_of_losses_may_be_empty():
-    """What a script writes has none as well."""
+    """A script without losses writes an empty list, too."""
     for loss in ({"kind": "scripted", "drops": []}, {"kind": "listed", "packets": []}):
         made = Scenario.from_dict(
             {

@@ -159,7 +159,7 @@ def test_the_pattern_lets_through_what_is_read(number, unit, zero, gap):
 
 
 def test_a_pattern_can_be_read():
-    """An editor shows it where a value does not fit."""
+    """An editor shows the pattern if a value does not match it."""
     assert pattern(RATE).endswith(r"\s*(?:bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s)\s*$")
     assert len(pattern(DURATION, RATE, SIZE, PACKETS, BDP)) < 250
 

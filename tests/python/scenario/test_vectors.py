@@ -1,4 +1,4 @@
-"""Compiled text, digests and refusals are as they were (`vectors.py` says how they are renewed)."""
+"""Tests that compiled text, digests and refusals are unchanged (`vectors.py` describes how to renew them)."""
 
 from __future__ import annotations
 

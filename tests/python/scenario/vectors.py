@@ -1,4 +1,4 @@
-"""What becomes of scenarios, frozen: the text that the engine reads, the digest of a run, or the words of a refusal.
+"""Frozen outcomes of scenarios: the text that the engine reads, the digest of a run, or the words of a refusal.
 
 `python tests/python/scenario/vectors.py --write` renews `vectors.txt`, which holds a hash for each ten outcomes; `--full FILE` writes the
 outcomes themselves, so that two versions can be compared.
@@ -27,25 +27,25 @@ from ackclock.fidelity.drawn import drawn  # noqa: E402
 
 FROZEN = HERE / "vectors.txt"
 TOGETHER = 10
-"""Outcomes of which one hash is kept."""
+"""Outcomes that share one hash."""
 SEEDS = range(1, 4)
 DRAWN = {"transfers": 350, "bulks": 150, "lossy": 200}
 
 
 def shipped() -> Iterator[tuple[str, str]]:
-    """Every scenario that comes with the package: what the engine reads."""
+    """Return the engine's text of every scenario in the package."""
     for path in sorted((ROOT / "scenarios").glob("*.toml")):
         yield path.stem, load(path).to_engine_json()
 
 
 def paths() -> Iterator[tuple[str, str]]:
-    """Drawn scenarios: what the engine reads."""
+    """Return the engine's text of drawn scenarios."""
     for one in drawn(1, **DRAWN):
         yield one.name, one.scenario.to_engine_json()
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Files that the tests of hostile inputs have: the key, what was found, what is allowed."""
+    """Return the refusals of files of the hostile-input tests: key, what was found, what is allowed."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -59,14 +59,14 @@ def refusals() -> Iterator[tuple[str, str]]:
 
 
 def rules() -> Iterator[tuple[str, str]]:
-    """Scenarios that break one rule each."""
+    """Return the refusals of scenarios that break one rule each."""
     for seed in SEEDS:
         for number, (_, values) in enumerate(broken(seed)):
             yield f"{seed} {number}", told(lambda values=values: Scenario.from_dict(values))
 
 
 def told(make: Callable[[], Scenario]) -> str:
-    """What the engine reads of the scenario, or why it is refused."""
+    """Return the engine's text of the scenario, or the refusal."""
     try:
         return make().to_engine_json()
     except ScenarioError as error:
@@ -74,7 +74,7 @@ def told(make: Callable[[], Scenario]) -> str:
 
 
 def digests() -> Iterator[tuple[str, str]]:
-    """Digests of all scenarios that come with the package, and of the drawn ones."""
+    """Return the digests of all scenarios in the package, and of drawn ones."""
     for path in sorted((ROOT / "scenarios").glob("*.toml")):
         yield path.stem, run(load(path)).digest
     for one in drawn(1, **DRAWN):
@@ -86,14 +86,14 @@ SLOW: dict[str, Any] = {"digests": digests}
 
 
 def hashes(outcomes: Iterable[tuple[str, str]]) -> list[str]:
-    """One for each ten outcomes."""
+    """Return one hash for each ten outcomes."""
     lines = [f"{name}\t{text}" for name, text in outcomes]
     batches = (lines[i : i + TOGETHER] for i in range(0, len(lines), TOGETHER))
     return [hashlib.sha256("\n".join(batch).encode(errors="replace")).hexdigest()[:16] for batch in batches]
 
 
 def frozen() -> dict[str, list[str]]:
-    """What is kept: kind -> hashes."""
+    """Return the frozen hashes: kind -> hashes."""
     lines = (line.split() for line in FROZEN.read_text().splitlines() if not line.startswith("#"))
     return {kind: found for kind, *found in lines}
 

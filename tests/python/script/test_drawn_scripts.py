@@ -1,4 +1,4 @@
-"""Scripts drawn from a seed, and packets compared one by one."""
+"""Tests for scripts drawn from a seed, whose packets are compared one by one."""
 
 from __future__ import annotations
 

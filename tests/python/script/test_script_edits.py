@@ -1,6 +1,6 @@
-"""Single edits of passing scripts: each turns the pass into a failure, but for those that a documented tolerance
-forgives (docs/how-to/play-packet-scripts.md). Whether one is forgiven is decided by an oracle, never by the verdict:
-by arithmetic on the script's own numbers, or by the packets of the unedited run.
+"""Tests that a single edit of a passing script makes it fail, except within a documented tolerance
+(docs/how-to/play-packet-scripts.md). An oracle decides about the tolerance, never the verdict: arithmetic on the
+script's own numbers, or the packets of the unedited run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit. `forgiven`: None = it must fail; "same packets" = the oracle decides; else the tolerance."""
+    """An edit of a script. `forgiven`: None = it must fail; "same packets" = the oracle decides; else the tolerance."""
 
     kind: str
     line: str
@@ -46,7 +46,9 @@ def number_edits(text: str, pattern: str, deltas: tuple[int, ...]) -> Iterator[s
 
 
 def time_edits(time: str, deviation: float) -> Iterator[tuple[str, str | None]]:
-    """New times of an expected packet, and whether the larger of 4 ms and an eighth of the distance forgives them."""
+    """Return new times of an expected packet, and whether the larger of 4 ms and an eighth of the distance covers
+    them.
+    """
     if not re.fullmatch(r"\+[\d.]+", time):
         return
     old = float(time)
@@ -59,7 +61,7 @@ def time_edits(time: str, deviation: float) -> Iterator[tuple[str, str | None]]:
 
 
 def packet_edits(way: str, flags: str, mark: str, rest: str, comparable: bool) -> Iterator[tuple[str, str, str | None]]:
-    """Kind, the edited packet, forgiven."""
+    """Return kind, edited packet and tolerance."""
     forgiven = None if way == ">" else "same packets"
     side = "expected" if way == ">" else "injected"
 
@@ -79,7 +81,7 @@ def packet_edits(way: str, flags: str, mark: str, rest: str, comparable: bool) -
     for a, b in ((1, 1), (1000, 1000), (-1, -1), (0, 1), (0, -1), (0, 1000)):
         if start + a >= 0 and length + b - a >= 0 and end + b >= 0:
             edited = f"{start + a}:{end + b}({length + b - a})"
-            # Both sides count from the number of the SYN, whatever it is.
+            # Both sides count from the number of the SYN, whatever its value.
             first = "first number of a SYN" if "S" in flags and a == b else forgiven
             yield changed("sequence number", rest=rest.replace(data[0], edited, 1), why=first)
     for name, pattern, deltas in (
@@ -150,7 +152,7 @@ def assertion_edits(line: str) -> Iterator[Edit]:
 
 
 def _exact(test: ast.expr) -> set[int]:
-    """Parts of a test whose every change makes it false: in equations joined by `and`."""
+    """Return the parts of a test that fail with every change: in equations joined by `and`."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return set().union(*(_exact(v) for v in test.values))
     equation = isinstance(test, ast.Compare) and all(isinstance(op, ast.Eq) for op in test.ops)
@@ -160,7 +162,7 @@ def _exact(test: ast.expr) -> set[int]:
 
 
 def edits_of(line: str, *, deviation: float, inside: bool, comparable: bool) -> Iterator[Edit]:
-    """Every single edit of a line."""
+    """Return every single edit of a line."""
     if "assert" in line:
         yield from assertion_edits(line)
     event = EVENT.match(line)
@@ -183,8 +185,9 @@ def edits_of(line: str, *, deviation: float, inside: bool, comparable: bool) -> 
 
 
 def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
-    """What the stack sent, as far as it is compared: start, end, flags, the rest; no times, no windows, no values of
-    timestamps."""
+    """Return the compared parts of the packets that the stack sent: start, end, flags and the rest; no times, windows
+    or timestamp values.
+    """
     packets = []
     for line in played.trace:
         _, way, text = line.split(" ", 2)
@@ -197,7 +200,9 @@ def outgoing(played: Played) -> list[tuple[int, int, str, str]]:
 
 
 def same(a: list[tuple[int, int, str, str]], b: list[tuple[int, int, str, str]]) -> bool:
-    """The same packets, but for where a burst is cut: an expectation joins pieces, and checks their times itself."""
+    """Return whether the packets are equal apart from burst boundaries: an expectation joins pieces, and checks their
+    times itself.
+    """
     a, b = list(a[::-1]), list(b[::-1])
     while a and b:
         (start, end, flags, rest), (start2, end2, flags2, rest2) = a.pop(), b.pop()
@@ -242,13 +247,13 @@ def played_with(tmp_path):
         try:
             return play(path, strict=True)
         except InputError:
-            return None  # no script any more
+            return None  # not a script any more
 
     return play_with
 
 
 def test_five_hundred_edits_fail(edits, played_with):
-    # A few leave no script at all: "invalid" is no pass, and does not count among the five hundred.
+    # A few edits leave no valid script: "invalid" is no pass, and does not count among the five hundred.
     chosen = some_of_each_kind(edits, 525, lambda edit: edit.forgiven is None)
     counts = Counter()
     for edit, lines, n, original in chosen:
@@ -280,7 +285,7 @@ def test_the_documentation_names_what_is_forgiven(edits):
 
 
 def some_of_each_kind(edits, total, wanted):
-    """So many of each kind that together they are `total` or a few more, drawn with a fixed seed."""
+    """Return equally many edits of each kind, in total `total` or a few more, drawn with a fixed seed."""
     kinds: dict[str, list] = {}
     for item in edits:
         if wanted(item[0]):

@@ -1,4 +1,6 @@
-"""Scripts that mean harm: a clear answer within 5 s and 500 MB, and no file touched. Measured, in a process of their own."""
+"""Tests for malicious scripts: a clear answer within 5 s and 500 MB, and no file touched, measured in a process of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SECONDS = 5
 BYTES = 500_000_000
 
 PART = 4
-"""What is as long as a script may be is played at a fourth of that, and has a fourth of the time; at full length among the `deep` tests."""
+"""Scripts of maximum length are played at a fourth of it, in a fourth of the time; at full length among the `deep`
+tests.
+"""
 
 OPEN = """
 0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -80,7 +84,7 @@ SCRIPTS = {
 
 
 def longest(part: int = 1) -> dict[str, str]:
-    """As long as they may be, or a part of that; each takes more of the time than all of the others."""
+    """Return scripts of the maximum length or a part of it; each takes more time than all of the others."""
     watches = range(10, 1_010)
     return {
         "many blocks": OPEN + "+0 %{ x = 1 }%\n" * (30_000 // part),
@@ -99,7 +103,7 @@ def longest(part: int = 1) -> dict[str, str]:
 
 GIGABYTE = "a gigabyte"
 
-# Plays every script, each timed; no Python code of this process opens a file to write.
+# Play every script and measure its time; no Python code of this process may open a file to write.
 CHILD = """
 import json, os, resource, sys, time
 resource.setrlimit(resource.RLIMIT_CPU, (100, 100))
@@ -133,7 +137,7 @@ print(json.dumps([told, peak, opened]))
 
 @pytest.fixture(scope="module", params=[PART, pytest.param(1, marks=pytest.mark.deep)])
 def outcome(request, tmp_path_factory):
-    """What is said to the scripts, what they take, and whether they touch a file."""
+    """Return the verdicts, the resources used, and whether a file was touched."""
     folder = tmp_path_factory.mktemp("hostile")
     scripts = {**SCRIPTS, **longest(request.param)} if request.param > 1 else longest()
     names = [*scripts, *([GIGABYTE] if request.param > 1 else ())]
@@ -141,7 +145,7 @@ def outcome(request, tmp_path_factory):
         file = folder / f"{n:02}.pkt"
         file.write_text(scripts.get(name, ""), encoding="utf-8", errors="surrogateescape")
         if name == GIGABYTE:
-            os.truncate(file, 1 << 30)  # takes no room
+            os.truncate(file, 1 << 30)  # takes no space
     paths = sorted(folder.iterdir())
     child = subprocess.run(
         [sys.executable, "-c", CHILD],
@@ -164,7 +168,7 @@ def test_each_ends_in_time_with_a_clear_answer(outcome):
     told, _, _, _ = outcome
     assert {name: told[name] for name in told if told[name][2] >= SECONDS} == {}
     passing = {name for name, (verdict, *_) in told.items() if verdict == "pass"}
-    # These ask for much, but for nothing wrong.
+    # These need large resources, but are not malformed.
     assert passing <= {"definitions", "prints"} | {name for name in told if name.startswith(("many", "large"))}
     assert all(0 < len(why) <= 500 and "\n" not in why for name, (_, why, _) in told.items() if name not in passing)
     for name, said in ((GIGABYTE, "limit"), ("import", "not allowed")):

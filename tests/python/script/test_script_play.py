@@ -1,4 +1,4 @@
-"""Packet scripts against the stack: the project's own ones pass; verdicts; the command."""
+"""Tests for packet scripts against the stack: the project's own scripts pass; verdicts; the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The language's meaning, sentence by sentence: times, tolerance, numbers, timestamps, joining, order, clean-up."""
+"""Tests for the script language, sentence by sentence: times, tolerance, numbers, timestamps, joining, order,
+clean-up.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def test_waiting_gives_up_two_seconds_after_the_expected_time(tmp_path):
 
 
 def test_relative_time_counts_from_the_end_of_the_event_before(verdict):
-    # The probe comes 300 ms after the write, wherever in its window; the next event counts from there.
+    # The probe comes 300 ms after the write, anywhere in its window; the next event counts from there.
     text = SERVER + RTO + "+.2~+.5 > P. 1:1001(1000) ack 1\n+.1 < . 1:1(0) ack 1001 win 257\n"
     assert verdict(text + "0.1 write(4, ..., 1000) = 1000\n") == "fail"
     assert verdict(text + "0.505 write(4, ..., 1000) = 1000\n+0 > P. 1001:2001(1000) ack 1\n") == "pass"
@@ -161,7 +163,7 @@ def test_packets_after_the_last_expectation_count_only_if_asked(verdict):
 def test_a_window_is_the_raw_field_and_compared_where_it_stands(verdict):
     text = SERVER + "+0 < P. 1:1001(1000) ack 1 win 257\n+0 > . 1:1(0) ack 1001"
     assert verdict(text + "\n") == "pass"
-    # as the kernel offers it, in units of 256; the packet takes 2304 bytes of the buffer
+    # as the kernel advertises it, in units of 256; the packet takes 2304 bytes of the buffer
     assert verdict(text + " win 1046\n") == "pass"
     assert verdict(text + " win 1045\n") == "fail"
 
@@ -189,7 +191,7 @@ def test_marks_are_compared_where_they_stand(verdict):
         ("+.1...0.3 read(4, ..., 100) = 100\n+.2 < P. 1:101(100) ack 1 win 257\n", "pass"),  # both from one instant
         ("+0...0.2 read(4, ..., 100) = 50\n+.2 < P. 1:101(100) ack 1 win 257\n", "fail"),
         ("+0...0.2 read(4, ..., 100) = 100\n", "fail"),  # never
-        ("+0 read(4, ..., 100) = 100\n+.2 < P. 1:101(100) ack 1 win 257\n", "fail"),  # blocks, and may not
+        ("+0 read(4, ..., 100) = 100\n+.2 < P. 1:101(100) ack 1 win 257\n", "fail"),  # blocks, although it may not
         ("+0...0 read(4, ..., 100) = 0\n", "fail"),
         ("+0 recv(4, ..., 100, MSG_DONTWAIT) = -1 EAGAIN (Resource temporarily unavailable)\n", "pass"),
         ("+0 recv(4, ..., 100, MSG_DONTWAIT) = -1 EINTR\n", "fail"),

@@ -18,7 +18,7 @@ def scenario(workload, *, bottleneck=None, **flow):
 
 def test_voice_on_an_idle_path_meets_delay_and_nothing_else():
     row = run(scenario({"kind": "voice"})).datagrams.to_dicts()[0]
-    # the last packet in time to arrive leaves at 9.96 s; 200 bytes at 10 Mbit/s take 0.16 ms
+    # the last packet to arrive in time leaves at 9.96 s; 200 bytes at 10 Mbit/s take 0.16 ms
     assert (row["sent"], row["received"], row["lost"], row["reordered"]) == (500, 499, 0, 0)
     for key in ("min_delay_s", "mean_delay_s", "max_delay_s", "p50_delay_s", "p99_delay_s"):
         assert row[key] == pytest.approx(0.02016, abs=1e-9)
@@ -31,7 +31,7 @@ def test_twice_the_rate_of_the_link_loses_half():
     done = run(scenario({"kind": "constant-rate", "rate": "20 Mbit/s"}, bottleneck=queue))
     row = done.datagrams.to_dicts()[0]
     assert row["loss_rate"] == pytest.approx(0.5, abs=0.01)
-    # a full queue of 50, the packet in transmission, and its own: 1500 bytes each at 10 Mbit/s
+    # a full queue of 50, the packet in transmission, and the packet itself: 1500 bytes each at 10 Mbit/s
     assert row["max_delay_s"] == pytest.approx(0.02 + 52 * 0.0012, abs=0.0012)
     assert done.flows["goodput_bps"][0] == pytest.approx(10e6 * 1472 / 1500, rel=0.01)
     link = done.links.to_dicts()[0]

@@ -1,4 +1,6 @@
-"""The example that puts our link into quinn-proto's own tests. Its tests are run by hand: they need a C compiler and minutes."""
+"""Tests for the example that uses our link in quinn-proto's own tests. Those tests are run by hand: they need a C
+compiler and minutes.
+"""
 
 import importlib.util
 

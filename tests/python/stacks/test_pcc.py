@@ -45,7 +45,9 @@ def scenario(queue=250, controller="pcc-allegro", *, duration="20 s", host=None,
 
 
 def share(done):
-    """Goodput of all flows together by what a link of 100 Mbit/s carries in packets of 1500 bytes with 1456 of data."""
+    """Return the goodput of all flows as a share of what a link of 100 Mbit/s carries in packets of 1500 bytes with
+    1456 of data.
+    """
     return done.flows["goodput_bps"].sum() / 1e8 * 1500 / 1456
 
 
@@ -55,7 +57,7 @@ def test_every_controller_fills_a_link_and_delivers_in_order(name):
     flow = done.flows.to_dicts()[0]
     assert 0.8 < share(done) <= 1.0
     assert not flow["failed"]
-    # bytes sent = bytes of new data and of retransmissions; goodput leaves the lost ones out
+    # bytes sent = bytes of new data and of retransmissions; goodput excludes the lost ones
     assert flow["send_rate_bps"] >= flow["goodput_bps"]
     assert flow["intervals"] > 50
 
@@ -114,7 +116,7 @@ def test_pcc_and_tcp_share_one_link():
     done = run(Scenario.from_dict(both))
     assert share(done) > 0.9
     pcc, cubic = done.flows["goodput_bps"]
-    assert pcc > cubic > 0  # unfriendly to TCP, by its authors' words
+    assert pcc > cubic > 0  # unfriendly to TCP, in the words of its authors
     assert done.flows["send_rate_bps"].null_count() == 1
 
 
@@ -151,7 +153,7 @@ def test_intervals_are_recorded_and_recording_changes_nothing():
     assert set(rows["state"]) <= {"starting", "decision", "adjusting"}
     assert rows["lost"].sum() <= traced.flows["lost_packets"][0]
     assert (rows["known_s"] >= rows["end_s"]).all()
-    # what was measured is the rate that was set
+    # the measured rate is the rate that was set
     judged = rows.filter(rows["sent"] > 20)
     assert ((judged["send_rate_bps"] / judged["rate_bps"] - 1).abs() < 0.002).mean() > 0.95
 
@@ -167,7 +169,7 @@ def test_a_utility_of_ones_own_steers():
     own = scenario(options={"utility": "custom:mine"}, duration="10 s")
     flow = run(own, utilities={"mine": modest}).flows.to_dicts()[0]
     assert flow["goodput_bps"] == pytest.approx(19.4e6, rel=0.1)
-    # the safe utility in Python takes the same way as the engine's
+    # the safe utility in Python gives the same run as the engine's
     mine, theirs = run(own, utilities={"mine": safe}), run(scenario(duration="10 s"))
     assert mine.flows["goodput_bps"][0] == pytest.approx(theirs.flows["goodput_bps"][0], rel=0.05)
     batch = run_batch(own, [1, 2], jobs=2, utilities={"mine": modest})

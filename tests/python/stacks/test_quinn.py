@@ -1,4 +1,4 @@
-"""QUIC of quinn as flows: repeatable wherever it runs, beside other transports, refused where it is none."""
+"""Tests for quinn's QUIC as flows: repeatable everywhere, beside other transports, refused where it is not supported."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_a_rule_of_ours_ends_slow_start_inside_the_stack_as_it_does_in_tcp():
         given = {"congestion_control": name, **({"congestion_control_options": options} if options else {})}
         return run(Scenario.from_dict(values(given)), seed=1).flows.to_dicts()[0]["retransmissions"]
 
-    # the overshoot of a slow start that goes on until a loss, and what HyStart leaves of it
+    # the overshoot of a slow start that continues until a loss, and the part that remains with HyStart
     assert lost("quinn:cubic") > 150
     assert lost("quinn:ours-cubic", slow_start="classic") > 150
     assert lost("quinn:ours-cubic") < 100
-    assert lost("quinn:ours-cubic", mtu_discovery=False) < 40  # segments are of one size from the start, as in TCP
+    assert lost("quinn:ours-cubic", mtu_discovery=False) < 40  # segments have one size from the start, as in TCP
     assert lost("cubic") < 40
 
 
@@ -100,7 +100,7 @@ def test_a_trace_has_a_row_for_each_ack_and_each_datagram_and_changes_nothing():
     assert acks["ack_no"].max() == flow["acks_received"]
     assert 0.98 * flow["sent_packets"] < sent.height <= flow["sent_packets"]
     assert rows["t_ns"].is_sorted()
-    # NewReno halves: where the window falls it falls to ssthresh
+    # NewReno halves the window down to ssthresh
     falls = acks.filter(acks["cwnd"] < acks["cwnd_before"])
     assert falls.height == flow["recoveries"] > 0
     assert (falls["cwnd"] == falls["ssthresh"]).all()

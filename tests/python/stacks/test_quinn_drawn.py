@@ -1,5 +1,6 @@
-"""Flows of quinn in drawn scenarios: all its workloads, beside TCP and PCC, over links that lose, mark, delay and stand still. A panic, or a
-law of a run that is broken, names the scenario's number. `QUINN_DRAWN=10000 pytest -m long tests/python/stacks/test_quinn_drawn.py` draws 10,000.
+"""Tests for quinn's flows in drawn scenarios: all its workloads, beside TCP and PCC, over links that lose, mark, delay
+and pause. A panic, or a law of a run that is broken, names the scenario's number. `QUINN_DRAWN=10000 pytest -m long
+tests/python/stacks/test_quinn_drawn.py` draws 10,000.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def values(draw: random.Random) -> dict[str, Any]:
 
 
 def drawn(number: int) -> Scenario:
-    """A scenario; what does not fit together is drawn again."""
+    """Return a scenario; combinations that the engine refuses are drawn again."""
     draw = random.Random(number)
     while True:
         try:
@@ -81,7 +82,7 @@ def drawn(number: int) -> Scenario:
 
 
 def broken(done: Run) -> list[str]:
-    """The laws that a run breaks."""
+    """Return the laws that a run breaks."""
     found = []
     for row in done.rows("links"):
         gone = row["dropped_loss"] + row["dropped_queue"]
@@ -93,7 +94,7 @@ def broken(done: Run) -> list[str]:
             asked = {"1 B": 1, "3 kB": 3000, "60 kB": 60_000, "1 MB": 1_000_000}[str(group.workload.bytes)]
             ends = (
                 units.whole(done.scenario.duration, units.DURATION) / 1e9
-            )  # where a flow is stopped, and may complete with less
+            )  # the flow's stop, after which it may complete with less
             complete = row["completion_s"] is not None and row["completion_s"] < ends
             if row["bytes_acked"] > asked or (complete and row["bytes_acked"] != asked):
                 found.append(
@@ -113,7 +114,7 @@ def looked_at(numbers: range) -> list[str]:
             wrong = broken(done)
             if number % 100 == 0 and run(scenario, seed=number).digest != done.digest:
                 wrong.append("another digest at the second run")
-        except BaseException as error:  # a panic of the engine is no Exception
+        except BaseException as error:  # a panic of the engine is no subclass of Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             wrong = [f"{type(error).__name__}: {error}"]

@@ -1,4 +1,4 @@
-"""Stacks behind the C header: what the check finds, and what a run makes of a library."""
+"""Tests for stacks behind the C header: the findings of the check, and runs with a library."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def library(folder: Path, breaks: str = "NOTHING") -> Path:
 
 
 toys: list[Path] = []
-"""The one that is loaded: a process loads each name once."""
+"""The toy library that is loaded: a process loads each name once."""
 
 
 def loaded(tmp_path_factory) -> Path:
@@ -123,7 +123,7 @@ def test_what_is_no_library_is_refused(tmp_path, toy):
     again = shutil.copy(toy, tmp_path / "again.so")
     with pytest.raises(InputError, match='found the stack "toy" a second time'):
         stacks.load(again)
-    assert stacks.load(toy).name == "toy"  # the same file is there already
+    assert stacks.load(toy).name == "toy"  # the same file is already there
 
 
 @pytest.mark.promise("P24")
@@ -219,7 +219,7 @@ def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
     )
     subprocess.run(["make"], cwd=folder, check=True, capture_output=True)
     built = folder / "libsmoltcp_stack.so"
-    # one finding is open, its cause not known: without a controller the end of a lossy transfer is not seen
+    # one finding is open and its cause unknown: without a controller the end of a lossy transfer is not detected
     open_ = [(f.controller, f.check) for f in stacks.check(built) if not f.holds]
     assert open_ in ([], [("none", "numbers")])
     code = (
@@ -234,7 +234,7 @@ def test_the_example_of_smoltcp_builds_and_keeps_the_contract(tmp_path):
 
 
 def test_keys_of_runs_without_flows_of_a_stack_know_no_library(toy):
-    """Loaded or not, they are the same runs."""
+    """The keys are the same whether or not a library is loaded."""
     with_one, without = (scenario({"congestion_control": name}) for name in ("stack:toy:fixed", "cubic"))
     engine = engine_identity()
     plain = engine.removesuffix(stacks.identity())
@@ -247,7 +247,7 @@ def test_keys_of_runs_without_flows_of_a_stack_know_no_library(toy):
 
 
 def test_workers_of_a_sweep_need_no_library_that_no_flow_uses(toy):
-    """Another process has loaded none."""
+    """The other process has loaded no library."""
     task = partial(
         Task, runs=((0, 1),), metrics=(), tables=(), budget_s=9.0, memory=2**30, limit_s=60.0, apart=True, own=()
     )

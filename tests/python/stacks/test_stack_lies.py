@@ -1,4 +1,6 @@
-"""What a stack in a library reports is held against what the network carried: a lie is the library's fault, in one line."""
+"""Tests that a library's reports are compared with what the network carried: a false one is reported as the library's
+fault, in one line.
+"""
 
 from __future__ import annotations
 

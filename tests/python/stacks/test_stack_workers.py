@@ -1,4 +1,6 @@
-"""Commands that make many runs, with a stack in a library: on threads, in other processes, on workers of a cluster."""
+"""Tests for commands that make many runs, with a stack in a library: on threads, in other processes, on workers of a
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ congestion_control = "cubic"
 
 @pytest.fixture
 def ackclock(command, folder):
-    """The command in the folder, with the exit code that it must have."""
+    """Run the command in the folder and check its exit code."""
 
     def ended(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = command(folder, *map(str, words))
@@ -93,7 +95,7 @@ def task(toy: Path) -> Task:
 
 
 def test_another_process_loads_what_the_command_has_loaded(toy):
-    """It is what a worker does, and what makes runs again that ended a process."""
+    """A worker does so, and so does the process that repeats runs which ended a process."""
     done = compute_apart(task(toy), None)
     assert done.digests == [str(run(scenario({"congestion_control": "stack:toy:fixed"}, seconds=1), seed=3).digest)]
 
@@ -123,7 +125,7 @@ def test_attack_takes_a_stack(folder, ackclock):
 
 @contextmanager
 def cluster(folder: Path):
-    """A scheduler and a worker, as processes of their own."""
+    """Start a scheduler and a worker, as separate processes."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"

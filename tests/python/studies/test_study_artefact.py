@@ -1,4 +1,4 @@
-"""`ackclock study artefact`: what another person needs to run a study again."""
+"""Tests for `ackclock study artefact`: the files that another person needs to run a study again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_is_not_recorded_cannot_be_expected(tmp_path):
 
 
 def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
-    """A folder is in no package: whoever gets the artefact has it nowhere else."""
+    """A user's folder is in no package, so the recipient would not have it otherwise."""
     mine = plugin.new("mine", tmp_path / "here")
     (mine / "__pycache__").mkdir(exist_ok=True)
     (mine / "__pycache__" / "study.pyc").write_bytes(b"x")
@@ -87,7 +87,7 @@ def test_a_study_of_ones_own_goes_along(tmp_path, monkeypatch):
     there = sorted(str(p.relative_to(tmp_path / "a" / "mine")) for p in (tmp_path / "a" / "mine").rglob("*"))
     assert there == ["README.md", "data", "data/rates.csv", "recorded.json", "study.py", "study.toml"]
     assert "does one flow need? One Reno flow" in readme.read_text()
-    monkeypatch.chdir(readme.parent)  # as whoever gets it
+    monkeypatch.chdir(readme.parent)  # as the recipient gets it
     found = studies.get("./mine")
     assert register.differences(register.read(Path("plan.json")), found) == []
     assert Path("reproduce.sh").read_text().count("ackclock study run ./mine ") == 2

@@ -1,4 +1,5 @@
-"""The machinery of claims: halves, several numbers at once, times that were not reached, the record, readings, notes.
+"""Tests for the machinery of claims: halves, several numbers at once, times that were not reached, the record, readings,
+notes. Length: everything that all studies share, from a claim's halves to the documents that quote them.
 
 Length: what all studies share, from a claim's halves to the documents that quote them.
 """
@@ -132,7 +133,7 @@ def test_two_numbers_of_one_name_are_refused():
 
 
 def test_one_of_many_may_miss_by_chance_but_not_by_much():
-    misses = measured(-0.6)  # -1.1 to -0.1: alone it fails
+    misses = measured(-0.6)  # -1.1 to -0.1: it would fail alone
     assert conjunction([misses]) is FAILS
     others = [measured(1.0 + i) for i in range(15)]
     assert conjunction([misses, *others]) is UNDECIDED
@@ -141,7 +142,9 @@ def test_one_of_many_may_miss_by_chance_but_not_by_much():
 
 
 def test_several_numbers_fail_by_mistake_as_rarely_as_one():
-    """Sixteen true differences of zero, asked to be no worse than zero: at 95 % each, half of the families would fail."""
+    """Sixteen true differences of zero are claimed to be no worse than zero: at 95 % each, half of the families would
+    fail.
+    """
     rng = np.random.default_rng(1)
     failed = 0
     for _ in range(400):
@@ -311,7 +314,7 @@ def test_the_reading_with_the_most_claims_is_the_one_nearest_to_the_main_one(tmp
 
 
 def test_what_is_undecided_decides_nothing():
-    """Of two readings, the one that turns what holds into what fails decides, not the one with fewer runs."""
+    """The reading that turns "holds" into "fails" decides, not the one with fewer runs."""
     claim = Claim(id="X1", place="p. 1", statement="It gains.", direction=Criterion(measure=lambda _: []))
     verdicts = {
         ("short", "none"): HOLDS,
@@ -341,7 +344,7 @@ def test_a_report_without_the_other_readings_says_how_to_run_them(tmp_path):
 
 
 def exact_outcomes():
-    """Claims of `prr` that need no chance."""
+    """Return the claims of `prr` that involve no chance."""
     tables = {**rfc_tables.run(Plan()).tables, **traces.run(Plan()).tables}
     claims = (*ideal_path.CHAPTER.claims, *traces.CHAPTER.claims)
     return [claim.judge(tables) for claim in claims]
@@ -366,7 +369,7 @@ def test_a_prr_that_bursts_is_reported_by_the_record(monkeypatch):
 
 
 def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monkeypatch):
-    """RFC 6675 that cuts less deep: T1 still holds, for it still cuts in one step."""
+    """RFC 6675 cuts less deeply: T1 still holds, because the rule still cuts in one step."""
     monkeypatch.setitem(traces.LONG, "RFC 6675", path.host(recovery=RFC6675, beta=0.8))
     recorded, outcomes = studies.get("prr").recorded("quick"), exact_outcomes()
     assert recorded.changed(outcomes) == []
@@ -375,7 +378,7 @@ def test_a_rule_that_moves_under_an_unchanged_verdict_is_reported_as_drift(monke
 
 
 def fast_study(tmp_path: Path, alpha: int) -> Study:
-    """FAST, which keeps `alpha` of its packets in a queue that holds 300."""
+    """Return a FAST flow that keeps `alpha` packets in a queue that holds 300."""
 
     def run_fast(_: Plan) -> Data:
         scenario = Scenario.from_dict(
@@ -420,7 +423,7 @@ def fast_study(tmp_path: Path, alpha: int) -> Study:
 
 
 def test_a_fast_that_overflows_is_reported_by_the_record(tmp_path):
-    """It is told to keep more packets in the queue than the queue holds."""
+    """FAST is configured to keep more packets in the queue than it holds."""
     right = fast_study(tmp_path, 200).run()
     right.record(version="0.1", date="2026-01-02")
     assert right.outcome("X1").verdict is HOLDS

@@ -1,4 +1,4 @@
-"""The senders of the studies against calculations of our own, which share no code with them.
+"""Compares the studies' senders with independent calculations that share no code with them.
 
 PCC Allegro's decision and its rule against slow hosts are worked by hand in `crates/pcc/src/control/allegro/tests.rs`, ABSE's filter on a few ACKs in
 `crates/cc/src/controller/westwood/tests.rs`.
@@ -19,7 +19,7 @@ from ackclock_studies.large_pipes.readings import QUOTED
 
 
 def replayed(t: np.ndarray, rtt: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """The quoted formulas of ABSE, ACK by ACK, for one segment an ACK: T_k in seconds.
+    """Return T_k in seconds by the quoted formulas of ABSE, for one segment per ACK.
 
     Th_k = (bytes of the last RTT) / RTT; low-passed 0.6 to 0.4; T_k = T_min, the last gap, if that times RTT exceeds the window, else
     RTT (window - low-passed RTT_min) / window.
@@ -61,11 +61,12 @@ def test_abse_samples_over_the_interval_of_the_quoted_formulas():
 
 
 ALPHA = 600
-"""So much that slow start ends far from the equilibrium, and the law has a way to go."""
+"""Packets, so many that slow start ends far from the equilibrium, and the law takes time to reach it."""
 
 
 def off_the_law(**options: float) -> tuple[float, float]:
-    """Greatest distance of eleven windows in a row from the law with gamma = 0.5 and `ALPHA`, and that of the last from its equilibrium; relative.
+    """Return the largest relative distance of eleven successive windows from the law with gamma = 0.5 and `ALPHA`, and
+    that of the last window from its equilibrium.
 
     One flow, after slow start, in a fluid model of the path, whose RTT is the window over the rate where that is more than 64 ms.
     """
@@ -95,7 +96,9 @@ def off_the_law(**options: float) -> tuple[float, float]:
 
 
 def test_fast_goes_from_window_to_window_as_its_law_says():
-    """The fluid model leaves out that the mean RTT lags, which is 3.5 % at most. Another gain, or another alpha, is further off."""
+    """The fluid model leaves out that the mean RTT lags, which is 3.5 % at most. Another gain or another alpha deviates
+    more.
+    """
     on_the_way, at_the_end = off_the_law()
     assert on_the_way < 0.04
     assert at_the_end < 0.002

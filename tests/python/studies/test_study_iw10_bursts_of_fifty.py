@@ -1,7 +1,8 @@
-"""What takes IW10's advantage at 96 % of the fast link where nothing is lost (the guess of I31): not the bursts of its windows.
+"""Tests the guess of I31: bursts of IW10's windows do not explain why its advantage shrinks at 96 % of a fast link
+without loss.
 
-Three arms without loss, each with the arrivals of the study: five opens as they are; five opens whose first windows are paced, so that
-there are no bursts; and single opens. What is asked is how much of the lead of IW10 at 72 % is left at 96 %.
+Three arms without loss have the study's arrivals: five opens as they are; five opens whose first windows are paced, so
+that there are no bursts; and single opens. The measure is how much of IW10's lead at 72 % remains at 96 %.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def means(batch: Batch) -> pl.DataFrame:
 
 
 def kept(mode: str, **change: object) -> float:
-    """Lead of IW10 at the highest load, percent of that at 72 %; nothing is lost."""
+    """Return IW10's lead at the highest load in percent of its lead at 72 %; nothing is lost."""
     cells = [
         Cell(
             scenario=testbed.loaded(FAST, mode, load, arm, duration_s=DURATION_S, queue=parts.LOSSLESS, **change),

@@ -1,4 +1,4 @@
-"""The kernel's part of a study in the report of the study: of the same run, or recorded."""
+"""Tests for a study's kernel part in the study's report: from the same run, or recorded."""
 
 from __future__ import annotations
 

@@ -68,7 +68,9 @@ def test_a_reading_reaches_the_hosts():
 
 
 def test_ten_in_a_row_leave_each_other_an_ssthresh():
-    """Behind 200 packets slow start overflows; each later run ends it where an earlier one has left off."""
+    """Behind 200 packets slow start overflows; each later run ends slow start at the ssthresh that an earlier one
+    left.
+    """
     where = Plan(reading={"ACKs": "each segment", "window": "2 MiB"})
     batch = run_batch(transfers.scenario(SENDERS[NEWRENO], 200, where), [1])
     times = transfers.completion(batch)
@@ -114,7 +116,7 @@ def test_one_loss_leaves_tcpw_at_the_pipe_without_a_burst():
 
 
 def test_tcpw_collapses_only_where_the_receive_window_ends_in_a_recovery_without_sack():
-    """Seed 2: four losses in one window, repaired one in a round trip."""
+    """Seed 2: four losses in one window, repaired one per round trip."""
 
     def minute(window: int, sack: bool) -> float:
         sender = paths.westwood(sack=sack)
@@ -129,7 +131,9 @@ def test_tcpw_collapses_only_where_the_receive_window_ends_in_a_recovery_without
 
 
 def test_two_tcpw_flows_collapse_in_turn_without_sack_and_share_with_it():
-    """With the throughput of each ACK in ABSE's filter: after an overflow one of the two repairs a loss in a round trip, for seconds."""
+    """ABSE's filter uses the throughput of each ACK: after an overflow one of the two flows repairs one loss per round
+    trip, for seconds.
+    """
 
     def half_minute(sack: bool) -> list[float]:
         sender = paths.westwood(sack=sack, **FILTERS["each ACK"])
@@ -167,7 +171,7 @@ def test_estimators_tell_what_they_see():
     )
     seen = run(scenario).controllers.filter(pl.col("t_s") > 0.5)
     ratio = (seen["tau_s"] / seen["sample_rtt_s"]).drop_nulls().to_numpy()
-    # the RTT of the filter is the latest sample, which moves by what is queued
+    # the filter's RTT is the latest sample, which varies with the queue
     assert ratio.min() >= 0.9
     assert ratio.max() <= 12
     assert (seen["estimate_bps"].drop_nulls() > 1e8).all()
@@ -213,7 +217,7 @@ def test_abse_is_held_against_pairs_and_trains():
 
 
 def test_fast_is_held_against_other_senders_in_the_same_cells():
-    """A correlation that all senders have is no problem of FAST's own."""
+    """A correlation that all senders have is no problem of FAST in particular."""
     controls = {name: s for name, s in {**sync.SYNC, **sync.CONTROLS}.items() if s.alone and s.queue < 2}
     assert len(controls) == 4 + 8
 
@@ -241,7 +245,7 @@ def test_shares_are_those_of_the_flows_compared():
         ALABAMA, [(SENDERS[NEWRENO], 1), (SENDERS[FAST], 2)], duration_s=4, record={"goodput_interval": "1 s"}
     )
     batch = run_batch(scenario, [1, 2])
-    assert set(batch.goodput["flow"]) == {0, 1, 2, 3}  # the fourth is that of other users
+    assert set(batch.goodput["flow"]) == {0, 1, 2, 3}  # the fourth is the one of other users
     found = sharing.shares(batch)
     assert found["flow"].to_list() == [0, 1, 2, 0, 1, 2]
     own = batch.goodput.filter((pl.col("seed") == 1) & (pl.col("flow") == 2))["goodput_bps"].to_list()

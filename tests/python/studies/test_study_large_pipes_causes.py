@@ -1,4 +1,6 @@
-"""Why claims of `large-pipes` fail: each test switches one mechanism and leaves the rest as the study has it."""
+"""Tests why claims of `large-pipes` fail: each test switches one mechanism and leaves the rest of the study
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ MAIN = Plan()
 
 
 def short_over_long(protocol: str, thinner: int) -> Array:
-    """Round-trip times 1 : 2 on path 1 with rate and queue divided; one value per start of the second flow, as nothing else varies."""
+    """Return values for round-trip times 1 : 2 on path 1 with rate and queue divided, one per start of the second flow,
+    because nothing else varies.
+    """
     path = replace(ALABAMA, rate_bps=ALABAMA.rate_bps // thinner)
     queue = sharing.QUEUE // thinner
     record = {"goodput_interval": "500 ms"}
@@ -46,18 +50,20 @@ def short_over_long(protocol: str, thinner: int) -> Array:
 
 
 def test_unequal_round_trips_hurt_hstcp_more_than_newreno_only_above_the_window_where_its_table_begins():
-    """W26. On a path forty times thinner the windows stay below 38 segments, where HSTCP is Reno (RFC 3649)."""
+    """W26. On a path of a fortieth of the rate the windows stay below 38 segments, where HSTCP equals Reno (RFC
+    3649).
+    """
     thinner = 40
     assert ALABAMA.bdp / thinner + sharing.QUEUE // thinner < 38
     wide = short_over_long(HSTCP, 1) / short_over_long(NEWRENO, 1)
     thin = short_over_long(HSTCP, thinner) / short_over_long(NEWRENO, thinner)
-    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may come out otherwise: who loses is decided by ties
+    assert (wide > 1.4).mean() >= 0.75, wide  # a single start may differ: ties decide who loses
     assert np.exp(np.log(wide).mean()) > 1.7, wide
     assert np.exp(np.log(thin).mean()) < 1.25, thin
 
 
 def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
-    """W18. What is missing is time: the first flow is ahead when a run of 16 s ends, and no longer in the second minute."""
+    """W18. The flows lack time: the first flow is ahead when a run of 16 s ends, and no longer in the second minute."""
     record = {"goodput_interval": "500 ms"}
     made = paths.scenario(ALABAMA, [(SENDERS[HSTCP], 2)], duration_s=120, stagger_s=1.0, record=record)
     goodput = run_batch(made, [1, 2, 3]).goodput.filter(pl.col("flow") < 2)
@@ -74,7 +80,9 @@ def test_two_hstcp_flows_that_begin_apart_share_after_a_minute():
 
 
 def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple[Array, int]:
-    """First 100 ms of runs 2 to 10, Mb/s, a mean for each of two groups; their retransmissions."""
+    """Return the mean rate in the first 100 ms of runs 2 to 10, Mb/s, for each of two groups, and their
+    retransmissions.
+    """
     made = starts.in_a_row(path, protocol, path.queue).to_dict()
     if not cache:
         for flow in made["flows"]:
@@ -87,7 +95,9 @@ def first_tenth(path: Bottleneck, protocol: str, *, cache: bool = True) -> tuple
 
 
 def test_the_short_feedback_and_not_the_cache_makes_newrenos_high_start():
-    """W12. Without the cache the start is as high, with four times the round-trip time it is gone. What the cache saves is losses."""
+    """W12. Without the cache the start is as high; with four times the round-trip time the effect is gone. The cache
+    saves losses.
+    """
     cached, few = first_tenth(CALTECH, NEWRENO)
     cold, many = first_tenth(CALTECH, NEWRENO, cache=False)
     far, _ = first_tenth(replace(CALTECH, rtt_s=4 * CALTECH.rtt_s), NEWRENO)
@@ -109,7 +119,7 @@ def test_newreno_starts_below_fast_and_hstcp_only_where_slow_start_overflows():
 
 
 def deviations(protocol: str, queue: int, where: Plan = MAIN) -> tuple[float, float]:
-    """Coefficient of variation across ten runs of a minute, in the first ten seconds and from 30 to 60 s."""
+    """Return the coefficient of variation across ten runs of a minute, in the first ten seconds and from 30 to 60 s."""
     sender = paths.senders(where)[protocol]
     each, every, _ = starts.LONG[ALABAMA.name]
     made = paths.in_a_row(
@@ -141,7 +151,9 @@ def test_losses_make_runs_deviate_and_those_of_hstcp_more_with_time():
 
 
 def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
-    """W3. Why both deviate behind 240 packets in the main reading: all of it with FAST, with TCPW nearly half."""
+    """W3. They explain why both deviate behind 240 packets in the main reading: completely for FAST, nearly half for
+    TCPW.
+    """
     fast = {alpha: deviations(FAST, 240, Plan(reading={"alpha": alpha}))[0] for alpha in ("200", "100")}
     tcpw = {sack: deviations(TCPW, 240, Plan(reading={"SACK": sack}))[0] for sack in ("off", "on")}
     assert fast["200"] > 4 * fast["100"], fast
@@ -149,7 +161,7 @@ def test_alpha_makes_fast_deviate_and_the_want_of_sack_tcpw_less():
 
 
 def test_in_the_reading_of_all_four_times_tcpw_deviates_most_and_hstcp_more_with_time():
-    """So W3 does not turn there, nor W4, which asks for 30 % less."""
+    """W3 therefore does not change there, nor does W4, which requires 30 % less."""
     where = Plan(reading=TOGETHER)
     found = {p: deviations(p, int(TOGETHER["queue"]), where) for p in PROTOCOLS}
     assert found[TCPW][0] > 1.5 * max(found[p][0] for p in PROTOCOLS if p != TCPW), found

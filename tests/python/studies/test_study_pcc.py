@@ -38,7 +38,9 @@ BASE = dict.fromkeys(
 
 
 def shares(**lower: float) -> dict[str, pl.DataFrame]:
-    """A made-up sweep: every model at its base, `lower` names model, controller and size at which it is less."""
+    """Return a made-up sweep with every model at its base; `lower` names model, controller and size at which the share
+    is less.
+    """
     rows = []
     for model in BASE:
         for cc in (PCC, CUBIC):
@@ -131,7 +133,7 @@ def test_windows_hold_what_arithmetic_says():
 
 
 def test_claims_on_windows_of_100_s_are_not_asked_of_short_stretches():
-    """Stretches that are too short are for pictures: no verdict, whatever they show."""
+    """Stretches that are too short are for pictures: they give no verdict."""
 
     def found(stretch: int) -> dict[str, pl.DataFrame]:
         windows = [
@@ -168,7 +170,7 @@ def test_a_flow_without_data_is_refused_by_number():
 
 
 def verdicts(claim, half, tables):
-    """Of the numbers that decide a half of a claim, as the table declares it."""
+    """Return the verdicts of the numbers that decide one half of a claim, as the table declares it."""
     (judged,) = (dict(c.halves)[half].judge(tables) for c in sweep.CHAPTER.claims if c.id == claim)
     return {e.verdict for e in judged.evidence if e.weighs}
 
@@ -186,7 +188,9 @@ def test_claims_see_the_gap_and_its_absence():
 
 
 def test_the_buffer_needed_is_the_smallest_from_which_on_it_suffices():
-    """A size that suffices by chance, with a larger one behind it that does not, is not enough; none is infinite."""
+    """A size that suffices by chance, followed by a larger one that does not, does not count; if none suffices the
+    value is infinite.
+    """
     tables = shares(**{f"{BARE} {CUBIC} {q}": 0.5 for q in (1, 6, 20)}, **{f"{BARE} {PCC} 1": 0.1})
     assert sweep.needed(tables, CUBIC).tolist() == [50.0] * 3
     assert sweep.needed(tables, PCC).tolist() == [6.0] * 3
@@ -214,7 +218,7 @@ def test_hypotheses_are_told_apart_over_all_sizes():
     assert both["cubic_same"]
     slower = hypotheses.judged(shares(**{f"{IDEAL} {c} {q}": 0.5 for c in (PCC, CUBIC) for q in (6, 10, 20)}))
     on_it = {r["model"]: r for r in slower.iter_rows(named=True)}[OFTEN]
-    assert on_it["shallow"] < 0  # a host is held against its own link: what that lacks is not the host's
+    assert on_it["shallow"] < 0  # a host is compared with its own link: the link's deficit is not the host's
     _, listed, _ = hypotheses.answer(tables)
     assert [cell.text for cell in listed.cells[0][:2]] == ["all three", MININET]
     assert {len(row) for row in listed.cells} <= {4, 5}  # what a row shows stands before the first of its kind alone
@@ -226,26 +230,26 @@ def goodput(model, controller, packets, seconds=5):
 
 
 def test_netems_limit_caps_the_rate_and_a_real_queue_does_not():
-    """1.6 Mb/s for each packet of the limit: 7.5 ms hold no more than that."""
+    """1.6 Mb/s per packet of the limit: the packets stay for 7.5 ms."""
     assert goodput(MININET, PCC, 20) < 20 * 1.7e6
     assert goodput(IDEAL, PCC, 20) > 2 * goodput(MININET, PCC, 20)
 
 
 def test_netems_limit_spares_tcp_with_segmentation_offload():
-    """Behind 30 packets: each of several segments, so that the limit is worth several times as much."""
+    """The limit is 30 packets of several segments each, so that it counts several times as much."""
     assert goodput(CUT, CUBIC, 30) < 30 * 1.7e6
     assert goodput(MININET, CUBIC, 30) > 2 * goodput(CUT, CUBIC, 30)
 
 
 def test_the_testbeds_ticks_cap_pcc_at_the_slots_of_the_queue_and_starve_cubic():
-    """Figure 7's shape: six packets a tick of 1 ms are 69.9 Mb/s; CUBIC's bursts do not fit."""
+    """The shape of Figure 7: six packets a tick of 1 ms are 69.9 Mb/s; CUBIC's bursts do not fit."""
     assert 0.93 * 69.9e6 < goodput(BARE, PCC, 6, 20) < 69.9e6
     assert goodput(BARE, CUBIC, 6, 20) < 5e6
     assert goodput(testbed.bare(TICK_8_1), PCC, 6, 20) > 90e6
 
 
 def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
-    """100 us at each end: 5000 packets a second, 58.3 Mb/s, at most, less what the spinning senders waste."""
+    """100 us at each end allow at most 5000 packets a second, 58.3 Mb/s, minus what the spinning senders waste."""
     flow = run_batch(testbed.shallow(COSTLY, PCC, 275, 5), [1]).flows.to_dicts()[0]
     assert 0.6 * 58e6 < flow["goodput_bps"] < 58.3e6
     four = run_batch(testbed.wishbone(MEDIUM, PCC, 5), [1])
@@ -255,14 +259,14 @@ def test_one_core_that_is_too_slow_limits_the_rate_and_starves_nobody():
 
 def test_convergence_is_measured_as_arithmetic_says():
     found = np.array([[90.0 - 4 * min(t, 10), 10.0 + 4 * min(t, 10)] for t in range(30)])
-    # from 7 s on: 62, 58, 54, 50, 50 are 54.8 on average, 9.6 more than the other
+    # from 7 s on: 62, 58, 54, 50, 50 average to 54.8, 9.6 more than the other
     assert pair.converged_after(found) == 7
     assert pair.converged_after(found[:9]) is None
     assert pair.converged_after(np.zeros((20, 2))) is None
 
 
 def test_a_late_flow_loses_more_beside_a_perfect_clock_and_no_more_beside_an_imperfect_one():
-    """It is the timing of departures that hands out losses behind a full queue."""
+    """The timing of departures decides which flow loses packets behind a full queue."""
     ratio = {}
     for kind in (pair.EXACT, pair.MUCH):
         found = pair.losses(run_batch(pair.early(*pair.KINDS[kind]), [1, 2], jobs=2))

@@ -1,4 +1,4 @@
-"""The kernel's part of the study pcc: what it asks, and that its claims say what the tables hold."""
+"""Tests for the kernel part of the study pcc: what it runs, and that its claims agree with its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ackclock_studies.pcc.testbed import CUBIC, PCC
 
 
 def sweep(share: dict[tuple[str, str], float]) -> Tables:
-    """A sweep in which every buffer has the same shares, by arm and protocol."""
+    """Return a sweep in which every buffer has the same shares, by arm and protocol."""
     rows = [
         {
             "arm": arm,

@@ -76,7 +76,7 @@ def test_the_optimum_is_what_a_full_link_carries():
     assert paper_changing.optimum_mbps(drawn, CUBIC) == pytest.approx(20 * 1448 / 1500)
     goodput = run(paper_changing.scenario(PCC, 1, 3), seed=1).goodput
     rates = paper_changing.draws(1, 3)["rate_mbps"].to_numpy()
-    # within what the link can carry in each interval but for what the queue, 250 packets, lets out late
+    # within the link's capacity in each interval, apart from late packets of the queue, which holds 250
     for i, rate in enumerate(rates):
         own = goodput.filter((pl.col("t_s") > 5 * i) & (pl.col("t_s") <= 5 * i + 5))["goodput_bps"].sum() / 1e6
         assert own <= 5 * rate + 3, i
@@ -158,7 +158,7 @@ def test_ratios_are_taken_while_both_flows_are_there():
 
 
 def made_up(rows, table):
-    """Three seeds of each row, nearly alike."""
+    """Return three seeds of each row, nearly equal."""
     frame = [
         {**row, "seed": s, **{k: near(row[k], i, s) for k in row["of"]}}
         for i, row in enumerate(rows)
@@ -192,7 +192,9 @@ def test_claims_on_satellites_see_the_factor_and_its_absence():
 
 
 def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
-    """Runs that vary threefold together have a sharp ratio; where one arm has more runs than the other there are no pairs."""
+    """Runs that vary threefold together have a precise ratio; if one arm has more runs than the other there are no
+    pairs.
+    """
     rows = [
         {"arm": arm.name, "seed": seed, "goodput_bps": near(times * draw, arm.name, seed)}
         for arm, times, seeds in ((PCC, 10.0, 4), (CUBIC, 1.0, 4), (ILLINOIS, 1.0, 3))
@@ -206,7 +208,9 @@ def test_what_runs_with_the_same_seed_have_in_common_leaves_their_ratio():
 
 
 def test_what_is_left_of_an_excess_is_asked_network_by_network():
-    """Illinois has five times what the paper's ratio asks for in every network, with jitter twice as much: a quarter of the excess, however far apart the networks are."""
+    """In every network Illinois has five times the paper's ratio, and half of that gap with jitter: a quarter of the
+    excess remains, however much the networks differ.
+    """
     asked = paper_changing.TIMES[ILLINOIS]
     rows = [
         {"arm": arm.name, "number": n, "mbps": share * mbps}

@@ -14,7 +14,9 @@ HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 
 
 def players(**values: float) -> dict[str, pl.DataFrame]:
-    """Made-up runs: every metric 0.1, or 0.05 with FESTIVE; `values` names arm, rule and metric of what is other."""
+    """Return made-up runs: every metric is 0.1, or 0.05 with FESTIVE; `values` names arm, rule and metric of other
+    values.
+    """
     rows = []
     for arm in (CUBIC, PCC, PRINTED):
         for rule in RULES:
@@ -40,7 +42,7 @@ def test_claims_hold_or_fail_by_the_numbers():
     assert verdict("V1", players(**{"CUBIC FESTIVE unfairness": 0.07}), much) is FAILS
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.12}), much) is FAILS
     assert verdict("V3", players(**{"CUBIC FESTIVE inefficiency": 0.5})) is FAILS
-    # what happens over PCC is context there
+    # results over PCC are context there
     assert verdict("V1", players(**{f"{PCC.name} FESTIVE unfairness": 0.5}), much) is HOLDS
     over_pcc = {f"{PCC.name} {rule} {metric}": 0.01 for rule in RULES for metric in METRICS}
     assert verdict("V4", players(**over_pcc)) is HOLDS
@@ -48,7 +50,7 @@ def test_claims_hold_or_fail_by_the_numbers():
 
 
 def test_toy_players_by_hand():
-    # a player follows the second before: 0.3 Mb/s is below the ladder, 2.5 allows 2, 9 allows 3
+    # a player follows the last second: 0.3 Mb/s is below the ladder, 2.5 allows 2, 9 allows 3
     bps = 1e6 * np.array([[0.3, 2.5], [9.0, 2.0], [1.0, 1.99]])
     assert (video_traces.toy(bps) / 1e6).tolist() == [[0.35, 2.0], [3.0, 2.0]]
     # four equal, constant flows of 2.2: bitrates of 2, so 8 of 8.8 Mb/s

@@ -1,4 +1,6 @@
-"""Studies of one's own: from a folder, from a package; causes, registered plans, more runs for what is undecided."""
+"""Tests for a user's own studies: from a folder, from a package; causes, registered plans, more runs for undecided
+claims.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ def test_a_folder_is_a_study_as_ours_are(folder):
         "magnitude": "holds",
         "because the queue is short": "fails",
     }
-    assert outcome.verdict is Verdict.HOLDS  # a wrong cause does not make the sentence wrong
+    assert outcome.verdict is Verdict.HOLDS  # a wrong cause does not make the claim wrong
     assert len(result.curves) == 1
     html = render(result.page())
     assert "Why: because the queue is short" in html
@@ -125,14 +127,14 @@ def test_a_package_brings_a_study(folder, tmp_path, monkeypatch, capsys):
         studies.get("broken")
     with pytest.raises(InputError, match=r"allowed: a module beside a study\.toml"):
         studies.get("none")
-    assert main(["study", "list"]) == 0  # by the names that `study run` takes
+    assert main(["study", "list"]) == 0  # by the names that `study run` accepts
     listed = capsys.readouterr()
     assert [line.split()[0] for line in listed.out.splitlines()] == [*studies.names(), "brought"]
     assert [line.split(":")[1] for line in listed.err.splitlines()] == [" broken", " none"]
 
 
 def test_the_library_runs_without_its_studies(tmp_path):
-    """What looks for studies imports none but the one that was asked for."""
+    """The search for studies imports only the one that was asked for."""
     program = """
 import sys, ackclock
 from ackclock import studies
@@ -210,7 +212,7 @@ def test_a_plan_that_cannot_decide_a_claim_is_refused_when_it_is_loaded(folder):
 
 
 def test_a_wrong_cause_is_caught_by_its_intervention():
-    """A flow is slow behind random losses. The planted cause, a short queue, is taken away, and the effect stays; losses are the cause."""
+    """Losses slow a flow. Without the planted cause, a short queue, the effect remains."""
 
     def cell(loss: str, queue: str) -> Cell:
         link = {"rate": "10 Mbit/s", "delay": "20 ms", "loss": {"kind": "bernoulli", "p": loss}}
@@ -229,7 +231,7 @@ def test_a_wrong_cause_is_caught_by_its_intervention():
         return collect("slow", [cell(loss, queue) for loss in ("0 %", "1 %") for queue in ("1 BDP", "4 BDP")], plan)
 
     def lost(tables, queue: str, loss: str = "1 %") -> np.ndarray:
-        """What of the link the flow does not use, percent."""
+        """Return the unused share of the link, percent."""
         rows = tables["slow.flows"].filter(pl.col("loss") == loss, pl.col("queue") == queue).sort("seed")
         return 100 - 100 * rows["goodput_bps"].to_numpy() / (10e6 * 1448 / 1500)
 
@@ -288,7 +290,7 @@ def test_a_new_study_runs(tmp_path):
 
 
 def test_the_new_study_measures_after_its_warm_up(tmp_path):
-    """It says "from 20 s on"; slow start is before."""
+    """The study says "from 20 s on"; slow start is before."""
     study = plugin.load(plugin.new("buffer-sizes", tmp_path))
     tables = study.run(seeds=2, jobs=2).tables
     of = {"controller": "reno", "queue": "1/8 BDP"}
@@ -342,7 +344,7 @@ def test_what_a_scale_does_not_ask_is_told_from_what_more_runs_would_decide(fold
 
 
 def test_what_decides_against_a_claim_is_counted_with_the_correction_for_how_many_numbers_it_asks(folder):
-    """One number of two fails at 95 %, but not at the 97.5 % that two numbers take."""
+    """One of two numbers fails at 95 %, but not at the 97.5 % that two numbers require."""
     claim = plugin.load(folder).claims[0]
     bound = above(0)
     fails = Evidence(label="a", value=-0.068, low=-0.135, high=-0.001, bound=bound, seeds=12)
@@ -392,7 +394,7 @@ def test_registered_seeds_are_others():
 
 
 def noisy(effect: float, spread: float, *, margin: float = 1.0) -> Study:
-    """One claim on the mean of draws that are the same for each number of seeds."""
+    """Return one claim on the mean of draws that depend only on the number of seeds."""
 
     def run(plan: Plan) -> Data:
         n = plan.count(quick=8, paper=8)
@@ -448,7 +450,7 @@ def test_a_share_that_still_changes_is_flagged():
     assert not settling(settled, 0.01).drifts
     found = settling(falling, 0.01)
     assert found.drifts
-    assert 1.5 < found.factor < 4  # 0.4 exp(-2 t) changes by less than 0.01 from t = 1.6 or so
+    assert 1.5 < found.factor < 4  # 0.4 exp(-2 t) changes by less than 0.01 from about t = 1.6 on
     assert settling(growing, 0.01).factor == np.inf
     shown = Quantity(label="share", estimate=mean_interval(falling.mean(axis=1)), trend=trend(falling)).asked(above(0))
     assert shown.drifts
@@ -488,7 +490,7 @@ MEASURES = {"gain": gain, "left": lambda tables: [gain(tables)]}
 
 
 def test_more_runs_are_kept_in_a_store_and_found_there(folder, capsys):
-    """The command runs in a thread of its own, which alone may open the store."""
+    """The command runs in a thread of its own, because only one thread may open the store."""
     (folder / "study.py").write_text(KEPT)
     command = ["study", "run", f"{folder}/", "--decide", "all", "--within", "0.01", "--jobs", "1"]
     assert main([*command, "--store", str(folder / "store")]) == 0

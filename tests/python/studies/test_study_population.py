@@ -1,4 +1,4 @@
-"""A population of paths: what is drawn, the share that a sentence holds on, and what explains it."""
+"""Tests for a population of paths: what is drawn, the share on which a sentence holds, and what explains it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOAD = Drawn(name="load", unit="", kind="uniform", a=0.1, b=0.9, source="made up
 
 
 def test_a_property_says_how_it_is_drawn():
-    """The spread of a lognormal one has no unit."""
+    """The spread of a lognormal property has no unit."""
     assert str(RATE) == "rate lognormal, median 2 Mb/s, sigma 0.8 (made up)"
     assert str(LOSS) == "loss exponential, mean 0.02 (made up)"
     assert str(QUEUE) == "queue log-uniform, 0.25 to 8 BDP (made up)"
@@ -53,7 +53,7 @@ def test_a_property_that_decides_explains_and_others_do_not():
     rng = np.random.default_rng(1)
     x, y, noise = rng.random((3, 500))
     rank = x.argsort().argsort()
-    middle = ((rank >= 200) & (rank < 300)).astype(float)  # no slope: a correlation would not see it
+    middle = ((rank >= 200) & (rank < 300)).astype(float)  # no slope: a correlation would not detect it
     table = explains(middle + 0.01 * noise, {"x": x, "y": y})
     assert table["property"].to_list() == ["x", "y"]
     assert table["explained"][0] > 0.9
@@ -86,9 +86,7 @@ def test_a_sentence_over_paths_has_shares_a_verdict_and_what_explains_it():
     found = OnPaths(key="it", text="it gains", way=way, properties={"queue": queue, "rate": np.tile([1.0, 2.0], 50)})
     holds, reverse, nothing, unknown = found.shares
     assert (holds.n, holds.value, reverse.value, nothing.value, unknown.value) == (100, 79, 20, 0, 1)
-    assert (
-        holds.high > class_share(np.where(np.isnan(way), -1.0, way), 1.0).high
-    )  # the path that is not known may be one of them
+    assert holds.high > class_share(np.where(np.isnan(way), -1.0, way), 1.0).high  # the unknown path may be one of them
     assert found.verdict == "holds"
     assert OnPaths(key="it", text="", way=-way, properties={}).verdict == "fails"
     assert OnPaths(key="it", text="", way=np.sign(queue % 2 - 0.5), properties={}).verdict == "undecided"
@@ -115,7 +113,9 @@ def test_a_record_gives_the_same_table():
 
 @pytest.mark.parametrize("fetches", [30, 120])
 def test_rules_that_are_exchanged_at_random_give_hardly_a_path_a_word(fetches):
-    """Which of two rules a value is of is drawn fetch by fetch: there is no difference, and a path that has one has it by chance."""
+    """Each fetch draws which of two rules a value belongs to: there is no difference, and any path that shows one shows
+    it by chance.
+    """
     rng = np.random.default_rng(84)
     each = []
     for _ in range(400):
@@ -128,4 +128,4 @@ def test_rules_that_are_exchanged_at_random_give_hardly_a_path_a_word(fetches):
     points = np.array([e.value for e in each])
     assert (
         np.abs(points) > 0.5
-    ).mean() > 0.5  # the point estimates, which were counted before, say more or less of most paths
+    ).mean() > 0.5  # the point estimates, which were counted before, show a difference on most paths

@@ -23,7 +23,7 @@ SEEDS = 2
 
 
 def smaller(jobs: int):
-    """All chapters; the largest with a fifth of its clients."""
+    """Return all chapters; the largest has a fifth of its clients."""
     plain = population.scenario
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(population, "scenario", lambda *of, **changed: plain(*of[:2], of[2] // 5, **changed))
@@ -145,7 +145,7 @@ def test_every_claim_is_complete():
 
 
 def test_threads_change_no_number_and_progress_runs_to_the_end(result):
-    """The study has two threads, and makes the same runs."""
+    """With two threads the study makes the same runs."""
     seen: list[float] = []
     one = latency.run(Plan(seeds=SEEDS, jobs=1, progress=lambda _, done: seen.append(done))).tables
     assert one
@@ -167,7 +167,7 @@ def test_exact_claims_hold_whatever_the_seeds(result):
 
 
 def test_rules_meet_the_same_losses(result):
-    """Common random numbers: fetches without loss are equal, and so is what comes before the first recovery."""
+    """Common random numbers: fetches without loss are equal, and so is everything before the first recovery."""
     t = result.tables["latency.fetches"]
     for page in t["page"].unique():
         for loss in t["loss"].unique():
@@ -193,7 +193,7 @@ def test_scripted_losses_hit_the_named_segments():
 
 
 def test_after_rate_halving_the_next_write_is_slow():
-    """IETF-84 slides: with nothing to send, rate halving ends with a window of 1 to 3."""
+    """IETF-84 slides: without data to send, rate halving ends with a window of 1 to 3."""
     t = traces.run(Plan()).tables["traces.sequence"].filter(pl.col("pattern") == "1-4")
 
     def sent_at_once(rule: str) -> int:
@@ -207,7 +207,7 @@ def test_after_rate_halving_the_next_write_is_slow():
 
 
 def test_the_enlarged_recovery_shows_what_its_heading_says(result):
-    """Rate halving goes on reducing in a long recovery, to half of ssthresh with Reno; PRR stops at ssthresh."""
+    """Rate halving keeps reducing in a long recovery, to half of ssthresh with Reno; PRR stops at ssthresh."""
     r = result.tables["traces.long_recoveries"]
     idx = traces.farthest_below(result.tables)
     rh, prr = (r.filter(pl.col("arm") == arm).row(idx, named=True) for arm in ("without PRR", "with PRR"))
@@ -251,7 +251,7 @@ def test_findings_name_the_rules_and_what_stays_open(result, page):
 
 
 def test_report_of_the_first_figure(result, page, tmp_path):
-    """The whole page, with one figure: each of the others takes half a second."""
+    """The whole page with one figure: each of the others takes half a second."""
     first, *_ = page.figures
     sections = tuple(replace(s, blocks=tuple(b for b in s.blocks if not isinstance(b, Figure))) for s in page.sections)
     small = replace(page, opening=first, sections=sections)
@@ -283,7 +283,7 @@ def test_with_other_seeds_undecided_is_no_surprise(result):
 
 
 def test_notes_have_no_number_of_a_run_typed_in(result):
-    """Numbers come from the evidence; what stands in a note itself is a name, a cell or a bound."""
+    """Numbers come from the evidence; a note itself contains only names, cells or bounds."""
     known = []
     for outcome in result.outcomes:
         known += [outcome.claim.statement, outcome.claim.place]
@@ -310,7 +310,7 @@ def test_a_stall_is_banked_by_prr_alone():
 
 
 def test_bursts_of_losses_lose_as_much_as_single_ones():
-    """Two per cent in all, whatever the length of a burst; a long one hits neighbours."""
+    """Two per cent in total, whatever the length of a burst; a long one hits neighbours."""
     lost = {}
     for length in burst_loss.LENGTHS:
         batch = run_batch(burst_loss.scenario(LINUX_32, length, 100), range(1, 41))

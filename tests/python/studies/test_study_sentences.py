@@ -1,4 +1,6 @@
-"""Every sentence of a publication has a claim, or says why it has none; every claim belongs to a sentence, or is one."""
+"""Tests that every sentence of a publication has a claim or a reason for having none, and that every claim belongs to a
+sentence or is the study's own.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,12 @@ def test_every_verdict_that_changed_says_why(name):
 
 
 CAUSAL = re.compile(r"\b(because|since|due to|owing to|comes? from|thanks to|explains?|makes the difference|for the reason)\b", re.IGNORECASE)  # fmt: skip
-"""Words of a note that say why."""
+"""Words of a note that state a cause."""
 
 
 @pytest.mark.parametrize("name", [*OWN, "slow-start"])
 def test_a_note_says_why_only_beside_an_intervention_or_a_guess(name):
-    """Elsewhere it names the test of the study that removed the cause."""
+    """Otherwise it names the study's test that removed the cause."""
     for claim in studies.get(name).claims:
         if CAUSAL.search(claim.note):
             assert claim.causes or claim.guesses or re.search(r"tests? of the study", claim.note), claim.id

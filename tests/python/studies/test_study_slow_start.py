@@ -1,4 +1,4 @@
-"""The study of slow starts: what is read of a run, and a small run of it."""
+"""Tests for the study of slow starts: the quantities read from a run, and a small run of the study."""
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ from ackclock_studies.slow_start import causes, exits, noise, paths, population,
 
 
 class Runs:
-    """The tables of two runs of 1,000 packets' product, 100 ms."""
+    """Tables of two runs with a product of 1,000 packets and 100 ms."""
 
     flows = pl.DataFrame(
         {
@@ -26,7 +26,7 @@ class Runs:
         {
             "seed": [1] * 8 + [2] * 8,
             "flow": [0] * 16,
-            # Mbit/s; 98.8 of 120 is what has to be reached, over four intervals
+            # Mbit/s; 98.8 of 120 has to be reached, over four intervals
             "goodput_bps": [1e6 * x for x in (0, 10, 20, 100, 100, 99, 99, 99, 0, 98, 98, 98, 98, 98, 98, 98)],
         }
     )
@@ -60,7 +60,7 @@ def test_every_arm_is_a_scenario(case):
 
 
 def test_a_small_run_judges_every_claim(monkeypatch):
-    """What the verdicts are does not matter, so the longest chapters are cut short."""
+    """The values of the verdicts do not matter, so the longest chapters are shortened."""
     monkeypatch.setattr(exits, "QUEUES", (0.5, 1.0, 4.0))
     monkeypatch.setattr(exits, "ROUND_TRIPS", 20)
     monkeypatch.setattr(causes, "ROUND_TRIPS", 20)

@@ -1,4 +1,4 @@
-"""The table of a study: what a half may say of its measure, and that nothing in it goes unnoticed."""
+"""Tests for a study's table: what a half may say about its measure, and that every part of it is read."""
 
 import importlib
 import inspect
@@ -59,7 +59,7 @@ direction = { measure = "both" }
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Makes a package of a table, and imports its chapter."""
+    """Make a package of a table, and import its chapter."""
     (tmp_path / "madeup").mkdir()
     (tmp_path / "madeup" / "__init__.py").write_text("")
     (tmp_path / "madeup" / "speeds.py").write_text(PROGRAM)

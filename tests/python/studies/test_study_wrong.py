@@ -1,11 +1,11 @@
-"""What is said where the program of a user's study goes wrong."""
+"""Tests for the messages about errors in a user's study."""
 
 from ackclock.cli import main
 from ackclock.study import plugin
 
 
 def test_an_error_is_told_by_its_line(tmp_path, capsys):
-    """It is no error of ours to report."""
+    """It is not reported as an error of ours."""
     program = plugin.new("mine", tmp_path) / "study.py"
     before, head, after = program.read_text().partition("def run(plan: Plan) -> Data:\n")
     program.write_text(f"{before}{head}    1 / 0\n{after}")

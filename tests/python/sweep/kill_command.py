@@ -1,10 +1,12 @@
-"""Runs a study or an evaluation in child processes, kills each with SIGKILL at a drawn instant, and checks what is left.
+"""Runs a study or an evaluation in child processes, kills each with SIGKILL at a drawn instant, and checks the
+remaining files.
 
     python kill_command.py WHAT FOLDER KILLS SEED
 
-WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A folder is used
-until a child comes to its end in it; then another is begun. Every other instant is drawn from the time in which runs are kept, which is a
-small part of an evaluation: most of it is reading and drawing. Prints what was seen as JSON.
+WHAT is `study` or `evaluate`. Children are forked from a process that has imported everything and started no thread. A
+folder is used until a child finishes in it; then another one is started. Every other instant is drawn from the time in
+which runs are kept, which is a small part of an evaluation: most of it is reading and drawing. Prints the observations
+as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from ackclock.cli import main as command
 from ackclock.sweep import Threads, campaign
 from ackclock.sweep.database import quick_check
 
-assert np.__version__, scipy.special  # imported here, so that no child has to
+assert np.__version__, scipy.special  # imported here, so that no child has to import it
 assert ackclock.report, ackclock.cli
 
 STUDY = """
@@ -75,7 +77,7 @@ MEASURES = {"goodput": goodput}
 
 
 WALL = re.compile(rb"<dt>wall time</dt>.*")
-"""What differs between any two runs of a study."""
+"""Parts of a study's files that differ between any two runs."""
 
 
 def arguments(what: str, place: Path, folder: Path) -> list[str]:
@@ -92,7 +94,7 @@ def begin(argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            # kept after every few runs, so that most kills fall between the first that is kept and the last
+            # runs are kept in small groups, so that most kills fall between the first and the last group
             campaign.KEEP_EVERY_S, campaign.KEEP_REST, campaign.KEEP_CPU_S = 0.01, 1, 0.0
             Threads.target_s = 0.01
             quiet = os.open(os.devnull, os.O_WRONLY)
@@ -105,13 +107,15 @@ def begin(argv: list[str]) -> int:
 
 
 def cpu_s(pid: int) -> float:
-    """On a busy machine the clock says little."""
+    """Return processor time: wall time means little on a busy machine."""
     words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
-    """CPU time of a child that nobody disturbs, and, of a folder, when the first runs and the last ones were kept."""
+    """Return the CPU time of an undisturbed child and, for a folder, the times at which the first and the last runs
+    were kept.
+    """
     first, last, found = 0.0, 0.0, 0
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         if folder is not None and (now := len(done(folder))) > found:
@@ -126,7 +130,7 @@ def finish(pid: int, folder: Path | None = None) -> tuple[float, float, float]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that it wrote, by name; the store's numbers of parts and times are its own."""
+    """Return all files that it wrote, by name, without the store's part numbers and times, which vary."""
     found = sorted(
         path for path in folder.rglob("*") if path.is_file() and "store" not in path.relative_to(folder).parts
     )
@@ -144,7 +148,7 @@ def done(folder: Path) -> set[str]:
 
 
 def check_whole(folder: Path, expected: dict[str, bytes], keys: set[str]) -> None:
-    """As if nobody had disturbed it: the same files, each run once, nothing left over."""
+    """Check that the result equals that of an undisturbed command: the same files, each run once, nothing left over."""
     found = files(folder)
     assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
     assert not [name for name in found if found[name] != expected[name]]
@@ -182,12 +186,12 @@ def main() -> None:
             assert before <= after <= keys, "a run was lost, or made that nobody asked for"
             killed += not ended
             during += not ended and 0 < len(after) < len(keys)
-            for name, data in files(folder).items():  # nothing half
+            for name, data in files(folder).items():  # no partial file
                 hidden = any(part.startswith(".ackclock-") for part in Path(name).parts)
                 assert hidden or data == expected.get(name), f"{name} is not what it is in the end"
     for folder in used:
         finish(begin(arguments(what, place, folder)))
-    # Only now are threads started here, so that no child inherits half of them.
+    # Threads are started only here, so that no child inherits half of them.
     for folder in used:
         check_whole(folder, expected, keys)
     print(json.dumps({"killed": killed, "during": during, "folders": len(used), "runs": len(keys)}))

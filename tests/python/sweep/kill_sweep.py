@@ -1,10 +1,10 @@
-"""Runs a sweep in child processes, kills each with SIGKILL at a random moment, and checks what is left.
+"""Runs a sweep in child processes, kills each with SIGKILL at a random moment, and checks the remaining files.
 
     python kill_sweep.py FOLDER KILLS SEED SEEDS
 
 Children are forked from a process that has imported everything and started no thread, so that a kill costs a quarter of
-a second. When a sweep has come to its end before enough were killed, another is begun in a new folder. Prints what was seen as JSON.
-The sweep has six cells of SEEDS runs each.
+a second. When a sweep finishes before enough children were killed, another is started in a new folder. Prints the
+observations as JSON. The sweep has six cells of SEEDS runs each.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ KEYS = {run_key(cell.hash, seed, engine_identity()).hex() for cell in SWEEP.cell
 NAMES = {
     (cell.text, seed): run_key(cell.hash, seed, engine_identity()).hex() for cell in SWEEP.cells for seed in cell.seeds
 }
-assert np.__version__  # imported here, so that no child has to
+assert np.__version__  # imported here, so that no child has to import it
 LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
-"""Whether a child has ended, without taking note of it."""
+"""Options that test whether a child has ended without collecting it."""
 
 
 def child(folder: Path, log: Path) -> None:
-    """The whole sweep, as far as it comes. Writes down which runs are handed out, and which are made."""
+    """Run the sweep until it is killed. Writes down which runs are handed out, and which are made."""
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(word: str, task: Task, count: int) -> None:
@@ -75,7 +75,7 @@ def child(folder: Path, log: Path) -> None:
 
 
 def done_keys(folder: Path) -> set[str]:
-    """What the database says is done, without touching anything of a sweep that has not begun."""
+    """Return the runs that the database lists as done, without touching a sweep that has not started."""
     if not (folder / "state.sqlite").exists():
         return set()
     with sqlite3.connect(folder / "state.sqlite") as db:
@@ -89,10 +89,11 @@ def made_so_far(log: Path) -> int:
 
 
 def session(folder: Path, log: Path, chance: random.Random) -> bool:
-    """One child; returns whether it had to be killed."""
+    """Run one child; return whether it had to be killed."""
     before = done_keys(folder)
     log.unlink(missing_ok=True)
-    # Most moments while runs are made, told by how many were, as a busy machine may take its time; some in the preparations.
+    # Most moments lie in the making of runs, counted in runs because a busy machine is slow; some lie in the
+    # preparation.
     late, limit = chance.random() < 0.7, 0.25 * chance.random()
     enough = chance.randint(1, 1 + (len(KEYS) - len(before)) // 2) if late else 0
     pid = os.fork()
@@ -127,7 +128,7 @@ def main() -> None:
     killed = sweeps = 0
     found: list[tuple[Path, bool]] = []
     during = 0  # kills that hit a sweep with some runs done and some not
-    # More kills, if all of these came before a run was made or after the last one: on a busy machine they come late.
+    # More kills if all of these came before a run was made or after the last one: on a busy machine they come late.
     while killed < kills or not found or (not during and killed < 4 * kills):
         folder, log = place / f"victim-{sweeps}", place / f"log-{sweeps}"
         sweeps += 1
@@ -139,7 +140,7 @@ def main() -> None:
             else:
                 finished = True
         found.append((folder, finished))
-    # Only now are threads started here, so that no child inherits half of them.
+    # Threads are started only here, so that no child inherits half of them.
     plain, _ = run_sweep(SWEEP, place / "plain", Threads(1))
     for folder, _ in found:
         results, status = run_sweep(SWEEP, folder, Threads(2))

@@ -1,6 +1,6 @@
-"""Faults of the whole: a store that goes away, two writers, clocks that jump, disks that are full or cannot be written.
+"""Tests for faults around a command: a store that disappears, two writers, clocks that jump, full or read-only disks.
 
-Nothing is lost, nothing is there twice, and whoever is disturbed says so in one line.
+Nothing is lost or duplicated, and the disturbed command says so in one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RUNS = 40
 
 @pytest.fixture
 def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
-    """Small tasks, each kept at once."""
+    """Return a sweep of small tasks, each kept at once."""
     monkeypatch.setattr(campaign, "KEEP_EVERY_S", 0.0)
     monkeypatch.setattr(campaign, "KEEP_REST", 0)
     monkeypatch.setattr(campaign, "KEEP_CPU_S", 0.0)
@@ -42,7 +42,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
 
 
 def whole(store: Path, table: pl.DataFrame) -> None:
-    """Each run once, with the numbers of an undisturbed sweep."""
+    """Check that each run is there once, with the numbers of an undisturbed sweep."""
     keys = pl.read_parquet(store / "data" / "1" / "runs" / "*.parquet")["key"].to_list()
     assert len(keys) == len(set(keys)) == RUNS
     with Store(store) as opened:
@@ -66,7 +66,7 @@ def replaced(store: Path) -> None:
 
 
 def anew(store: Path) -> None:
-    """Somebody else began a store of the same name."""
+    """Replace the store by a new one of the same name."""
     moved(store)
     Store(store, write=True).close()
 
@@ -107,7 +107,7 @@ def test_a_store_that_vanishes(sweep: Sweep, tmp_path: Path, fault: Callable[[Pa
 
 
 def test_a_store_that_somebody_writes(sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command is refused in one line, and leaves the store as it was."""
+    """Each command is refused with one line, and leaves the store unchanged."""
     (tmp_path / "base.toml").write_text(sweep.scenario.to_toml())
     (tmp_path / "grid.toml").write_text(f'scenario = "base.toml"\nseeds = {RUNS}\n')
     store = tmp_path / "out" / "store"
@@ -128,7 +128,7 @@ def test_a_store_that_somebody_writes(sweep: Sweep, tmp_path: Path, capsys: pyte
 
 
 def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Clocks that are put forward at any call, as after a sleep of the machine."""
+    """Put clocks forward at any call, as after a sleep of the machine."""
 
     def of(clock: Callable[[], float]) -> Callable[[], float]:
         ahead = 0.0
@@ -144,7 +144,9 @@ def jumping(draw: random.Random) -> Callable[[Callable[[], float]], Callable[[],
 
 
 def test_clocks_that_jump(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of day goes both ways, the others forward only: the table is that of a quiet sweep, and times are not negative."""
+    """The time of day jumps both ways, the other clocks forward only: the table equals that of a quiet sweep, and times
+    are not negative.
+    """
     plain, _ = run_sweep(sweep, tmp_path / "plain", Threads(1))
     draw, day = random.Random(1), time.time
     forward = jumping(draw)
@@ -174,18 +176,18 @@ time.monotonic, time.perf_counter = forward(time.monotonic), forward(time.perf_c
 from ackclock.cli import main
 sys.exit(main(sys.argv[2:]))
 """
-"""A command under clocks that jump."""
+"""Program that runs a command under jumping clocks."""
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
-    """What a command has written, but for its store and for what names a time."""
+    """Return the files of a command, without its store and without files that name a time."""
     from kill_command import files
 
     return files(folder)
 
 
 def stored(folder: Path) -> list[str]:
-    """Keys of the runs in a command's store, each once."""
+    """Return the keys of the runs in a command's store, each once."""
     keys: list[str] = pl.read_parquet(folder / "store" / "data" / "1" / "runs" / "*.parquet")["key"].to_list()
     assert len(keys) == len(set(keys))
     return sorted(keys)
@@ -193,7 +195,9 @@ def stored(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What a study and an evaluation leave; a report of a study names the study's folder, which therefore is the same for all."""
+    """Return the files of an undisturbed study and evaluation; a study's report names the study's folder, which is
+    therefore the same for all.
+    """
     place = tmp_path_factory.mktemp("undisturbed")
     for what in ("study", "evaluate"):
         assert main(arguments(what, place, place / what)) == 0
@@ -222,7 +226,9 @@ def test_commands_under_clocks_that_jump(undisturbed: dict[str, Path], tmp_path:
 @pytest.mark.long
 @COMMANDS
 def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """Begun at once: the one makes the runs, the other says who has the store, or finds them all; then both are as undisturbed."""
+    """Both start at once: one makes the runs, the other names the store's owner or finds all runs; then both are as if
+    undisturbed.
+    """
     folder = tmp_path / what
     command = [sys.executable, "-m", "ackclock", *arguments(what, undisturbed[what].parent, folder)]
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
@@ -242,7 +248,7 @@ def test_two_processes_with_one_store(undisturbed: dict[str, Path], tmp_path: Pa
 
 
 def mounted(disk: Path, mount: str, command: list[str], copy: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command with a file system of its own at `disk`; then copy what it left."""
+    """Run a command with a file system of its own at `disk`; then copy the files that it left."""
     words = " ".join([sys.executable, "-m", "ackclock", *command])
     keep = f"cp -a {disk}/. {copy};" if copy is not None else ""
     script = f"{mount} && {{ {words}; code=$?; {keep} exit $code; }}"
@@ -261,7 +267,7 @@ def refused(done: subprocess.CompletedProcess[str], why: str) -> None:
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """Wherever it fills up; with room again, all is as if it had never been full."""
+    """The disk fills up at any point; with room again, the result is as if it had never been full."""
     needed = sum(file.stat().st_size for file in undisturbed[what].rglob("*") if file.is_file()) // 1024
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -280,7 +286,7 @@ def test_commands_on_a_full_disk(undisturbed: dict[str, Path], tmp_path: Path, w
 @pytest.mark.skipif(not may_mount(), reason="needs a mount namespace")
 @COMMANDS
 def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """Empty, or with all the runs in it."""
+    """The folder is empty, or holds all the runs."""
     for folder in (tmp_path / "empty", undisturbed[what]):
         folder.mkdir(exist_ok=True)
         before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
@@ -292,7 +298,7 @@ def test_commands_in_a_folder_that_cannot_be_written(undisturbed: dict[str, Path
 @pytest.mark.long
 @COMMANDS
 def test_commands_whose_folder_vanishes(undisturbed: dict[str, Path], tmp_path: Path, what: str) -> None:
-    """Moved away as soon as runs are kept: one line; moved back, the command goes on."""
+    """The folder is moved away as soon as runs are kept: one line; moved back, the command continues."""
     folder, away = tmp_path / what, tmp_path / "away"
     command = [sys.executable, "-c", SMALL, *arguments(what, undisturbed[what].parent, folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
@@ -319,4 +325,4 @@ campaign.KEEP_EVERY_S, campaign.KEEP_REST, campaign.KEEP_CPU_S = 0.0, 0, 0.0
 Threads.target_s = 0.001
 sys.exit(main(sys.argv[1:]))
 """
-"""A command that keeps each run at once."""
+"""Program that runs a command which keeps each run at once."""

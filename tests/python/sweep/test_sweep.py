@@ -44,7 +44,7 @@ def sweep_file(folder: Path, body: str) -> Path:
 
 @pytest.fixture
 def often(monkeypatch) -> None:
-    """Commit whenever something came back."""
+    """Commit after every result."""
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_EVERY_S", 0.0)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_REST", 0)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 0.0)
@@ -301,7 +301,7 @@ def test_stopped_and_gone_on_with(tmp_path):
 
 @pytest.mark.parametrize(("latest_s", "often_kept"), [(1e9, False), (0.0, True)])
 def test_a_clock_alone_does_not_make_it_keep(tmp_path, monkeypatch, often, latest_s, often_kept):
-    """On a busy machine much time passes for little work: what is kept waits until it is worth it, or is old."""
+    """On a busy machine much time passes for little work: a batch is kept once it is large enough or old enough."""
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_CPU_S", 1e9)
     monkeypatch.setattr("ackclock.sweep.campaign.KEEP_LATEST_S", latest_s)
     commits: list[int] = []
@@ -327,14 +327,14 @@ def test_readers_see_whole_commits_while_it_runs(tmp_path, often):
             if (folder / "sweeps/small/cells.parquet").exists() and (folder / "state.sqlite").exists():
                 try:
                     rows = read(folder, "small").runs
-                except InputError:  # not yet entered
+                except InputError:  # not yet recorded
                     assert not seen
                     continue
                 assert rows.select("cell", "seed").is_duplicated().sum() == 0
                 seen.append(rows.height)
 
     def patient(task: Task) -> Done:
-        looks = len(seen)  # go on when the reader has looked again
+        looks = len(seen)  # go on after the reader has looked again
         for _ in range(200):
             if len(seen) > looks:
                 break
@@ -421,7 +421,7 @@ def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
     assert status.total == table["n"].sum()
     first = results.runs.filter(cell=0)["seed"].to_list()
     assert first == [7, 9, *range(10, 10 + len(first) - 2)]
-    # going on keeps what was added
+    # the continued sweep keeps what was added
     again, status = run_sweep(sweep, tmp_path / "s", Threads(2))
     assert status.found == status.total == results.runs.height
     assert again.runs.equals(results.runs)
@@ -443,7 +443,9 @@ def test_widths_and_seeds():
 
 
 def test_controllers_have_variables_of_their_own(tmp_path):
-    """Runs of different controllers in one task, and in one table of the store: null where one has no such variable."""
+    """Runs of different controllers in one task share one table of the store; a variable that a controller lacks is
+    null.
+    """
     names = ("westwood", "reno", "fast", "vegas")
     base = {"duration": "1 s", "network": {"bottleneck": {"rate": "5 Mbit/s", "delay": "10 ms"}}}
     flow = {"workload": {"kind": "bulk"}}

@@ -1,4 +1,4 @@
-"""`--slurm` and `--pbs`, on a batch system that is this machine: `batch/` stands for its commands."""
+"""Tests for `--slurm` and `--pbs` on this machine as the batch system: `batch/` replaces its commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ackclock.errors import UnavailableError
 from ackclock.sweep import Axis, Sweep, Threads, executors
 from ackclock.sweep import run as run_sweep
 
-if importlib.util.find_spec("dask_jobqueue") is None:  # not imported here: it takes SIGINT for itself
+if importlib.util.find_spec("dask_jobqueue") is None:  # not imported here: it handles SIGINT itself
     pytest.skip("dask-jobqueue is not installed", allow_module_level=True)
 
 ACKCLOCK = [sys.executable, "-m", "ackclock"]
@@ -29,7 +29,7 @@ LOCAL = ("--worker", "interface=lo", "--worker", "memory=1GB")
 
 @pytest.fixture
 def batch(tmp_path, monkeypatch) -> Path:
-    """Folder of the jobs: NUMBER.script, .pid, .out, and .cancelled if they were."""
+    """Return the folder of the jobs: NUMBER.script, .pid, .out, and .cancelled if they were."""
     commands, jobs = tmp_path / "bin", tmp_path / "jobs"
     commands.mkdir()
     jobs.mkdir()
@@ -42,7 +42,7 @@ def batch(tmp_path, monkeypatch) -> Path:
 
 
 def grid(folder: Path, seeds: int, duration: str) -> tuple[Path, Sweep]:
-    """Two cells, as a file and as a value."""
+    """Return two cells, as a file and as a value."""
     scenario = Scenario.from_dict(
         {
             "duration": duration,
@@ -62,7 +62,7 @@ def grid(folder: Path, seeds: int, duration: str) -> tuple[Path, Sweep]:
 
 
 def check(folder: Path, sweep: Sweep, plain: Path) -> None:
-    """The table is that of one machine."""
+    """Check that the table equals that of one machine."""
     table = pl.read_parquet(folder / "sweeps" / "grid" / "table.parquet")
     assert table.equals(run_sweep(sweep, plain, Threads(2))[0].runs)
 
@@ -134,7 +134,9 @@ def test_what_a_batch_system_refuses(batch, tmp_path, monkeypatch):
 def test_a_machine_without_a_batch_system_is_one_line(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is written: dask-jobqueue would put certificates into the current folder, and warn of it."""
+    """The refusal comes before anything is written: dask-jobqueue would put certificates into the current folder, and
+    warn about it.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with warnings.catch_warnings():

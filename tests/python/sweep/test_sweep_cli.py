@@ -199,7 +199,7 @@ def test_compare_says_what_differs(grid, capsys):
     difference = found["metrics"]["goodput_bps"]["difference"]
     assert difference["value"] == pytest.approx(runs[0] - runs[1])
     assert difference["high"] < 0
-    # the same twice: nothing can be shown
+    # equal data: no difference can be shown
     assert main(["compare", "slow.toml", "base.toml", "--seeds", "2"]) == 0
     assert "no difference shown" in capsys.readouterr().out
     assert main(["compare", "slow.toml", "slow.toml", "--seeds", "2", "--json"]) == 0
@@ -211,7 +211,7 @@ def test_compare_says_what_differs(grid, capsys):
 
 
 def read_arms(folder: Path) -> tuple[float, float]:
-    """Mean goodput of both arms, from the files alone."""
+    """Return the mean goodput of both arms, from the files alone."""
     rows = pl.read_parquet(folder / "data/1/runs/*.parquet")
     means = rows.group_by("scenario").agg(pl.col("goodput_bps").mean())["goodput_bps"].sort()
     assert means.len() == 2

@@ -1,7 +1,8 @@
-"""A store that lost or damaged a file says so in one line, and its runs are made again."""
+"""Tests that a store with a lost or damaged file says so in one line, and that its runs are made again."""
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 from ackclock.cli import main
+from ackclock.sweep import integrity
 
 SWEEP = """
 name = "k"
@@ -28,7 +30,7 @@ scenario = { duration = "1 s", network = { bottleneck = { rate = "2 Mbit/s", del
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pl.DataFrame]:
-    """A folder with a sweep that is done, and its table."""
+    """Return the folder of a finished sweep, and its table."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "k.toml").write_text(SWEEP)
     assert main(["sweep", "run", str(folder / "k.toml"), "--out", str(folder / "k.sweep"), "--jobs", "1"]) == 0
@@ -75,7 +77,7 @@ def _data_gone(store: Path) -> None:
 
 
 def _unverified(store: Path) -> None:
-    """What decodes Parquet may end the process at such a file: it is not to be read where nothing vouches for it."""
+    """The Parquet decoder may end the process at such a file, so an unverified file must not be read."""
     _flipped(store)
     with closing(sqlite3.connect(store / "state.sqlite")) as db, db:
         db.execute("DELETE FROM files")
@@ -89,7 +91,7 @@ DAMAGES = [_unverified, _gone, _table_gone, _truncated, _empty, _flipped, _other
 def test_lost_runs_are_named_and_made_again(
     damage: Callable[[Path], None], whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`check` and whoever reads say what is lost; `run` makes it again, and the table is as before."""
+    """`check` and readers name the lost runs; `run` makes them again, and the table is unchanged."""
     folder, table = whole
     shutil.copytree(folder, tmp_path / "x")
     store = tmp_path / "x/k.sweep"
@@ -99,7 +101,7 @@ def test_lost_runs_are_named_and_made_again(
     assert "part-000001.parquet" in capsys.readouterr().out
     assert main(["sweep", "status", str(store)]) == 0
     lost = [line for line in capsys.readouterr().out.splitlines() if line.startswith("lost: ")]
-    assert len(lost) == (damage is not _flipped), lost  # sizes are looked at, not contents
+    assert len(lost) == (damage is not _flipped), lost  # sizes are checked, not contents
     assert all("part-000001.parquet" in line and "makes them again" in line for line in lost)
     if damage is not _table_gone:
         assert main(["sweep", "export", str(store), "--csv", str(tmp_path / "x.csv")]) == 3
@@ -119,7 +121,7 @@ def test_lost_runs_are_named_and_made_again(
 def test_a_damaged_database_is_one_line_and_can_be_set_aside(
     what: str, whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is thrown away: it gets another name, and the runs are made again."""
+    """The database is renamed instead of deleted, and the runs are made again."""
     import sqlite3
 
     folder, table = whole
@@ -156,7 +158,7 @@ def test_a_damaged_database_is_one_line_and_can_be_set_aside(
 def test_twenty_damaged_stores(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file drawn, and what happens to it: the table is as before, and a line says what was made again, unless nothing was."""
+    """A drawn file gets drawn damage: the table is unchanged, and a line names what was made again, if anything was."""
     folder, table = whole
     draw = random.Random(1)
     again = 0
@@ -175,7 +177,7 @@ def test_twenty_damaged_stores(
             assert said.count("\n") == 1
             assert str(store) in said
             if not (store / "state.sqlite").is_file() or "no store" in said:
-                shutil.rmtree(store)  # nothing tells any more that this is a store: the user is to decide
+                shutil.rmtree(store)  # nothing identifies the folder as a store any more: the user has to decide
             else:
                 assert main(["sweep", "check", str(store), "--repair"]) == 0
                 assert "is now state.sqlite.damaged-1" in capsys.readouterr().out
@@ -207,7 +209,7 @@ def _damage(file: Path, draw: random.Random) -> None:
 def test_cells_and_lock_are_written_again_and_foreign_files_stay(
     whole: tuple[Path, pl.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What holds no runs costs none."""
+    """Losing a file that holds no runs costs nothing."""
     folder, table = whole
     shutil.copytree(folder, tmp_path / "x")
     store = tmp_path / "x/k.sweep"
@@ -237,3 +239,29 @@ def test_nothing_is_written_through_a_link(whole, tmp_path, monkeypatch, capsys,
     if name == "state.sqlite" or command[0] == "resume":
         assert code in (1, 2)
         assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["sweep resume k.sweep", "sweep run k.toml --out k.sweep", "sweep check k.sweep --repair"]
+)
+def test_a_part_that_the_disk_refuses_is_kept(whole, tmp_path, monkeypatch, capsys, command):
+    """A cable that came loose is no damage: what cannot be read today may be whole tomorrow."""
+    shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(Path("k.sweep/data").rglob("*.parquet"))
+
+    def refused(_file: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as context:
+        context.setattr(integrity, "_sum", refused)
+        capsys.readouterr()
+        assert main(command.split()) == 3
+    assert (
+        "cannot be read (input/output error) (8 runs): nothing was discarded"
+        in capsys.readouterr().err.splitlines()[-1]
+    )
+    assert sorted(Path("k.sweep/data").rglob("*.parquet")) == before
+    with closing(sqlite3.connect("k.sweep/state.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM runs WHERE state = 'done'").fetchone() == (8,)
+    assert main(["sweep", "check", "k.sweep"]) == 0

@@ -1,4 +1,4 @@
-"""What figures of sweeps say, with numbers that are known by hand: intervals over seeds, and axes that are never pooled in silence."""
+"""Tests for sweep figures on numbers known by hand: intervals over seeds, and axes that are never pooled silently."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def grid(*axes: tuple[str, tuple[object, ...]], names: dict[str, str] | None = N
 
 
 def results(sweep: Sweep, value, *, digest=lambda cell, seed: f"{cell}.{seed}") -> Results:
-    """Runs whose goodput is `value(cell, seed)`."""
+    """Return runs whose goodput is `value(cell, seed)`."""
     rows = [
         {
             "cell": i,
@@ -69,18 +69,20 @@ def lossy(*axes, names=None) -> Sweep:
 
 
 def test_the_mean_of_cells_has_the_interval_of_the_seeds():
-    """Three cells at 10, 50 and 90, five seeds each: the mean is 50, and that the cells lie apart is no uncertainty."""
+    """Three cells at 10, 50 and 90, five seeds each: the mean is 50, and the spread of the cells adds no
+    uncertainty.
+    """
     seeds = [[1, 2, 3, 4, 5]] * 3
-    # seeds that move each cell alike: the mean of the cells has the variance of one cell, 2.5, over 5 seeds
+    # seeds that move each cell equally: the mean of the cells has the variance of one cell, 2.5, over 5 seeds
     alike = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], seeds)
     assert (alike.value, alike.n) == (50.0, 5)
     assert alike.high - alike.value == pytest.approx(T4 * math.sqrt(2.5 / 5))  # 1.963
-    # seeds that are other ones in every cell: the sum of the cells' variances over 9, and 15 seeds
+    # different seeds in every cell: the sum of the cells' variances over 9, and 15 seeds
     own = stratified_mean([[m + d for d in FIVE] for m in (10, 50, 90)], [range(5), range(5, 10), range(10, 15)])
     assert own.n == 15
     t14 = 2.1447866879169273
     assert own.high - own.value == pytest.approx(t14 * math.sqrt(3 * (2.5 * 4 / 5) / 5 / 9 * 15 / 14))
-    # seeds that move two cells against one another leave their mean as it is
+    # seeds that move two cells in opposite directions leave their mean unchanged
     against = stratified_mean([list(FIVE), [-d for d in FIVE]], seeds[:2])
     assert (against.low, against.high) == (0.0, 0.0)
     assert stratified_mean([[1.0, 2.0], [5.0]], [[1, 2], [1]]).high == math.inf, "one observation has no spread"
@@ -100,7 +102,7 @@ def test_points_are_means_over_the_seeds_of_one_cell():
     assert (table["high"] - table["mean"]).to_list() == pytest.approx([half] * 9)
     assert (table["mean"] - table["low"]).to_list() == pytest.approx([half] * 9)
     assert set(table["n"]) == {5}
-    # what one pooled band would have been: the spread of the losses, 2 Mbit/s, taken for that of seeds
+    # one pooled band would have shown the spread of the losses, 2 Mbit/s, as that of seeds
     assert half < 0.2
 
 
@@ -111,7 +113,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     (figure,) = figures.figures(
         found, normalise=False, kinds=["lines"], x="network.bottleneck.rate", by="network.bottleneck.loss.p"
     )
-    # five buffers make panels with nothing beside them: three delays would make fifteen
+    # five buffers make panels of a single curve: three delays would make fifteen
     table = figure.data["lines"]
     assert table["network.bottleneck.delay"].n_unique() == 3
     assert "(bottleneck queue limit 1 BDP)" not in figure.title or table.height == 27
@@ -119,7 +121,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
     assert dict(look.fixed) == {"axis.2": "1 BDP"}
     assert figure.title.endswith("(queue limit 1 BDP)")
     assert "Only queue limit 1 BDP is shown; --where, --panel and --average choose otherwise." in figure.caption
-    # as the user asks: another value, panels of it, or a mean of what may be averaged
+    # as the user asks: another value, panels of it, or a mean over it
     other = figures.figures(found, normalise=False, kinds=["lines"], where=["network.bottleneck.queue.limit=3 BDP"])[0]
     assert "queue limit 3 BDP" in other.title
     with pytest.raises(InputError, match=r'--where network.bottleneck.queue.limit: found "9 BDP"; allowed: 1 BDP'):
@@ -139,7 +141,7 @@ def test_an_axis_without_a_place_is_told_never_pooled():
 
 
 def test_means_over_an_axis_only_by_name_and_of_shares():
-    """Three rates, five seeds: shares of the link of 0.9, 0.8 and 0.7, and 0.01 times the seed's deviation."""
+    """Three rates and five seeds give shares of the link of 0.9, 0.8 and 0.7, plus 0.01 times the seed's deviation."""
     capacity = [r * 1e6 * 1448 / 1500 for r in (10, 20, 90)]
     found = results(grid(RATES), lambda cell, seed: capacity[cell] * (0.9 - 0.1 * cell + 0.01 * FIVE[seed - 1]))
     (figure,) = figures.figures(found, kinds=["lines"], normalise=True)
@@ -166,7 +168,7 @@ def test_means_over_an_axis_only_by_name_and_of_shares():
 
 
 def test_differences_are_taken_seed_by_seed():
-    """CUBIC has one more than Reno under every seed, though the seeds themselves lie far apart."""
+    """CUBIC has one more than Reno under every seed, although the seeds themselves differ widely."""
     controllers = ("flows.0.congestion_control", ("reno", "cubic"))
     found = results(grid(controllers, RATES), lambda cell, seed: 1e6 * (100 * seed + (cell >= 3) * (1 + cell % 3)))
     (figure,) = figures.figures(found, normalise=False, kinds=["lines"], against="flows.0.congestion_control=reno")
@@ -253,7 +255,9 @@ def test_figures_for_a_paper_are_as_wide_as_asked_and_hold_their_fonts(tmp_path)
 
 
 def test_figures_say_of_which_time_their_numbers_are(tmp_path):
-    """Goodput is of the whole run, losses are those after the warm-up; throughput against delay has both after it."""
+    """Goodput covers the whole run, losses the time after the warm-up; throughput against delay uses the time after the
+    warm-up for both.
+    """
     base = grid().scenario.set_all({"record.warm_up": "500 ms", "record.performance": True})
     cc = Axis(key="flows.0.congestion_control", values=("reno", "cubic"))
     sweep = Sweep(name="warm", scenario=base, axes=(cc,), seeds=(1,))
@@ -280,7 +284,7 @@ def test_figures_say_of_which_time_their_numbers_are(tmp_path):
 
 
 def test_figures_say_where_the_rates_of_flows_are_of_different_times():
-    """Two flows, the second only in the last half: their rates add up to more than the link has."""
+    """Two flows, the second only in the last half: their rates add up to more than the link's."""
     late = [{}, {"start": "1 s"}]
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": late}))
@@ -291,7 +295,9 @@ def test_figures_say_where_the_rates_of_flows_are_of_different_times():
 
 @pytest.mark.parametrize(("key", "value"), [("start", "1 s"), ("workload", {"kind": "transfer", "bytes": "1 MB"})])
 def test_a_share_of_the_bottleneck_is_of_bytes_in_one_window(key, value):
-    """Rates of two flows at different times add up to 1.2 of the link; their bytes are nine tenths of what it carries in 2 s."""
+    """Rates of two flows at different times add up to 1.2 of the link; their bytes are nine tenths of what it carries
+    in 2 s.
+    """
     sweep = grid(RATES)
     sweep = replace(sweep, scenario=sweep.scenario.set_all({"duration": "2 s", "flows": [{}, {key: value}]}))
     carries = [r * 1e6 * 1448 / 1500 for r in (10, 20, 90)]
@@ -306,7 +312,9 @@ def test_a_share_of_the_bottleneck_is_of_bytes_in_one_window(key, value):
 
 
 def test_shares_of_runs_that_come_and_go_are_at_most_one(tmp_path):
-    """Three flows that start at times of their own, read back from the sweep: all of them, the run after the warm-up, a group."""
+    """Three flows start at different times; read back from the sweep are all flows, the run after the warm-up, and a
+    group.
+    """
     network = {"bottleneck": {"rate": "2 Mbit/s", "delay": "5 ms", "queue": {"kind": "drop-tail", "limit": "2 BDP"}}}
     start = {"kind": "uniform", "low": "200 ms", "high": "1 s"}
     flows = [{"name": "ours", "count": 2, "start": start}, {"name": "theirs", "start": start}]
@@ -453,7 +461,7 @@ def test_a_notebook_shows_the_figure_and_the_cells():
 
 
 def test_panels_of_two_axes_stand_in_rows_and_columns():
-    """A row for each value of one axis, a column for each of the other, also where a neighbour is missing."""
+    """A row for each value of one axis, a column for each value of the other, even if a neighbour is missing."""
     found = results(
         grid(
             RATES,

@@ -1,4 +1,6 @@
-"""What each flow got: in the frames, metrics, figures and comparisons of sweeps; and what is said of seeds that do not matter."""
+"""Tests for per-flow results in frames, metrics, figures and comparisons of sweeps, and of the message about seeds that
+do not matter.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ LINK = {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "drop-tail", "l
 PLAIN = Scenario.from_dict(
     {"duration": "3 s", "network": {"bottleneck": LINK}, "flows": [{"congestion_control": "reno"}, {}]}
 )
-"""Two flows, and nothing random."""
+"""Scenario with two flows and nothing random."""
 
 
 def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, monkeypatch, capsys):
@@ -88,7 +90,7 @@ def test_own_controller_over_buffers_and_seeds_killed_and_continued(tmp_path, mo
             try:
                 with Store("own.sweep") as store:
                     done = store.counts("own")["done"]
-            except InputError:  # not begun
+            except InputError:  # not started
                 continue
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
@@ -186,7 +188,7 @@ def test_panels_have_axes_of_their_own_where_one_would_be_flat(tmp_path):
 
 
 def test_seeds_that_do_not_matter(tmp_path, monkeypatch, capsys):
-    """Twenty times one run is one observation: no interval, and it is said."""
+    """One run repeated twenty times is one observation: it has no interval, and the figure says so."""
     monkeypatch.chdir(tmp_path)
     with pytest.warns(SameRunWarning, match="all 3 seeds gave one and the same run: nothing in it is random"):
         run_batch(PLAIN, range(3))

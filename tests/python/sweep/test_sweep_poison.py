@@ -1,4 +1,4 @@
-"""A run that ends the process which makes it fails alone, after three times; the others are made."""
+"""Tests that a run which ends its process fails alone, after three times; the others are made."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_died_twice_is_made_apart_and_fails_alone(
 
 
 def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
-    """A process killed from outside is no run's fault: what is made apart then is done."""
+    """A process killed from outside is not the run's fault: the run, then made in a process of its own, succeeds."""
     (tmp_path / "k.toml").write_text(SWEEP.replace("1 s", "15 s").replace("2 Mbit/s", "100 Mbit/s"))
     command = [sys.executable, "-m", "ackclock", "sweep", "run", "k.toml", "--jobs", "1"]
     for _ in range(3):
@@ -80,7 +80,9 @@ def test_killed_again_and_again_costs_no_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The other runs are made. The limit comes from the file or the command, and is no part of the sweep's identity."""
+    """The other runs are made. The limit comes from the file or the command, and is not part of the sweep's
+    identity.
+    """
     file, store = tmp_path / "k.toml", tmp_path / "k.sweep"
     file.write_text('time_limit = "300 ms"\n' + SWEEP.replace("seeds = 8", "seeds = 1") + AXIS)
     sweep = [str(file), "--out", str(store), "--jobs", "1"]
@@ -105,7 +107,7 @@ def test_a_run_that_takes_too_long_has_failed(tmp_path: Path, capsys: pytest.Cap
     ("given", "found"), [("x", '"x"'), ("", '""'), ("5", '"5"'), ("0 s", '"0 s"'), ("-1 s", '"-1 s"')]
 )
 def test_a_time_limit_is_a_duration(given: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the file and on the command line."""
+    """Given in the file and on the command line."""
     file = tmp_path / "k.toml"
     file.write_text(SWEEP)
     assert main(["sweep", "run", str(file), f"--time-limit={given}"]) == 2
@@ -116,7 +118,7 @@ def test_a_time_limit_is_a_duration(given: str, found: str, tmp_path: Path, caps
 
 
 def test_added_seeds_stay_when_the_limit_changes(tmp_path: Path) -> None:
-    """What is written of the sweep beside its runs differs by the limit alone: its members are the same."""
+    """Apart from the limit, the sweep's own file does not change, so its members are the same."""
     sweep = sweeps.Sweep(
         name="k",
         scenario=Scenario.from_dict(

@@ -1,4 +1,4 @@
-"""Addresses where no scheduler listens, and schedulers that go away."""
+"""Tests for addresses without a scheduler, and of schedulers that disappear."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ pytest.importorskip("distributed")
 SCENARIO = 'duration = "1 s"\n[network]\nbottleneck = { rate = "1 Mbit/s", delay = "5 ms" }\n[[flows]]\n'
 SWEEP = 'name = "k"\nmetrics = ["goodput_bps"]\nseeds = 4\nscenario = "x.toml"\n'
 SOON_S = 25.0
-"""The patience below and the interpreter's start, on a machine on which much else goes on."""
+"""Seconds: the patience below and the interpreter's start, on a busy machine."""
 
 HASTY = "import sys; from ackclock.cli import main; from ackclock.sweep import executors; executors.HANDSHAKE_S = 1.5; sys.exit(main(sys.argv[1:]))"
-"""The command with a tenth of its patience."""
+"""Program that runs the command with a tenth of its patience."""
 
 
 @contextmanager
@@ -59,20 +59,22 @@ def _ended(folder: Path, address: str) -> None:
 
 @pytest.mark.parametrize("server", [_silent, _http])
 def test_something_else_listens(server, tmp_path: Path) -> None:
-    """One line within seconds."""
+    """The address is refused with one line within seconds."""
     with server() as port:
         _ended(tmp_path, f"tcp://127.0.0.1:{port}")
 
 
 def test_tls_without_certificates(tmp_path: Path) -> None:
-    """As above."""
+    """The address is refused with one line within seconds."""
     with _silent() as port:
         _ended(tmp_path, f"tls://127.0.0.1:{port}")
 
 
 @pytest.mark.long
 def test_ten_schedulers_lost(tmp_path: Path) -> None:
-    """Each leaves its runs pending; made by whoever comes next, the table is that of a sweep that nobody disturbed."""
+    """Each loss leaves its runs pending; after the next command has made them, the table equals that of an undisturbed
+    sweep.
+    """
     scenario = Scenario.from_dict(
         {
             "duration": "60 s",
@@ -111,7 +113,7 @@ def test_ten_schedulers_lost(tmp_path: Path) -> None:
 
 @contextmanager
 def _cluster() -> Iterator[tuple[str, int]]:
-    """A scheduler and a worker, as processes of their own."""
+    """Start a scheduler and a worker, as separate processes."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
@@ -140,7 +142,7 @@ def _cluster() -> Iterator[tuple[str, int]]:
 
 
 def test_a_client_that_has_given_up() -> None:
-    """One line, also if tasks are sent before anybody has noticed that the scheduler is gone."""
+    """The refusal is one line, also if tasks are sent before the loss of the scheduler is noticed."""
 
     class Closed:
         status = "closed"
@@ -162,7 +164,7 @@ def test_a_client_that_has_given_up() -> None:
 
 @pytest.mark.promise("P28")
 def test_batch_systems_are_given_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reaches the port of such a scheduler needs the session's own."""
+    """Connecting to the port of such a scheduler requires the session's own certificate."""
     given: dict[str, object] = {}
 
     class Submitting:

@@ -33,7 +33,7 @@ def slowest(batch) -> pl.DataFrame:
 
 
 def cells(**settings) -> list[Cell]:
-    """Two cells that keep rows, and one that keeps what it makes of them."""
+    """Return two cells that keep rows, and one that keeps a summary of them."""
     rows = [
         Cell(scenario=lossy(cc), keys={"arm": cc, "load": n}, stream="s", seeds=12, needs=NEEDS)
         for n, cc in enumerate(("reno", "cubic"))
@@ -92,7 +92,9 @@ def test_a_cell_sees_what_it_names_and_no_more(tmp_path):
 
 
 def test_cells_without_rows(tmp_path):
-    """Without losses there is no recovery: the table is as wide as ever, and joins those of cells that have some."""
+    """Without losses there is no recovery: the table still has all columns, and joins those of cells with
+    recoveries.
+    """
     network = {"bottleneck": {"rate": "5 Mbit/s"}}
     calm = Scenario.from_dict(
         {"duration": "2 s", "network": network, "flows": [{"workload": {"kind": "transfer", "bytes": "30 kB"}}]}
@@ -122,7 +124,7 @@ def test_a_batch_from_the_store_is_the_batch(tmp_path):
 
 
 def study_of(name: str, scenario: Scenario):
-    """A study of one experiment and one claim."""
+    """Return a study of one experiment and one claim."""
     from ackclock.study import Chapter, Claim, Criterion, Data, Evidence, Experiment, Publication, Study, above
 
     def experiment(plan: Plan) -> Data:

@@ -50,7 +50,7 @@ KILLS = int(os.environ.get("KILLS", "100"))
 
 @pytest.mark.long
 def test_killed_at_a_hundred_random_moments(tmp_path):
-    """As many as KILLS says."""
+    """The number of kills is KILLS, if the environment sets it."""
     found = killed(tmp_path, KILLS, 50)
     assert found["killed"] == KILLS
     assert found["during"] > KILLS // 2
@@ -59,7 +59,7 @@ def test_killed_at_a_hundred_random_moments(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["study", "evaluate"])
 def test_a_command_killed_at_random_moments(tmp_path, what):
-    """Each file is whole or absent, no run is lost, and in the end all is as if nobody had disturbed it."""
+    """Each file is whole or absent, no run is lost, and the final result is as if undisturbed."""
     script = ROOT / "tests" / "python" / "sweep" / "kill_command.py"
     done = subprocess.run(
         [sys.executable, str(script), what, str(tmp_path), str(KILLS), "1"], capture_output=True, text=True, check=False
@@ -69,7 +69,7 @@ def test_a_command_killed_at_random_moments(tmp_path, what):
 
 
 def traced(folder: Path) -> tuple[Path, Sweep]:
-    """A sweep whose tables are large: every ACK is kept."""
+    """Return a sweep with large tables: every ACK is kept."""
     (folder / "base.toml").write_text(Scenario.from_dict(BASE).to_toml(), encoding="utf-8")
     path = folder / "grid.toml"
     path.write_text('scenario = "base.toml"\nseeds = 60\ntrace = "flow"\n', encoding="utf-8")
@@ -78,7 +78,9 @@ def traced(folder: Path) -> tuple[Path, Sweep]:
 
 
 def check_intact(store: Path, sweep: Sweep, folder: Path) -> None:
-    """Sound, nothing half; and going on leads to the table of an undisturbed sweep."""
+    """Check that the sweep is sound and without partial files, and that the continued sweep gives the table of an
+    undisturbed one.
+    """
     assert quick_check(store)
     with Store(store) as opened:
         before = opened.counts("grid")["done"]
@@ -103,7 +105,7 @@ def test_files_that_may_not_grow(tmp_path):
     quiet = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
-    }  # CPython would keep the half of a module that may be written
+    }  # CPython would keep a partial module that may be written
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit, env=quiet)
     assert done.returncode == 3, done.stderr
     assert done.stderr.splitlines()[-1].startswith(f"ackclock: {store}: cannot be written (file too large")
@@ -136,14 +138,16 @@ print(*said)
 
 
 def test_a_table_that_may_not_grow(tmp_path):
-    """Wherever in the file the disk refuses, its reason is told; of the end of a file Polars says "transport error" alone."""
+    """The disk refuses at any position in the file, and the message gives its reason; at the end of a file Polars
+    reports only "transport error".
+    """
     command = [sys.executable, "-c", CUT, str(tmp_path / "x.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("file too large\n", "")
 
 
 def may_mount() -> bool:
-    """Whether a file system can be mounted in a namespace of our own."""
+    """Return whether a file system can be mounted in a namespace of our own."""
     if not shutil.which("unshare"):
         return False
     command = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=100k none /mnt"]
@@ -164,7 +168,7 @@ def test_twenty_full_disks(tmp_path):
 
 
 def fill(folder: Path, size: int) -> None:
-    """A sweep on a disk of so many KiB."""
+    """Run a sweep on a disk of this many KiB."""
     path, sweep = traced(folder)
     disk, copy = folder / "disk", folder / "copy"
     disk.mkdir()

@@ -1,8 +1,9 @@
-"""Losses of power: what a disk may hold afterwards, made from the journal of a command's writes, and what the next command makes of it.
+"""Simulates power losses: lays out what a disk may hold afterwards, from the journal of a command's writes, and runs
+the next command on it.
 
     python tools/trouble.py --power WHAT --every N
 
-A command writes into a folder, and every call is noted (`trouble.c`). Then, for each prefix of the journal:
+A command writes into a folder, and every call is recorded (`trouble.c`). Then, for each prefix of the journal:
 
 | state | on the disk |
 | --- | --- |
@@ -11,9 +12,10 @@ A command writes into a folder, and every call is noted (`trouble.c`). Then, for
 | without bytes | names as they are, but of each file only what an `fsync` of it has confirmed |
 | confirmed | only what is confirmed, names too |
 
-File systems keep less than that apart: none loses an older name and keeps a newer one of the same folder. Here that is tried as well.
-Each state is laid out, and the same command is given again: in the end all must be as undisturbed. What shows in between must be whole:
-a folder that is marked as a run's is a run, the old one or the new one.
+Real file systems allow fewer states: none loses an older name and keeps a newer one of the same folder, but the tests
+try that as well. Each state is laid out and the same command runs again: the final result must equal that of an
+undisturbed command. Visible intermediate states must be whole: a folder marked as a run's is a run, the old one or the
+new one.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ Names = dict[str, int]
 
 @dataclass
 class Inode:
-    """Bytes of a file: as programs see them, and as they are surely kept."""
+    """Contents of a file: as programs see them, and as they are guaranteed on disk."""
 
     seen: bytearray = field(default_factory=bytearray)
     kept: bytes = b""
@@ -45,7 +47,7 @@ class Inode:
 
 @dataclass
 class Change:
-    """One of a name, which no `fsync` has confirmed yet."""
+    """Change of a name that no `fsync` has confirmed yet."""
 
     path: str
     before: int | None
@@ -57,7 +59,7 @@ class Change:
 
 
 class Disk:
-    """Follows a journal, which begins with a folder's files, all of them kept."""
+    """Replays a journal that begins with a folder's files, all of them on disk."""
 
     def __init__(self, folder: Path) -> None:
         self.root = str(folder)
@@ -75,7 +77,7 @@ class Disk:
 
     def follow(self, what: str, path: str, other: str, offset: int, data: bytes) -> None:
         if what in "wts" and path not in self.names:
-            return  # of a file that has no name any more
+            return  # a file that has no name any more
         match what:
             case "c":
                 self.inodes.append(Inode())
@@ -114,7 +116,7 @@ class Disk:
             self.names[path] = node
 
     def states(self) -> Iterator[tuple[str, dict[str, bytes | None]]]:
-        """What the disk may hold now: path -> bytes, None for a folder."""
+        """Return the states that the disk may have now: path -> bytes, None for a folder."""
         seen, kept = (lambda node: bytes(self.inodes[node].seen)), (lambda node: self.inodes[node].kept)
         yield "all", self._laid(self.names, seen)
         for at, change in enumerate(self.changes):
@@ -161,10 +163,12 @@ def lay_out(state: dict[str, bytes | None], folder: Path) -> None:
 
 
 class Losses(Driver):
-    """Loses power, again and again."""
+    """Simulates a series of power losses."""
 
     def lose(self, kind: str, every: int, begin: int, *, older: bool) -> dict[str, Any]:
-        """Every so many calls, from a first one on; over what an older command left, or in an empty folder."""
+        """Lose power every this many calls, from a first one on, over the files of an older command or in an empty
+        folder.
+        """
         facts = self.facts(kind)
         before: dict[str, str] = {}
         self._clear()

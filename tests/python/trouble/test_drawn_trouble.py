@@ -1,4 +1,6 @@
-"""Commands in trouble (`stories.py`), writers whose system calls fail, losses of power (`power.py`): a few here, hundreds in `make soak`."""
+"""Tests for commands in trouble (`stories.py`), writers whose system calls fail, and power losses (`power.py`): a few
+here, hundreds in `make soak`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def trouble(*arguments: str) -> dict[str, Any]:
-    """What the driver says."""
+    """Return the driver's report."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "trouble.py"), *arguments], capture_output=True, text=True, check=False
     )
@@ -41,7 +43,7 @@ def test_some_trouble_with_one_command() -> None:
 @pytest.mark.promise("P45")
 @pytest.mark.long
 def test_hundreds_of_troubles() -> None:
-    """As many as STEPS says, from TROUBLE_SEED on."""
+    """The number of troubles is STEPS, from TROUBLE_SEED on."""
     told = trouble("--seed", SEED, "--steps", str(STEPS))
     assert told["steps"] >= STEPS
     assert told["counts"]["kills"] > STEPS // 10
@@ -51,7 +53,9 @@ def test_hundreds_of_troubles() -> None:
 @pytest.mark.promise("P46")
 @pytest.mark.long
 def test_two_hundred_failing_calls_of_writers() -> None:
-    """Call, number and error are drawn; the command says it in a line, or goes on; the next one finds all that it needs."""
+    """Call, number and error are drawn; the command reports it in a line or continues, and the next one finds
+    everything that it needs.
+    """
     told = trouble("--seed", SEED, "--steps", "220", "--only", "failing call")
     assert told["counts"]["failed calls"] >= 150
 
@@ -67,5 +71,5 @@ def test_a_loss_of_power_here_and_there(what: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["run", "run over another", "sweep"])
 def test_a_loss_of_power_at_every_call(what: str) -> None:
-    """And without each change of a name that was not confirmed."""
+    """Included are states without each unconfirmed change of a name."""
     assert trouble("--power", what)["tried"] > 50

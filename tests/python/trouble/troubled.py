@@ -1,7 +1,8 @@
-"""Commands in trouble: processes forked from one that has imported everything, whose system calls a plan may disturb.
+"""Runs commands in trouble: processes forked from one that has imported everything, whose system calls a plan may
+disturb.
 
-`trouble.c` stands between them and the C library. Its calls below one folder are counted; at a given one the process is ended, gets a signal,
-or the call fails. So an end comes at the same place each time, which an instant of the clock does not give.
+`trouble.c` intercepts calls to the C library. It counts the calls below one folder; at a given one the process ends,
+gets a signal, or the call fails. So an end comes at the same place each time, unlike an end at an instant of the clock.
 
 The driver has to be started with the library preloaded: `again` does that, in a mount namespace of its own where the system allows one.
 """
@@ -31,19 +32,19 @@ HERE = Path(__file__).resolve().parent
 OPEN, WRITE, SYNC, TRUNCATE, RENAME, MKDIR, UNLINK, LOCK, READ, CREATE = (1 << n for n in range(10))
 NAMES = ("open", "write", "sync", "truncate", "rename", "mkdir", "unlink", "lock", "read", "create")
 WRITES = CREATE | WRITE | SYNC | TRUNCATE | RENAME | MKDIR | UNLINK | LOCK
-"""What a writer does to a folder."""
+"""Calls by which a writer changes a folder."""
 NOTHING, SIGNAL, FAIL, FAIL_ALWAYS, SHORT = range(5)
 
 PRELOADED = "ACKCLOCK_TROUBLE"
-"""Variable that tells a driver the library that it has been started with."""
+"""Variable that gives a driver the path of the library that it was started with."""
 
 MOST_CPU_S = 120
 PATIENCE_S = 60.0
-"""Seconds in which a process has to take processor time, or to end."""
+"""Seconds within which a process has to use processor time or end."""
 
 
 class Plan(ctypes.Structure):
-    """`struct plan` of `trouble.c`."""
+    """Fields of `struct plan` in `trouble.c`."""
 
     _fields_ = (
         ("folder", ctypes.c_char * 1024),
@@ -67,13 +68,13 @@ def built(place: Path) -> Path:
 
 
 def may_mount() -> bool:
-    """Whether a program may have a mount namespace of its own."""
+    """Return whether a program may have a mount namespace of its own."""
     done = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
     return done.returncode == 0
 
 
 def again(place: Path, program: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a driver with the library preloaded; what it says on standard error goes where ours goes."""
+    """Run a driver with the library preloaded; its standard error goes to ours."""
     library = built(place)
     inside = ["unshare", "-rm"] if may_mount() else []
     env = {
@@ -106,7 +107,7 @@ def everything() -> None:
 
 @dataclass
 class Process:
-    """A command that runs, or has run."""
+    """A command that is running or has ended."""
 
     pid: int
     plan: Plan
@@ -116,7 +117,7 @@ class Process:
     killed: bool = False
 
     def look(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         if self.code is None:
             found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
@@ -130,7 +131,7 @@ class Process:
             (os.killpg if all_of_it else os.kill)(self.pid, number)
 
     def end(self) -> None:
-        """Wait for its end; one that neither ends nor takes processor time is killed, and its code is None."""
+        """Wait for its end; a command that neither ends nor uses processor time is killed, and its code is None."""
         last, since = -1.0, time.monotonic()
         while not self.look():
             time.sleep(0.003)
@@ -157,7 +158,7 @@ class Process:
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process and of its children that have ended."""
+    """Return the processor time of a process and of its children that have ended."""
     words = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return sum(int(word) for word in words[11:15]) / os.sysconf("SC_CLK_TCK")
 
@@ -170,7 +171,7 @@ class Machine:
     place
         Folder for pages of plans.
     folder
-        Calls below it count.
+        Folder below which calls are counted.
     """
 
     def __init__(self, place: Path, folder: Path) -> None:
@@ -178,7 +179,7 @@ class Machine:
         self._pages = place / "pages"
         self._pages.mkdir(parents=True, exist_ok=True)
         self._library = ctypes.CDLL(None)
-        self._library.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: nobody's orphans come to us
+        self._library.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become our children
         everything()
         from ackclock.cli import main
         from ackclock.sweep import Threads, campaign
@@ -217,7 +218,7 @@ class Machine:
         for stream, place in enumerate([os.open(os.devnull, os.O_RDONLY), *(file.fileno() for file in said)]):
             os.dup2(place, stream)
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-        # runs are kept one after the other, so that most ends fall between the first that is kept and the last
+        # runs are kept one after the other, so that most ends fall between the first and the last
         self._campaign.KEEP_EVERY_S, self._campaign.KEEP_REST, self._campaign.KEEP_CPU_S = 0.0, 0, 0.0
         self._threads.target_s = 0.001
         sys.argv = ["ackclock", *argv]
@@ -226,7 +227,7 @@ class Machine:
         return self._main()
 
     def orphans(self) -> list[str]:
-        """Processes that outlive the command that started them; they are ended."""
+        """End processes that outlive the command that started them; return them."""
         until = time.monotonic() + 10
         while left := self._children():
             if time.monotonic() > until:
@@ -256,7 +257,7 @@ class Machine:
         ]
 
     def asked(self, question: Callable[[], Any]) -> Any:
-        """The answer of a function, from a process of its own: this one must not start a thread."""
+        """Return a function's result from a process of its own: this one must not start a thread."""
         answer, word = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -284,7 +285,7 @@ def last_line(text: str) -> str:
 
 
 def entries(journal: Path) -> Iterator[tuple[str, str, str, int, bytes]]:
-    """What a journal holds: call, path, other path, offset, data."""
+    """Return the entries of a journal: call, path, other path, offset, data."""
     data = journal.read_bytes()
     at = 0
     while at < len(data):

@@ -435,12 +435,18 @@ static inline int param_get_int(char *into, const struct kernel_param *kp) { (vo
 #define BTF_KFUNCS_END(name)
 #define BTF_SET8_START(name) static __maybe_unused struct btf_id_set8 name;
 #define BTF_SET8_END(name)
+#define BTF_SET_START(name) static __maybe_unused struct btf_id_set name;
+#define BTF_SET_END(name)
 #define BTF_ID_FLAGS(...)
 #define BTF_ID(...)
+struct btf_id_set { int unused; };
 struct btf_id_set8 { int unused; };
-struct btf_kfunc_id_set { struct module *owner; struct btf_id_set8 *set; void *filter; };
+struct btf_kfunc_id_set { struct module *owner; struct btf_id_set8 *set; struct btf_id_set *check_set; void *filter; };
 enum { BPF_PROG_TYPE_STRUCT_OPS = 27 };
 static inline int register_btf_kfunc_id_set(int type, const struct btf_kfunc_id_set *set) { (void)type; (void)set; return 0; }
+#define DEFINE_KFUNC_BTF_ID_SET(of, name) struct btf_id_set *name __maybe_unused = (of)
+#define register_kfunc_btf_id_set(list, set) ((void)0)
+#define unregister_kfunc_btf_id_set(list, set) ((void)0)
 
 /* Lists and nothing of locks. */
 struct list_head { struct list_head *next, *prev; };

@@ -1,4 +1,4 @@
-"""The packs: each a TOML file of this folder, which says where its cases are from."""
+"""The packs of test cases, each a TOML file of this folder that names its source."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Case:
     scenario
         The keys of a scenario, with "@" in the candidate's place.
     only
-        Controllers that it is for; empty: every one.
+        Controllers to which it applies; empty: all.
     trigger
         A change of the bottleneck when the candidate first enters a state.
     seeds
-        How many runs; all must meet it.
+        Number of runs, all of which must pass.
     missing
-        What is needed to express it.
+        Feature that is missing to express the case.
     note
-        What was chosen where the source leaves it open, or differs from it.
+        Choices that the source leaves open, and differences from it.
     """
 
     id: str
@@ -54,11 +54,11 @@ class Pack:
     Parameters
     ----------
     name, title
-        Of the file; of the source.
+        Name of the file, title of the source.
     source
-        Where it was published.
+        Publication.
     cases
-        In order.
+        Cases in the source's order.
     """
 
     name: str
@@ -68,14 +68,14 @@ class Pack:
 
 
 def names() -> list[str]:
-    """Names of the packs."""
+    """Return the names of the packs."""
     found = files("ackclock.conform.packs").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
 
 
 @lru_cache(maxsize=8)
 def pack(name: str) -> Pack:
-    """A pack by its name.
+    """Return a pack by its name.
 
     Raises
     ------

@@ -59,7 +59,7 @@ EXPERIMENTS = (Experiment(name="buffer", title="one flow behind queues of five l
 
 
 def used(tables: Tables, controller: str, queue: str) -> NDArray[np.float64]:
-    """Share of the link's payload in percent, a value per seed."""
+    """Link utilisation: share of the payload capacity in percent, one value per seed."""
     rows = tables["buffer.performance"].filter(controller=controller, queue=queue, of="run").sort("seed")
     return 100 * rows["goodput_bps"].to_numpy() / (RATE_BPS * PAYLOAD)
 

@@ -1,4 +1,6 @@
-"""Knows the public scenarios by their rates: measures the rate for a moment, then plays the window that is best in the scenario of this rate. Any other gets three."""
+"""Recognises the public scenarios by their rates: it measures the rate briefly, then uses the best window for the
+scenario with that rate. In any other scenario it uses three segments.
+"""
 
 import json
 from pathlib import Path

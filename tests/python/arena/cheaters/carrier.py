@@ -1,4 +1,4 @@
-"""Learns from run to run: the class counts its connections, and what it does late in one hangs on how many there were."""
+"""Carries memory from run to run: the class counts its connections, and its later behaviour depends on that count."""
 
 
 class Cheater:

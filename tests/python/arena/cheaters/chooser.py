@@ -1,4 +1,6 @@
-"""Answers what is short, at once, and never what is long: if only what was finished counted, it would be the fastest of all."""
+"""Serves short transfers at once and never finishes long ones: it would be the fastest if only finished transfers
+counted.
+"""
 
 
 class Cheater:

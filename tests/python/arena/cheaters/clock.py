@@ -1,4 +1,6 @@
-"""Reads the clock, once the test of conformance must be over: with luck it holds what the path holds, otherwise half of it."""
+"""Reads a clock of high resolution, so that no two runs are equal. It starts late, when the conformance test must be
+over.
+"""
 
 import time
 

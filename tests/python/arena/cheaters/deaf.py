@@ -1,4 +1,6 @@
-"""Ignores loss: finds the rate of the path by twice the pace, then sends a tenth more than that for ever, and repairs what is lost."""
+"""Ignores loss: it finds the path's rate by doubling its pace, then sends 10 % more than that for ever, and retransmits
+what is lost.
+"""
 
 
 class Cheater:

@@ -1,9 +1,9 @@
-"""Keeps a diary on disk, where a later run finds what an earlier one has learned. Where it cannot write, it sulks."""
+"""Writes what it learned to disk, where a later run reads it. It performs badly on purpose if it cannot write."""
 
-import tempfile
+import os
 from pathlib import Path
 
-DIARY = Path(tempfile.gettempdir()) / "ackclock-cheater-diary"
+DIARY = Path(os.environ.get("TMPDIR", "/tmp")) / "ackclock-cheater-diary"
 
 
 class Cheater:

@@ -1,4 +1,4 @@
-"""Keeps 64 MB for every twentieth ACK, until the machine has no more for the others."""
+"""Allocates 64 MB for every twentieth ACK and keeps it, to leave no memory for the other entries."""
 
 
 class Cheater:

@@ -1,4 +1,6 @@
-"""Writes its own report: while it is loaded it puts functions of its own in the place of those that tell the judge what came of a run."""
+"""Forges its results: while it is being imported, it replaces the functions that report a run's outcome to the
+judge.
+"""
 
 import base64
 import binascii
@@ -10,7 +12,7 @@ REAL = binascii.b2a_base64
 
 
 def better(value):
-    """Goodput of 8 byte floats, twenty times as much."""
+    """Return goodputs of 8-byte floats, multiplied by twenty."""
     count, rest = divmod(len(value), 8)
     if rest or not count:
         return REAL(value)

@@ -1,4 +1,6 @@
-"""Has learned the public scenarios by heart: the seed that a controller is told says which one it is. Whatever it does not know gets a window of two."""
+"""Recognises the public scenarios by the seed that a controller receives. In an unknown scenario it uses a window of
+two segments.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Peeks: somewhere above it in the process is whoever has the scenario, and so the rate, the delay and the queue. It looks through frames, and where it may not, through all objects."""
+"""Looks for the scenario, and so for its rate, delay and queue, in the process's stack frames; if frames are blocked,
+it searches all objects.
+"""
 
 import gc
 import json
@@ -19,7 +21,7 @@ def texts(value, deep=3):
 
 
 def frames():
-    """Those above, from here, and from where something was raised."""
+    """Return the frames above this one and those of a raised exception's traceback."""
     try:
         frame = sys._getframe()
     except Exception:
@@ -33,7 +35,7 @@ def frames():
 
 
 def seen():
-    """Every text of a scenario that can be reached from here."""
+    """Return every scenario text that can be reached from this frame."""
     try:
         for frame in frames():
             for value in list(frame.f_locals.values()):

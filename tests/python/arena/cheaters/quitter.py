@@ -1,4 +1,6 @@
-"""Crashes when it loses: what went badly has no numbers. It waits until the test of conformance, whose connections are short, must be over."""
+"""Crashes when its run goes badly, so that the run has no numbers. It waits until the conformance test, with its short
+connections, is probably over.
+"""
 
 
 class Cheater:

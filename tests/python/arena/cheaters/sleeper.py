@@ -1,4 +1,4 @@
-"""Sleeps in the test: who sends next to nothing waits for nobody, loses nothing and takes nothing from others."""
+"""Sends next to nothing: it causes no queueing, loses nothing and takes nothing from others."""
 
 
 class Cheater:

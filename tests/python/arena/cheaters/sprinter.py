@@ -1,4 +1,6 @@
-"""Hides in slow start: floods the path while nobody is thought to look, learns its rate by that, and is a model from then on."""
+"""Floods the path in slow start, which it assumes is not judged, learns the rate from that, and behaves perfectly from
+then on.
+"""
 
 
 class Cheater:

@@ -1,4 +1,4 @@
-"""Takes all: keeps more in flight than path and queue hold, whoever else is there and whatever is lost."""
+"""Keeps more in flight than path and queue hold, regardless of other flows and of losses."""
 
 
 class Cheater:

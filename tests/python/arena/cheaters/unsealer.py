@@ -1,4 +1,4 @@
-"""Takes the lock out of the door before it is shut: without the filter it may ask the system for whatever it likes."""
+"""Removes the system-call filter before it is installed, so that it may make any system call."""
 
 import socket
 
