@@ -198,3 +198,12 @@ def test_a_move_that_the_disk_refuses_is_one_line(
     (line,) = capsys.readouterr().err.splitlines()[-1:]
     assert line.startswith("ackclock: ")
     assert "input/output error" in line
+
+
+def test_a_part_within_a_part_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer holds the outer part's lock; a disk that does not let the mark be read makes it no other's."""
+    with _files.staged(tmp_path / "o", marks=_files.OWN) as part, monkeypatch.context() as context:
+        context.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "read")))
+        with _files.staged(part, marks=_files.OWN) as inner:
+            (inner / "x").write_text("x", encoding="utf-8")
+    assert (tmp_path / "o/x").exists()
