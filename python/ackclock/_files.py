@@ -552,9 +552,8 @@ def _gate(folder: Path) -> Iterator[None]:
 
 def _begun(folder: Path, part: Path, marks: Sequence[str]) -> int:
     """Create the part, lock it, and remove those of killed writers, whose locks the system has released."""
-    if STAGED.fullmatch(folder.name) and os.path.lexists(
-        folder / MARK
-    ):  # asked without reading, which the disk may refuse
+    # asked without reading, which the disk may refuse
+    if STAGED.fullmatch(folder.name) and os.path.lexists(folder / MARK):
         return _made(part, marks)  # a part within a part belongs to the same writer, which holds its lock
     with _gate(folder):
         for rest in _parts(folder):
