@@ -57,9 +57,15 @@ class Server:
         self._process.wait()
 
 
+LEAVES = 0.99
+"""Share that CUBIC beside a mutant gets at least, of what it gets beside another CUBIC; beside Reno it gets all of it."""
+
+
 def value(answer: Mapping[str, Any]) -> float:
-    """What is climbed: the score, and nothing for who starves others."""
-    return 0.0 if answer.get("starves") or answer.get("score") is None else float(answer["score"])
+    """What is climbed: the score, and nothing for who takes from others."""
+    if answer.get("score") is None or float(answer.get("left_to_others") or 1.0) < LEAVES:
+        return 0.0
+    return float(answer["score"])
 
 
 def constants(text: str) -> dict[str, int]:
@@ -89,7 +95,7 @@ def searched(server: Server, chance: random.Random, seconds: float, file: Path) 
     """The best constants, how many mutants were looked at, and what is to be beaten on the same draws."""
     best = constants(TEXT)
     answers = [server.score(with_constants(best), tier) for tier in ("quick", "medium")]
-    quick, medium = (value(answer) for answer in answers)
+    quick, medium = (value(answer) for answer in answers)  # zero where CUBIC as it is in the RFC takes from the kernel's
     bar = float(answers[1]["beat_score"])
     looked = 1
     with file.open("w", newline="", encoding="utf-8") as opened:
@@ -154,11 +160,11 @@ def main() -> int:
     began = judge.score(TEXT, asked.tier)
     judge.close()
     told = {
-        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
+        "evaluations": looked, "search_cpu_s": round(server.cpu_s, 1), "bar": bar, "held_out_cpu_s": round(judge.cpu_s, 1), "constants": best, "began": began, "winner": found,
     }  # fmt: skip
     (asked.out / "held-out.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(
-        f"held out: {value(began):.1f} before, {value(found):.1f} after {looked} mutants; {asked.beat}: {found.get('beat_score')}"
+        f"held out: {began.get('score')} before, {found.get('score')} after {looked} mutants; {asked.beat}: {found.get('beat_score')}"
     )
     return 0
 
