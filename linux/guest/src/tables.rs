@@ -10,7 +10,7 @@ use ackclock_net::{Counters, Refused};
 use ackclock_sim::{Column, Table};
 
 use crate::acks::{AckRow, Acks, Change, What};
-use crate::flows::{Fetched, PccSums, Shared, Sums};
+use crate::flows::{Fetched, PccSums, Shared, State, Sums};
 use crate::info::Info;
 use crate::observe::{Notes, Sample};
 use crate::relay::Dropped;
@@ -65,6 +65,11 @@ const CWR: u8 = CaState::Cwr as u8;
 const RECOVERY: u8 = CaState::Recovery as u8;
 const LOSS: u8 = CaState::Loss as u8;
 
+/// Timeouts of a SYN are of no data.
+fn of_handshake(state: &State, change: &Change) -> bool {
+    state.connects && state.established.is_none_or(|at| change.t < at)
+}
+
 fn flows(shared: &Shared, notes: &Notes, changes: &[Change], end: u64) -> Table {
     struct Row {
         completed: Option<u64>,
@@ -96,7 +101,9 @@ fn flows(shared: &Shared, notes: &Notes, changes: &[Change], end: u64) -> Table 
                 goodput: acked as f64 * 8.0 / (stop.saturating_sub(flow.start) as f64 / 1e9),
                 failed: state.failed,
                 sums: state.closed,
-                changes: Changes::count(changes.iter().filter(|c| c.flow == flow.id)),
+                changes: Changes::count(
+                    changes.iter().filter(|c| c.flow == flow.id && !of_handshake(&state, c)),
+                ),
                 mean_rtt: match state.closed.pcc {
                     Some(pcc) => pcc.mean_rtt_s,
                     None => rtts.get(&flow.id).map_or(f64::NAN, |(sum, n)| sum / n),

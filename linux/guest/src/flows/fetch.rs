@@ -103,7 +103,8 @@ impl End {
     fn respond(&self, socket: &OwnedFd, params: &FetchParams, pace: Option<Pace>) -> Result<()> {
         let fd = socket.as_raw_fd();
         let port = sys::peer_port(fd)?;
-        let synacks = Info::of(fd)?.total_retrans;
+        let accepted = Info::of(fd)?;
+        let synacks = accepted.total_retrans;
         self.state().open = Some(fd);
         sys::swallow(fd, params.request as usize)?;
         let block = vec![0; WRITE.min(params.bytes as usize)];
@@ -128,6 +129,7 @@ impl End {
         let mut state = self.state();
         let Some(mut info) = state.close(fd) else { return Ok(()) };
         state.closed.retransmissions -= synacks as u64;
+        state.closed.rtos -= accepted.total_rto as u64;
         drop(state);
         info.total_retrans -= synacks;
         let mut fetches = self.shared.fetches();

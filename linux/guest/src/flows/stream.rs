@@ -31,21 +31,21 @@ impl End {
             let mut state = self.state();
             (state.open, state.connects) = (Some(fd), true);
         }
-        if sys::connect(fd, host_ip(1, self.group), self.port(1)).is_err() {
-            let mut state = self.state();
+        let connected = sys::connect(fd, host_ip(1, self.group), self.port(1)).is_ok();
+        let info = Info::of(fd)?;
+        let mut state = self.state();
+        // retransmissions of a SYN are counted apart
+        state.closed.syn_retransmissions += info.total_retrans as u64;
+        state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(info.total_retrans as u64);
+        state.closed.rtos = state.closed.rtos.wrapping_sub(info.total_rto as u64);
+        if !connected {
             state.close(fd);
             state.failed = true;
             return Ok(());
         }
-        {
-            let syns = Info::of(fd)?.total_retrans as u64;
-            let mut state = self.state();
-            state.established = Some(self.shared.now());
-            state.closed.syn_retransmissions += syns;
-            state.closed.retransmissions = state.closed.retransmissions.wrapping_sub(syns);
-            // counted apart
-        }
-        self.state().writing = true;
+        state.established = Some(self.shared.now());
+        state.writing = true;
+        drop(state);
         match &spec.workload {
             WorkloadConfig::Transfer(transfer) => self.write(fd, transfer.bytes),
             WorkloadConfig::Throttled(throttled) => self.throttled(fd, throttled),
